@@ -1,0 +1,6 @@
+"""`python -m asides`: the command line, under the name that needs no script on the path."""
+
+from asides.cli.app import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,59 @@
+"""What holds for every test: loopback only, no key and no settings of whoever runs it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# The `stage` fixture. An installed asides brings it as a plugin; a bare checkout has to name it.
+if not any(point.name == "asides" for point in importlib.metadata.entry_points(group="pytest11")):
+    pytest_plugins = ["asides.pytest_plugin"]
+
+_LOOPBACK = ("127.", "::1", "localhost", "0.0.0.0", "::ffff:127.")
+
+
+class LeftTheMachine(BaseException):
+    """A test reached for the network. A BaseException, so that no error handling under test can take it for its own."""
+
+
+def _is_near(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    return not isinstance(host, str) or host == "" or host.lower().startswith(_LOOPBACK)
+
+
+def _stay(event: str, arguments: tuple[object, ...]) -> None:
+    host: object = None
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        host = arguments[0]
+    if not _is_near(host) and os.environ.get("ASIDES_LIVE_TESTS") != "1":
+        raise LeftTheMachine(f"{event}: {host!r} is not on this machine")
+
+
+sys.addaudithook(_stay)
+
+_PRIVATE_ENDINGS = ("_API_KEY", "_API_TOKEN", "_TOKEN", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST", "_API_VERSION")
+_PRIVATE_STARTS = ("ASIDES_", "OPENAI_", "AZURE_OPENAI_", "OLLAMA_")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_KEPT = ("ASIDES_LIVE_TESTS",)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No key, address, proxy or settings file of whoever runs the tests; in children of the tests neither."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            private = name.endswith(_PRIVATE_ENDINGS) or name.startswith(_PRIVATE_STARTS)
+            if name not in _KEPT and (private or name.lower() in _PROXIES):
+                patch.delenv(name)
+        for variable in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA"):
+            patch.setenv(variable, str(home))
+        yield home
