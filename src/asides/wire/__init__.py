@@ -1,0 +1,1 @@
+"""Bytes and characters to records and back; knows no provider and no message."""

@@ -1,0 +1,352 @@
+"""How models write thinking into their text: one row per grammar, and the matchers made of the rows.
+Data and pure functions; the state machine that reads text with them is `inline_tags`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum, auto
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+# The longest run of attributes, blanks or header words inside one tag. Without a bound, text that merely looks like the
+# beginning of a tag would be held back for ever.
+_MOST_ATTRIBUTES = 200
+_MOST_BLANKS = 8
+_MOST_HEADER = 96
+
+
+class Unit(NamedTuple):
+    """A character class inside a tag: exactly one character, or between none and `most` of them."""
+
+    chars: str
+    most: int = 0
+
+    @property
+    def pattern(self) -> str:
+        """The unit as a regular expression."""
+        return f"{self.chars}{{0,{self.most}}}" if self.most else self.chars
+
+
+Phrase: TypeAlias = tuple[str | Unit, ...]
+
+
+class Role(Enum):
+    """What a tag does."""
+
+    OPEN = auto()
+    CLOSE = auto()
+    HEADER = auto()
+    """Opens a message; its words say whether that is thinking, the answer or a tool call (`channel_of`)."""
+    CONTROL = auto()
+    """Carries nothing; taken out of the answer of a reply that is written in this grammar."""
+    ORPHAN = auto()
+    """A close that counts as one although nothing was opened (`starts_inside="auto"`)."""
+
+
+class Grammar(msgspec.Struct, frozen=True, eq=False):
+    """One way to set thinking apart inside text. Every phrase has a bounded length."""
+
+    name: str
+    open: tuple[Phrase, ...] = ()
+    close: tuple[Phrase, ...] = ()
+    header: tuple[Phrase, ...] = ()
+    control: tuple[Phrase, ...] = ()
+    orphan: tuple[Phrase, ...] | None = None
+    """None: a close is also an orphan close."""
+    nests: bool = True
+    may_close_itself: bool = False
+    """`<think/>` is an empty block."""
+    exact_case: bool = False
+
+    def phrases(self, role: Role) -> tuple[Phrase, ...]:
+        """How a tag of this role is written."""
+        match role:
+            case Role.OPEN:
+                return self.open
+            case Role.CLOSE:
+                return self.close
+            case Role.HEADER:
+                return self.header
+            case Role.CONTROL:
+                return self.control
+            case Role.ORPHAN:
+                return self.close if self.orphan is None else self.orphan
+
+    def closes_itself(self, tag: str) -> bool:
+        """Whether an opening tag, as it was written, is a whole block."""
+        return self.may_close_itself and tag[:-1].rstrip().endswith("/")
+
+
+_BLANKS = Unit(r"\s", _MOST_BLANKS)
+_WORDS = Unit(r"[^<]", _MOST_HEADER)
+
+
+def _angle(name: str) -> Grammar:
+    """`<name>`, `< Name >`, `<name key="value">` … `</name>`; a backtick ends no attribute, so that code stays code."""
+    return Grammar(
+        name,
+        open=(
+            ("<", _BLANKS, name, _BLANKS, ">"),
+            ("<", _BLANKS, name, Unit(r"[\s/]"), Unit(r"[^<>`]", _MOST_ATTRIBUTES), ">"),
+        ),
+        close=(("<", _BLANKS, "/", _BLANKS, name, _BLANKS, ">"),),
+        may_close_itself=True,
+    )
+
+
+def _pair(opening: str, closing: str, name: str = "", *, exact_case: bool = False) -> Grammar:
+    return Grammar(
+        name or opening,
+        open=((opening,),),
+        close=((closing,),),
+        nests=opening.casefold() != closing.casefold(),
+        exact_case=exact_case,
+    )
+
+
+_HARMONY = Grammar(
+    "harmony",
+    close=(("<|end|>",), ("<|return|>",), ("<|call|>",)),
+    header=tuple(
+        (*start, *channel, *constrain, "<|message|>")
+        for start in ((), ("<|start|>assistant", _WORDS))
+        for channel in ((), ("<|channel|>", _WORDS))
+        for constrain in ((), ("<|constrain|>", _WORDS))
+        if channel or (start and not constrain)
+    ),
+    # <|call|> stays: it ends a tool call, which is left whole for the parser of tool text.
+    control=(("<|end|>",), ("<|return|>",)),
+    # Prose that quotes <|end|> is not a thought; only the turn to the next message says that one went before.
+    orphan=(("<|end|><|start|>assistant",),),
+    nests=False,
+)
+
+_KIMI_K3 = Grammar(
+    "kimi-k3",
+    open=(("<|open|>think<|sep|>",),),
+    # Some servers elide the closer (sglang#32567): the response that opens ends the thinking too.
+    close=(("<|close|>think<|sep|>",), ("<|open|>response<|sep|>",)),
+    control=(("<|open|>response<|sep|>",), ("<|close|>response<|sep|>",)),
+)
+
+_COMMAND = Grammar(
+    "command",
+    open=(("<|START_THINKING|>",),),
+    close=(("<|END_THINKING|>",),),
+    control=(("<|START_RESPONSE|>",), ("<|END_RESPONSE|>",), ("<|START_TEXT|>",), ("<|END_TEXT|>",)),
+)
+
+_GRANITE = Grammar(
+    "granite",
+    open=(("Here is my thought process:",), ("Here's my thought process:",)),
+    close=(("Here is my response:",), ("Here's my response:",)),
+)
+
+_DEFAULT = (
+    _angle("think"),
+    _angle("thinking"),
+    _angle("thought"),
+    _angle("reasoning"),
+    _angle("analysis"),
+    # Exact case: `[Think](https://…)` is a link.
+    _pair("[THINK]", "[/THINK]", "[think]", exact_case=True),
+    _HARMONY,
+    _pair("<|channel>thought", "<channel|>", "gemma"),
+    msgspec.structs.replace(_angle("seed:think"), name="seed"),
+    msgspec.structs.replace(_angle("mm:think"), name="mm"),
+    _pair("◁think▷", "◁/think▷", "kimi"),
+)
+
+_ON_REQUEST = (
+    _angle("reason"),
+    _KIMI_K3,
+    _COMMAND,
+    _GRANITE,
+    _pair("<|inner_prefix|>", "<|inner_suffix|>", "apertus"),
+    _pair("<|begin_of_thought|>", "<|end_of_thought|>", "begin-of-thought"),
+)
+
+GRAMMARS: Mapping[str, Grammar] = MappingProxyType({grammar.name: grammar for grammar in (*_DEFAULT, *_ON_REQUEST)})
+"""Every grammar with a name; `tags=` takes these names."""
+
+DEFAULT_TAGS: tuple[str, ...] = tuple(grammar.name for grammar in _DEFAULT)
+"""What `tags=None` means."""
+
+Tags: TypeAlias = Sequence[str | tuple[str, str]]
+
+
+class Channel(Enum):
+    """Whose words a message holds."""
+
+    THINKING = auto()
+    ANSWER = auto()
+    TOOL = auto()
+
+
+def channel_of(header: str) -> Channel:
+    """Whose words follow a harmony header. A channel nobody knows is thinking: leaking is the worse mistake."""
+    head = header.casefold()
+    name = head.partition("<|channel|>")[2].partition("<|")[0].split()
+    if name and name[0] not in ("final", "commentary"):
+        return Channel.THINKING
+    return Channel.TOOL if "to=" in head else Channel.ANSWER
+
+
+class Tag(NamedTuple):
+    """What a match is."""
+
+    role: Role
+    grammar: Grammar
+
+
+Find: TypeAlias = Callable[..., re.Match[str] | None]
+
+
+class Matcher:
+    """Knows the tags of some roles. `trigger` searches for a character that may begin one; `whole` and `growing` match
+    at that character, `growing` also what the next characters may still complete (`tag_of` gives None for that)."""
+
+    def __init__(self, wanted: Iterable[tuple[Grammar, Role]]) -> None:
+        rows = [(phrase, Tag(role, grammar)) for grammar, role in wanted for phrase in grammar.phrases(role)]
+        # The longest first: of two tags that begin alike, the longer one is meant.
+        rows.sort(key=lambda row: -sum(len(part) for part in row[0] if isinstance(part, str)))
+        self._rows = rows
+        self._table = (None, *(tag for _, tag in rows))
+        firsts = {part[0] for part in (phrase[0] for phrase, _ in rows) if isinstance(part, str)}
+        self.trigger: Find = re.compile(
+            f"[{re.escape(''.join(sorted(firsts)))}]" if firsts else "(?!)", re.IGNORECASE
+        ).search
+
+    @cached_property
+    def whole(self) -> Find:
+        """Matches a tag."""
+        return self._compile("(?!)")
+
+    @cached_property
+    def growing(self) -> Find:
+        """Matches a tag, or a beginning of one that reaches to the end of the text."""
+        # What can still grow goes first, for the same reason as the longest.
+        alternatives = [
+            f"({flag}:{_beginnings(phrases)})"
+            for flag, exact in (("?i", False), ("?", True))
+            if (phrases := [_units(phrase) for phrase, tag in self._rows if tag.grammar.exact_case is exact])
+        ]
+        return self._compile(f"(?:{'|'.join(alternatives)})\\Z" if alternatives else "(?!)")
+
+    def _compile(self, growing: str) -> Find:
+        groups = [f"({growing})"]
+        for phrase, tag in self._rows:
+            flag = "?" if tag.grammar.exact_case else "?i"
+            groups.append(f"(({flag}:{''.join(map(_pattern, phrase))}))")
+        return re.compile("|".join(groups)).match
+
+    def tag_of(self, found: re.Match[str]) -> Tag | None:
+        """What was matched; None when more text has to tell."""
+        return self._table[(found.lastindex or 1) - 1]
+
+
+def _units(phrase: Phrase) -> list[str | Unit]:
+    units: list[str | Unit] = []
+    for part in phrase:
+        units += part if isinstance(part, str) else [part]
+    return units
+
+
+def _pattern(part: str | Unit) -> str:
+    return re.escape(part) if isinstance(part, str) else part.pattern
+
+
+def _beginnings(phrases: Iterable[Sequence[str | Unit]]) -> str:
+    """A pattern for exactly the texts that one or more characters of some phrase would complete. A tree of the common
+    beginnings, since one alternative per phrase takes long to compile."""
+    tree: dict[str | Unit, list[Sequence[str | Unit]]] = {}
+    for first, *rest in phrases:
+        if rest:
+            tree.setdefault(first, []).append(rest)
+    return "|".join(_branch(unit, rests) for unit, rests in tree.items())
+
+
+def _branch(unit: str | Unit, rests: Iterable[Sequence[str | Unit]]) -> str:
+    following = _beginnings(rests)
+    return _pattern(unit) + (f"(?:{following})?" if following else "")
+
+
+class Rules:
+    """The matchers of one set of grammars. Compiled when first needed: most replies need two of them."""
+
+    def __init__(self, grammars: tuple[Grammar, ...]) -> None:
+        self.grammars = grammars
+        self._within: dict[Grammar, Matcher] = {}
+
+    def _matcher(self, *roles: Role) -> Matcher:
+        return Matcher((grammar, role) for grammar in self.grammars for role in roles)
+
+    @cached_property
+    def opens(self) -> Matcher:
+        """What can begin a thinking block."""
+        return self._matcher(Role.OPEN, Role.HEADER)
+
+    @cached_property
+    def opens_and_controls(self) -> Matcher:
+        """The same, in a reply with control tokens."""
+        return self._matcher(Role.OPEN, Role.HEADER, Role.CONTROL)
+
+    @cached_property
+    def controls(self) -> Matcher:
+        """What stays live when tags are not: the frame of a reply that is all messages."""
+        return self._matcher(Role.HEADER, Role.CONTROL)
+
+    @cached_property
+    def orphans(self) -> Matcher:
+        """What tells whether a text began inside a block."""
+        return self._matcher(Role.OPEN, Role.HEADER, Role.ORPHAN)
+
+    @cached_property
+    def _within_any(self) -> Matcher:
+        return Matcher(
+            (grammar, role)
+            for grammar in self.grammars
+            for role in (Role.CLOSE, Role.HEADER, *((Role.OPEN,) if grammar.nests else ()))
+        )
+
+    def within(self, grammar: Grammar | None) -> Matcher:
+        """What can end a thinking block, or begin one inside it. None: a block whose opening tag nobody saw."""
+        if grammar is None:
+            return self._within_any
+        matcher = self._within.get(grammar)
+        if matcher is None:
+            roles = (Role.CLOSE, Role.HEADER, *((Role.OPEN,) if grammar.nests else ()))
+            matcher = self._within[grammar] = Matcher((grammar, role) for role in roles)
+        return matcher
+
+
+def rules_for(tags: Tags | None) -> Rules:
+    """The rules of a `tags=` argument: None for the default set, an empty sequence for none at all."""
+    if tags is None:
+        return _rules(DEFAULT_TAGS)
+    if isinstance(tags, str):
+        return _rules((tags,))
+    return _rules(tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags))
+
+
+@lru_cache(maxsize=64)
+def _rules(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
+    return Rules(tuple(_grammar(tag) for tag in tags))
+
+
+def _grammar(tag: str | tuple[str, ...]) -> Grammar:
+    if isinstance(tag, str):
+        known = GRAMMARS.get(tag.strip().casefold())
+        if known is None:
+            raise ValueError(
+                f"no tag grammar is called {tag!r}; known: {', '.join(GRAMMARS)}."
+                ' For tags of your own give pairs: tags=[("<reason>", "</reason>")].'
+            )
+        return known
+    if len(tag) != 2 or not (tag[0].strip() and tag[1].strip()):
+        raise ValueError(f"a tag pair needs an opening and a closing text, both not blank; got {tag!r}")
+    return _pair(tag[0].strip(), tag[1].strip())
