@@ -1,0 +1,87 @@
+"""Whose key goes along: what the caller gave, else the environment. A `Secret` prints as ***.
+
+Not here: which header carries it (dialects), and what the variables are called (rows).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from asides.errors import ConfigError, MissingKey
+from asides.providers.provider import Provider
+
+
+class Secret:
+    """A key. It shows itself to nobody but `reveal()`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The key itself, for the wire only."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return self._value == other._value if isinstance(other, Secret) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __format__(self, spec: str) -> str:
+        return format("***", spec)
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Secret is not pickled or copied; give the key again where it is needed.")
+
+
+def find_key(
+    provider: Provider,
+    explicit: str | Secret | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    base_url: str | None = None,
+) -> Secret | None:
+    """The key for a provider: the one given, else the first of its variables that is set; a blank one is not set.
+
+    `base_url` is where the request goes, the row's own address when left out. Raises `MissingKey` where a key is
+    required and there is none; nobody needs one on this machine. None means: send no credential.
+    """
+    if provider.quirks.auth == "nothing":
+        return None
+    given = explicit.reveal() if isinstance(explicit, Secret) else explicit or ""
+    if given.strip():
+        return _checked(given, provider, "api_key=")
+    environ = os.environ if environ is None else environ
+    for name in provider.key_env:
+        if value := environ.get(name, "").strip():
+            return _checked(value, provider, name)
+    if provider.key == "optional" or is_loopback(provider.base_url if base_url is None else base_url):
+        return None
+    raise MissingKey(provider.title or provider.name, provider.key_env)
+
+
+def _checked(value: str, provider: Provider, where: str) -> Secret:
+    """A header takes visible ASCII. Checked here, since HTTP libraries print what they refuse."""
+    key = value.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ConfigError(
+            f"the API key for {provider.name} (from {where}) holds a blank, a line break or a character that "
+            "no key has. To do: copy it again."
+        )
+    return Secret(key)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    host = (urlsplit(url).hostname or "").lower()
+    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104

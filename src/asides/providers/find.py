@@ -1,0 +1,240 @@
+"""Model strings: `find("provider:model") → Target`, and the rows by name.
+
+Not here: the rows themselves (table), and keys (credentials).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+
+import msgspec
+
+from asides.errors import ConfigError, UnknownModel, UnknownProvider
+from asides.providers.provider import Provider, Target
+from asides.providers.table import PROVIDERS, plain_row
+
+__all__ = ["candidates", "find", "lookup", "plain_row", "providers"]
+
+_VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*)")
+# What may stand for a part of a host or path: nothing that could turn an address into another one.
+_ADDRESS_PART = re.compile(r"[A-Za-z0-9._-]+")
+_MOST_CANDIDATES = 8
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Values of api-version that mean the undated interface.
+_UNDATED = ("v1", "preview", "latest")
+
+
+def find(
+    model: str,
+    *,
+    base_url: str | None = None,
+    family: str | None = None,
+    rows: Sequence[Provider] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Target:
+    """Where `provider:model` goes.
+
+    Split at the first `:`; `provider/model` is read too where the left side is a known provider. `base_url` wins over
+    the row's variables, and they over its own address. `family` is the model's public name where the address has
+    another for it, and decides which rules hold. `rows` are the caller's own and win over ours by name.
+    """
+    provider, name = _split(model, rows)
+    environ = os.environ if environ is None else environ
+    address, query = _address(provider, name, base_url, environ)
+    if query != provider.query:
+        provider = msgspec.structs.replace(provider, query=query)
+    return Target(provider, name, address, provider.rule(family or name), family)
+
+
+def lookup(name: str, rows: Sequence[Provider] = ()) -> Provider:
+    """The row of this name or alias, without regard to case, `-`, `_` and dots."""
+    found = _row_of(name, rows)
+    if found is None:
+        raise _unknown_provider(name.strip(), rows)
+    return found
+
+
+def providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
+    """Every row: the caller's, then ours that they do not replace."""
+    known: dict[str, Provider] = {}
+    for row in (*rows, *PROVIDERS):
+        known.setdefault(_key(row.name), row)
+    return tuple(known.values())
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().translate({ord(mark): None for mark in "-_. "})
+
+
+def _keys(row: Provider) -> Iterator[str]:
+    yield _key(row.name)
+    yield from map(_key, row.aliases)
+
+
+@cache
+def _our_rows() -> dict[str, Provider]:
+    return {key: row for row in PROVIDERS for key in _keys(row)}
+
+
+def _row_of(name: str, rows: Sequence[Provider]) -> Provider | None:
+    key = _key(name)
+    if not key:
+        return None
+    return next((row for row in rows if key in _keys(row)), None) or _our_rows().get(key)
+
+
+def _split(model: str, rows: Sequence[Provider]) -> tuple[Provider, str]:
+    text = model.strip()
+    if not text:
+        raise UnknownModel("the model is empty; write provider:model.")
+    before, colon, behind = text.partition(":")
+    if colon and (row := _row_of(before, rows)) is not None:
+        return row, _model_part(behind, text)
+    left, slash, right = text.partition("/")
+    if slash and (row := _row_of(left, rows)) is not None:
+        return row, _model_part(right, text)
+    head = before if colon else text
+    if "?" in head:
+        raise UnknownModel(f"{text!r} is not understood: one model at a time, written provider:model.")
+    if colon and not before.strip():
+        raise UnknownModel(f"{text!r} names no provider; write provider:model.")
+    if slash and not left.strip():
+        raise UnknownModel(f"{text!r} names no provider; write provider:model.")
+    if not colon and not slash and (row := _row_of(text, rows)) is not None:
+        raise UnknownModel(f"{text!r} names a provider and no model; write {row.name}:model.")
+    if colon and "/" not in before:
+        # A name such as qwen3:8b is a model with a tag as often as it is a misspelt provider.
+        more = f" If {text!r} is a model's own name, {_advice(text, rows)}" if candidates(text, rows) else ""
+        raise _unknown_provider(before.strip(), rows, more)
+    raise UnknownModel(f"{text!r} is a model without a provider: {_advice(text, rows)}")
+
+
+def _model_part(name: str, text: str) -> str:
+    if not name.strip():
+        raise UnknownModel(f"{text!r} names a provider and no model; write provider:model.")
+    return name.strip()
+
+
+def _advice(model: str, rows: Sequence[Provider]) -> str:
+    """What to write instead of a bare model name. The provider is never guessed from it."""
+    found = [f"{name}:{model}" for name in candidates(model, rows)]
+    if not found:
+        return f"write provider:{model}, with one of {_some(row.name for row in providers(rows))}."
+    more = f" (and {len(found) - _MOST_CANDIDATES} more)" if len(found) > _MOST_CANDIDATES else ""
+    return f"write one of {', '.join(found[:_MOST_CANDIDATES])}{more}."
+
+
+def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
+    """The providers that have a rule for this model: its makers, whose patterns begin with a name, then servers of
+    one's own, then hosts."""
+    known = [(row, row.rule(model).models) for row in providers(rows)]
+    ranked = [((pattern.startswith("*"), row.key), row.name) for row, pattern in known if pattern != "*"]
+    return tuple(name for _, name in sorted(ranked, key=lambda entry: entry[0]))
+
+
+def _unknown_provider(name: str, rows: Sequence[Provider], more: str = "") -> UnknownProvider:
+    from difflib import get_close_matches
+
+    by_key = {key: row.name for row in providers(rows) for key in _keys(row)}
+    close = dict.fromkeys(by_key[key] for key in get_close_matches(_key(name), by_key, n=3, cutoff=0.6))
+    meant = (
+        f"Did you mean {' or '.join(close)}?" if close else f"There are {_some(row.name for row in providers(rows))}."
+    )
+    return UnknownProvider(
+        f"no provider is called {name!r}. {meant} A host of your own is one row: Provider(name={name!r}, base_url=…) "
+        f"in code, or [providers.{name}] in asides.toml; for a single call use openai-compatible: with base_url=.{more}"
+    )
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:_MOST_CANDIDATES])
+    return f"{shown} … (`asides providers` lists all {len(listed)})" if len(listed) > _MOST_CANDIDATES else shown
+
+
+# --- addresses ----------------------------------------------------------------------------------------------------
+
+Query = tuple[tuple[str, str], ...]
+
+
+def _address(provider: Provider, model: str, explicit: str | None, environ: Mapping[str, str]) -> tuple[str, Query]:
+    base, query = _normal(_base_url(provider, explicit, environ), provider)
+    given = {name for name, _ in query}
+    for name, value in provider.query:
+        if name not in given and (filled := _from_environ(value, environ)):
+            query = (*query, (name, filled))
+    return _azure(base, query, model) if provider.addressing == "azure" else (base, query)
+
+
+def _base_url(provider: Provider, explicit: str | None, environ: Mapping[str, str]) -> str:
+    if explicit is not None and explicit.strip():
+        return explicit.strip()
+    for name in provider.base_url_env:
+        if value := environ.get(name, "").strip():
+            return _complete(value, provider)
+    if not provider.base_url:
+        wanted = f", or set {' or '.join(provider.base_url_env)}" if provider.base_url_env else ""
+        raise ConfigError(f"{provider.name} has no address of its own: pass base_url={wanted}.")
+    return _VARIABLE.sub(lambda found: _part(found[1], provider, environ), provider.base_url)
+
+
+def _complete(value: str, provider: Provider) -> str:
+    """A variable's value as an address. People share these variables with other programs, some of which write a bare
+    host and port where we need the path too."""
+    url = value if "://" in value else f"http://{value}"
+    path = urlsplit(provider.base_url).path
+    return url.rstrip("/") + path if urlsplit(url).path in ("", "/") else url
+
+
+def _part(name: str, provider: Provider, environ: Mapping[str, str]) -> str:
+    value = environ.get(name, "").strip()
+    if not value:
+        raise ConfigError(f"the address of {provider.name} needs {name}: set it in the environment, or pass base_url=.")
+    if not _ADDRESS_PART.fullmatch(value):
+        raise ConfigError(
+            f"{name} is to be a part of an address and holds more than letters, digits, '.', '_' and '-'."
+        )
+    return value
+
+
+def _from_environ(value: str, environ: Mapping[str, str]) -> str:
+    return environ.get(value[1:], "").strip() if value.startswith("$") else value
+
+
+def _normal(url: str, provider: Provider) -> tuple[str, Query]:
+    """An address in one spelling, and the query that was in it: an origin is compared by it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ConfigError(f"the base_url of {provider.name} does not read; write https://host/path.") from None
+    if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
+        raise ConfigError(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme.lower()]:
+        host = f"{host}:{port}"
+    path = parts.path.rstrip("/").removesuffix(provider.quirks.path).rstrip("/")
+    return urlunsplit((parts.scheme.lower(), host, path, "", "")), tuple(parse_qsl(parts.query))
+
+
+def _azure(base: str, query: Query, model: str) -> tuple[str, Query]:
+    version = dict(query).get("api-version", "")
+    path = urlsplit(base).path
+    if "/deployments/" in path:
+        return base, query
+    if path.endswith("/v1"):
+        # A dated version belongs to the older form of address and is refused here.
+        return base, tuple(pair for pair in query if pair[1] == "preview")
+    root = base.removesuffix("/openai")
+    if version and version not in _UNDATED:
+        return f"{root}/openai/deployments/{quote(model, safe='')}", query
+    return f"{root}/openai/v1", tuple(pair for pair in query if pair[1] == "preview")

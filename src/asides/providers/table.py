@@ -1,0 +1,1683 @@
+"""ONE ROW PER PROVIDER — the place to add one. Facts only: a new row needs no code.
+
+Not here: what a field of a row means (provider), and how rows are found by name (find).
+
+A fact carries the day it was true (`since`) and where it is from (`source`): the maker's documents, a public project
+that measured it, or "recorded" for answers of the real host. What stands behind "unsure:" rests on memory or on one
+weak source and wants checking. The first rule that matches a model counts, so the special ones stand above the general.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from asides.errors import UnknownProvider
+from asides.providers.claude import CLAUDE_REPLAY, claude_models
+from asides.providers.provider import (
+    ON_DEMAND,
+    ModelRule,
+    Provider,
+    Quirks,
+    ReplayRule,
+    ReplayWhen,
+    Sampled,
+    ThinkingForm,
+    Variant,
+)
+from asides.thinking import Effort
+
+_THREE: tuple[Effort, ...] = ("low", "medium", "high")
+_TO_XHIGH: tuple[Effort, ...] = (*_THREE, "xhigh")
+_TO_MAX: tuple[Effort, ...] = (*_TO_XHIGH, "max")
+
+# Every grammar that a server without a parser may leave in the content.
+_ANY_TAGS = (
+    "think",
+    "thinking",
+    "thought",
+    "reasoning",
+    "analysis",
+    "[think]",
+    "harmony",
+    "gemma",
+    "seed",
+    "mm",
+    "kimi",
+)
+
+
+def _never(models: str, since: str, source: str) -> ModelRule:
+    return ModelRule(models=models, thinking="never", efforts=(), since=since, source=source)
+
+
+def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> ReplayRule:
+    return ReplayRule(models=models, when=when, since=since, source=source)
+
+
+# --- OpenAI's models, at OpenAI and at Azure ------------------------------------------------------------------------
+
+_MEASURED = "pydantic-ai profiles/openai.py, measured on the live API; unsure: the list of efforts, stop"
+_GPT_6 = "openrouter.ai guide to GPT-6; docs.laozhang.ai; unsure: the list of efforts"
+_MODEL_PAGES = "platform.openai.com/docs/models, the page of each; unsure: the list of efforts"
+_OPENAI_SAMPLING: tuple[Sampled, ...] = (
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+)
+
+
+def _gpt(
+    models: str,
+    thinking: Literal["always", "optional", "unknown"],
+    efforts: tuple[Effort, ...] | None,
+    *,
+    default: Literal["on", "off"] | None = "on",
+    tools: bool = True,
+    endpoint: Literal["either", "responses"] = "either",
+    forbids: tuple[Sampled, ...] = _OPENAI_SAMPLING,
+    since: str = "2026-07",
+    source: str = _MEASURED,
+) -> ModelRule:
+    """A reasoning model of OpenAI: no thinking text in chat, other names for the limit and the system role."""
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=default,
+        kind="hidden",
+        efforts=efforts,
+        off_as_effort=thinking != "always",
+        forbids=forbids,
+        tools_while_thinking=tools,
+        endpoint=endpoint,
+        output_limit="max_completion_tokens",
+        system_role="developer",
+        since=since,
+        source=source,
+    )
+
+
+_GPT_MODELS = (
+    _gpt("gpt-6.1-sol*", "always", _TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-astra*", "always", _TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-sol*", "optional", _TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-luna*", "optional", _TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6*", "unknown", None, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration).
+    _gpt("gpt-5.6*", "optional", _TO_MAX, tools=False),
+    _gpt("gpt-5.[245]-pro*", "always", ("medium", "high", "xhigh"), tools=False, endpoint="responses"),
+    _gpt("gpt-5.5*", "optional", _TO_XHIGH, tools=False),
+    _gpt("gpt-5.[123]-chat*", "always", ("medium",)),
+    _gpt("gpt-5.4*", "optional", _TO_XHIGH, default="off", tools=False),
+    _gpt("gpt-5.3*", "optional", _TO_XHIGH, default="off"),
+    _gpt("gpt-5.2*", "optional", _TO_XHIGH, default="off"),
+    _gpt("gpt-5.1-codex-max*", "always", _TO_XHIGH),
+    _gpt("gpt-5.1-codex*", "always", _THREE),
+    _gpt("gpt-5.1*", "optional", _THREE, default="off"),
+    _gpt("gpt-5.*", "unknown", None, default=None),
+    _never("gpt-5-chat*", "2026-07", _MEASURED),
+    _gpt("gpt-5-pro*", "always", ("high",), endpoint="responses"),
+    _gpt("gpt-5-codex*", "always", _THREE, endpoint="responses"),
+    _gpt("gpt-5-*", "always", ("minimal", *_THREE)),
+    _gpt("gpt-5", "always", ("minimal", *_THREE)),
+    _gpt("o1-mini*", "always", ()),
+    _gpt("o1-preview*", "always", ()),
+    # "Available in the Responses API only", as their pages say.
+    _gpt("o[13]-pro*", "always", _THREE, endpoint="responses", source=_MODEL_PAGES),
+    _gpt("o[34]*-deep-research*", "always", (), endpoint="responses", source=_MODEL_PAGES),
+    _gpt("codex-mini*", "always", _THREE, endpoint="responses", source=_MODEL_PAGES),
+    _gpt("computer-use-preview*", "always", (), endpoint="responses", source=_MODEL_PAGES),
+    _gpt("o1*", "always", _THREE),
+    _gpt("o[34]*", "always", _THREE, forbids=(*_OPENAI_SAMPLING, "stop")),
+    _never("gpt-4*", "2026-07", _MEASURED),
+    _never("gpt-3.5*", "2026-07", _MEASURED),
+    _never("chatgpt-*", "2026-07", _MEASURED),
+)
+
+_RESPONSES_GUIDE = "platform.openai.com/docs/guides/reasoning; openai-python types/responses"
+_KEEP_ITEMS = "every item of a turn goes back as it came: reasoning with its encrypted content, ids, phase"
+
+
+def _summarised(rule: ModelRule) -> ModelRule:
+    """The same model in Responses: its thinking comes as a summary, and tools are taken beside it."""
+    efforts = rule.efforts
+    if rule.models == "gpt-6.1-sol*":
+        efforts = _TO_MAX  # in chat it stops at xhigh (docs.laozhang.ai, 2026-11-04)
+    if rule.thinking == "never":
+        return rule
+    return msgspec.structs.replace(rule, kind="summary", tools_while_thinking=True, efforts=efforts)
+
+
+def _responses(
+    *,
+    models: tuple[ModelRule, ...] | None = None,
+    quirks: Quirks | None = None,
+    replay: ReplayWhen = "all",
+    tier: Literal["verified", "documented"] = "documented",
+    since: str = "2026-11",
+    source: str = "recorded",
+) -> Variant:
+    """The same host, speaking Responses."""
+    told = quirks or Quirks()
+    return Variant(
+        dialect="openai_responses",
+        quirks=msgspec.structs.replace(told, path="/responses"),
+        models=models,
+        replay=(_replay(replay, since, source),),
+        tier=tier,
+        since=since,
+        source=source,
+    )
+
+
+_GPT_SUMMARISED = tuple(_summarised(rule) for rule in _GPT_MODELS)
+
+# --- open weights, wherever they run ----------------------------------------------------------------------------------
+
+_CARDS = "parsers of vLLM, SGLang and llama.cpp for the tags; unsure: switches, defaults and what templates open"
+_AUGUST = "2026-08"
+
+StartsInside = bool | Literal["auto"]
+
+
+def _open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule, ...]:
+    """What is known of open models by name; the asking is the host's.
+
+    Whether a server returns thinking inline depends on flags that we cannot see. If it does, content of a model whose
+    template opens the tag begins in thinking and has only the closing tag; read without that fact, all of it would be
+    the answer. If it does not, the thought came in a field before, and the decoder knows by that. So the models that
+    always think and whose template opens the tag begin inside (`opened`): should such a reply be cut off, it was
+    thinking. For those that may skip it (`perhaps`) or be told not to think (`hybrid`), "auto" holds the content back
+    until a tag or the end tells, at the price of an answer that comes in one piece.
+    """
+    perhaps: StartsInside = "auto" if opened else False
+
+    def always(models: str, *, starts_inside: StartsInside = False, tags: tuple[str, ...] = ("think",)) -> ModelRule:
+        return ModelRule(
+            models=models,
+            thinking="always",
+            default="on",
+            efforts=(),
+            tags=tags,
+            starts_inside=starts_inside,
+            since=_AUGUST,
+            source=_CARDS,
+        )
+
+    def optional(
+        models: str,
+        *,
+        default: Literal["on", "off"] = "on",
+        starts_inside: StartsInside = False,
+        tags: tuple[str, ...] = ("think",),
+        template_key: Literal["enable_thinking", "thinking"] = "enable_thinking",
+    ) -> ModelRule:
+        return ModelRule(
+            models=models,
+            thinking="optional",
+            default=default,
+            efforts=(),
+            tags=tags,
+            starts_inside=starts_inside,
+            template_key=template_key,
+            since=_AUGUST,
+            source=_CARDS,
+        )
+
+    return (
+        ModelRule(
+            models="*gpt-oss*",
+            thinking="always",
+            default="on",
+            efforts=_THREE,
+            off_as_effort=False,
+            ask_by="reasoning_effort",
+            tags=("harmony", "think"),
+            since=_AUGUST,
+            source="openai/harmony docs/format.md",
+        ),
+        always("*deepseek-r1*", starts_inside=opened),
+        always("*qwq*", starts_inside=opened),
+        always("*qwen3*thinking*", starts_inside=opened),
+        _never("*qwen3*instruct*", _AUGUST, _CARDS),
+        _never("*qwen3-coder*", _AUGUST, _CARDS),
+        # From 3.5 on the template opens the tag; before, the model writes it itself.
+        optional("*qwen3.[5-9]*", starts_inside=perhaps),
+        optional("*qwen3*", starts_inside=hybrid),
+        optional("*deepseek-v3.[12]*", default="off", starts_inside=hybrid, template_key="thinking"),
+        optional("*deepseek-v4*", starts_inside=hybrid, template_key="thinking"),
+        always("*minimax-m2*", starts_inside=perhaps),
+        optional("*minimax-m3*", tags=("mm", "think"), starts_inside=hybrid),
+        optional("*glm-[45].[1-9]*", starts_inside=hybrid),
+        optional("*glm-5*", starts_inside=hybrid),
+        optional("*nemotron*", starts_inside=hybrid),
+        always("*step3*", starts_inside=perhaps),
+        always("*kimi-k3*", tags=("kimi-k3", "think")),
+        always("*kimi-k2-thinking*"),
+        optional("*kimi-k2.[56]*", template_key="thinking"),
+        always("*magistral*", tags=("[think]", "think")),
+        optional("*gemma-4*", default="off", tags=("gemma", "think")),
+        optional("*gemma4*", default="off", tags=("gemma", "think")),
+        optional("*seed-oss*", tags=("seed", "think")),
+        optional("*command-a*", tags=("command", "think")),
+        optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking"),
+        optional("*apertus*", default="off", tags=("apertus", "think")),
+    )
+
+
+# Servers of the user's own, where anything is possible. A Qwen3 writes its opening tag itself (recorded under vLLM);
+# only llama.cpp was recorded with a lone closing tag of one.
+_SELF_HOSTED = _open_weights(opened=True, hybrid=False)
+_SELF_HOSTED_AUTO = _open_weights(opened=True, hybrid="auto")
+# Hosts for hire parse, or send both tags (recorded: DeepSeek-R1 at Together through Hugging Face, at Azure, at Groq).
+_HOSTED = _open_weights(opened=False, hybrid=False)
+
+
+def _hosted_and(*own: ModelRule) -> tuple[ModelRule, ...]:
+    """A host's own rules, and behind them what is known of the other open models."""
+    special = {rule.models for rule in own}
+    return (*own, *(rule for rule in _HOSTED if rule.models not in special))
+
+
+# The small model that this project is tested with.
+_TINY_REASONER = ModelRule(
+    models="*tiny-reasoner*",
+    thinking="optional",
+    default="on",
+    efforts=_THREE,
+    tags=("think",),
+    since="2026-11",
+    source="its chat template",
+)
+
+_SAME_FIELD = "the host reads the field that it writes; turns that call tools need it most"
+
+# --- DeepSeek, Kimi, GLM, MiniMax, Qwen: the makers' own hosts --------------------------------------------------------
+
+_DEEPSEEK_EFFORTS: tuple[Effort, ...] = ("low", "high", "max")
+_DEEPSEEK_MAP: tuple[tuple[Effort, Effort], ...] = (("minimal", "low"), ("medium", "high"), ("xhigh", "high"))
+_DEEPSEEK_GUIDE = "api-docs.deepseek.com/guides/thinking_mode"
+_DEEPSEEK_FORBIDS: tuple[Sampled, ...] = (
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "logprobs",
+    "top_logprobs",
+)
+
+
+def _deepseek(
+    models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"], since: str
+) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=default,
+        efforts=_DEEPSEEK_EFFORTS,
+        effort_map=_DEEPSEEK_MAP,
+        forbids=_DEEPSEEK_FORBIDS,
+        forced_tools=False,
+        since=since,
+        source=_DEEPSEEK_GUIDE,
+    )
+
+
+_KIMI = "vercel/ai packages/moonshotai, measured on the live API; MoonshotAI/kimi-cli kosong"
+_KIMI_FORBIDS: tuple[Sampled, ...] = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+_ALIYUN = "alibabacloud.com/help/en/model-studio/deep-thinking; unsure: the defaults of single models"
+_ZAI = "docs.z.ai guides/capabilities/thinking-mode; docs.bigmodel.cn; unsure: forced tools, glm-4"
+_MINIMAX = "platform.minimax.io docs/api-reference/text-openai-api; vercel/ai packages/minimax"
+
+
+def _kimi(models: str, thinking: Literal["always", "optional"]) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default="on",
+        efforts=(),
+        forbids=_KIMI_FORBIDS,
+        forced_tools=False,
+        since="2026-08",
+        source=_KIMI,
+    )
+
+
+def _qwen(models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"] | None) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=default,
+        efforts=(),
+        budget=(1, None),
+        # 400 "does not support being set to required or object in thinking mode" (cloudwego/eino#994, 2026-04).
+        forced_tools=False,
+        since="2026-10-29",
+        source=_ALIYUN,
+    )
+
+
+def _glm(models: str) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking="optional",
+        default="on",
+        efforts=(),
+        forced_tools=False,
+        since="2026-08",
+        source=_ZAI,
+    )
+
+
+_GLM_MODELS = (
+    # `none` is taken silently for max (measured by ceulen v0.23.0, 2026-10-19), so it must never be sent.
+    ModelRule(
+        models="glm-5.3*",
+        thinking="always",
+        default="on",
+        efforts=("low", "high", "max"),
+        off_as_effort=False,
+        forced_tools=False,
+        ask_by="reasoning_effort",
+        since="2026-10-19",
+        source=_ZAI,
+    ),
+    ModelRule(
+        models="glm-5.2*",
+        thinking="optional",
+        default="on",
+        efforts=("high", "max"),
+        effort_map=(("low", "high"), ("medium", "high"), ("xhigh", "max")),
+        forced_tools=False,
+        ask_by="thinking_toggle_and_effort",
+        since="2026-08",
+        source=_ZAI,
+    ),
+    _glm("glm-5*"),
+    # Vision models: nothing is documented.
+    ModelRule(models="glm-4.[56]v*", since="2026-08", source="pydantic-ai profiles/zai.py"),
+    _glm("glm-4.[567]*"),
+    _never("glm-4*", "2026-08", _ZAI),
+)
+
+_XAI = "docs.x.ai guides/reasoning; BerriAI/litellm#16265; unsure: whose thinking is hidden, 4.7, 2 and 3"
+_XAI_FORBIDS: tuple[Sampled, ...] = ("presence_penalty", "frequency_penalty", "stop")
+
+
+def _grok(
+    models: str,
+    thinking: Literal["always", "optional"],
+    efforts: tuple[Effort, ...],
+    *,
+    kind: Literal["raw", "hidden"] = "hidden",
+    since: str = "2026-08",
+) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default="on" if thinking == "always" else None,
+        kind=kind,
+        efforts=efforts,
+        off_as_effort=thinking == "optional",
+        forbids=_XAI_FORBIDS,
+        since=since,
+        source=_XAI,
+    )
+
+
+def _messages(
+    *,
+    auth: Literal["bearer", "x-api-key", "nothing"] = "bearer",
+    transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct",
+    path: str = "/messages",
+    replay_unsigned: bool = False,
+) -> Quirks:
+    """A host of Anthropic's Messages. Clones sign nothing, so what they thought goes back unsigned."""
+    return Quirks(
+        ask_by="thinking_toggle",
+        auth=auth,
+        path=path,
+        transport=transport,
+        replay_unsigned=replay_unsigned,
+        structured_output="nothing" if replay_unsigned else "json_schema",
+    )
+
+
+def _clone(
+    models: str,
+    thinking: Literal["always", "optional", "unknown"],
+    forms: tuple[ThinkingForm, ...],
+    *,
+    efforts: tuple[Effort, ...] | None = None,
+) -> ModelRule:
+    """Another maker's model behind Anthropic's Messages: it shows its thinking as it is."""
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=None if thinking == "unknown" else "on",
+        efforts=efforts if efforts is not None else None if "adaptive" in forms else (),
+        budget=(1, None) if "enabled" in forms else None,
+        forms=forms,
+        since="2026-08",
+        source="the makers' pages on Anthropic's Messages; unsure: single models",
+    )
+
+
+_TOGETHER = "docs.together.ai/docs/reasoning-overview"
+
+
+def _together(models: str, default: Literal["on", "off"]) -> ModelRule:
+    """A hybrid, switched with `reasoning: {enabled}`; it takes no effort."""
+    return ModelRule(
+        models=models,
+        thinking="optional",
+        default=default,
+        efforts=(),
+        ask_by="reasoning_object",
+        since="2026-08",
+        source=_TOGETHER,
+    )
+
+
+def _gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | None = None) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking="always",
+        default="on",
+        efforts=_THREE,
+        off_as_effort=False,
+        tags=tags,
+        since=since,
+        source=source,
+    )
+
+
+_GROQ = "console.groq.com/docs/reasoning"
+_GROQ_APART = (("reasoning_format", "parsed"),)
+_CEREBRAS = "inference-docs.cerebras.ai/capabilities/reasoning; pydantic-ai providers/cerebras.py"
+_CEREBRAS_FORBIDS: tuple[Sampled, ...] = ("presence_penalty", "frequency_penalty", "logit_bias")
+_FIREWORKS = "docs.fireworks.ai/guides/reasoning; langchain deepagents reasoning efforts"
+_PERPLEXITY = "docs.perplexity.ai; langchain_perplexity output parsers; unsure: which models do not think"
+_MISTRAL = "docs.mistral.ai capabilities/reasoning; mistralai/client-python examples"
+_GEMINI_OPENAI = "unsure: ai.google.dev/gemini-api/docs/openai, from memory"
+_GEMINI_MODELS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, ...]], ...] = (
+    ("gemini-[34]*", "always", _THREE),
+    ("gemini-2.5-pro*", "always", ("minimal", *_THREE)),
+    ("gemini-2.5-flash*", "optional", ("minimal", *_THREE)),
+)
+
+# --- llama.cpp's server, wherever it runs ----------------------------------------------------------------------------
+
+# With --reasoning-format deepseek-legacy the thinking comes twice, in the field and in tags. It promises to keep
+# connections and closes those that carried a stream at its next chance, often under the next request (measured on build
+# 11549, 2026-11); so each request brings its own.
+_LLAMACPP = Provider(
+    name="llamacpp",
+    also=(
+        _responses(
+            quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown", hides_truncation=True),
+            replay="tool_turns",
+            tier="verified",
+            source="recorded; it reads content[0].text of a reasoning item back (pydantic-ai profiles/openai.py)",
+        ),
+    ),
+    title="llama.cpp",
+    aliases=("llama-server",),
+    base_url="http://localhost:8080/v1",
+    base_url_env=("LLAMACPP_BASE_URL",),
+    key_env=("LLAMACPP_API_KEY", "LLAMA_API_KEY"),
+    key="optional",
+    headers=(("Connection", "close"),),
+    quirks=Quirks(ask_by="template_and_effort", budget_in="reasoning_budget_tokens", tags=_ANY_TAGS),
+    models=(_TINY_REASONER, *_SELF_HOSTED_AUTO),
+    replay=(_replay("tool_turns", "2026-10", "llama.cpp tools/server/README.md; recorded"),),
+    docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+    tier="verified",
+    since="2026-11",
+)
+
+_GROK_MODELS = (
+    _never("*non-reasoning*", "2026-08-16", "400 on any reasoning_effort (neavo/LinguaGacha#771)"),
+    _grok("grok-4.20*", "always", ()),
+    _grok("grok-4.3*", "optional", _THREE),
+    _grok("grok-4.5*", "always", _THREE),
+    _grok("grok-4.[67]*", "always", _TO_XHIGH, since="2026-11"),
+    _grok("grok-4*", "always", ()),
+    # Recorded: it sends its thinking and refuses an effort.
+    _grok("grok-code*", "always", (), kind="raw"),
+    _grok("grok-3-mini*", "always", ("low", "high"), kind="raw"),
+    _never("grok-[23]*", "2026-08", _XAI),
+)
+
+_OPENAI_RESPONSES = _responses(models=_GPT_SUMMARISED, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}")
+
+PROVIDERS: tuple[Provider, ...] = (
+    # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
+    Provider(
+        name="openai",
+        title="OpenAI",
+        base_url="https://api.openai.com/v1",
+        base_url_env=("OPENAI_BASE_URL",),
+        key_env=("OPENAI_API_KEY",),
+        quirks=Quirks(output_limit="max_completion_tokens"),
+        models=_GPT_MODELS,
+        also=(_OPENAI_RESPONSES,),
+        chooses=True,
+        docs="https://platform.openai.com/docs/guides/reasoning",
+        tier="verified",
+        since="2026-11",
+    ),
+    # The same host with the endpoint named, for those who want one and no other.
+    Provider(
+        name="openai-responses",
+        title="OpenAI, Responses",
+        host="openai",
+        dialect="openai_responses",
+        base_url="https://api.openai.com/v1",
+        base_url_env=("OPENAI_BASE_URL",),
+        key_env=("OPENAI_API_KEY",),
+        quirks=_OPENAI_RESPONSES.quirks,
+        models=_GPT_SUMMARISED,
+        replay=_OPENAI_RESPONSES.replay,
+        also=(Variant(dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=_GPT_MODELS),),
+        docs="https://platform.openai.com/docs/api-reference/responses",
+        tier="verified",
+        since="2026-11",
+    ),
+    Provider(
+        name="openai-chat",
+        title="OpenAI, chat completions",
+        host="openai",
+        base_url="https://api.openai.com/v1",
+        base_url_env=("OPENAI_BASE_URL",),
+        key_env=("OPENAI_API_KEY",),
+        quirks=Quirks(output_limit="max_completion_tokens"),
+        models=_GPT_MODELS,
+        docs="https://platform.openai.com/docs/api-reference/chat",
+        tier="verified",
+        since="2026-11",
+    ),
+    # Reads every field and every tag, since it can be anybody. Has a key of its own: OpenAI's is not for strangers.
+    Provider(
+        name="openai-compatible",
+        title="An OpenAI-compatible server",
+        base_url_env=("OPENAI_COMPATIBLE_BASE_URL",),
+        key_env=("OPENAI_COMPATIBLE_API_KEY",),
+        key="optional",
+        quirks=Quirks(tags=_ANY_TAGS),
+        models=(_TINY_REASONER, *_SELF_HOSTED_AUTO),
+        replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
+        also=(_responses(quirks=Quirks(tags=_ANY_TAGS), source="whatever goes back to whom it came from"),),
+        docs="https://platform.openai.com/docs/api-reference/chat",
+        since="2026-11",
+    ),
+    # The model is a deployment's name; family= says which model it is. Also serves DeepSeek, with a field or with tags.
+    Provider(
+        name="azure",
+        title="Azure OpenAI",
+        aliases=("azure-openai",),
+        base_url_env=("AZURE_OPENAI_ENDPOINT",),
+        addressing="azure",
+        key_env=("AZURE_OPENAI_API_KEY",),
+        query=(("api-version", "$OPENAI_API_VERSION"),),
+        quirks=Quirks(auth="api-key", output_limit="max_completion_tokens", tags=("think",)),
+        models=(*_GPT_MODELS, *_HOSTED),
+        replay=(
+            _replay("never", "2025-01", "api-docs.deepseek.com/guides/reasoning_model", "*deepseek-r1*"),
+            _replay("tool_turns", "2026-08", "learn.microsoft.com use-chat-reasoning", "*deepseek-v*"),
+        ),
+        also=(
+            _responses(
+                models=(*_GPT_SUMMARISED, *_HOSTED),
+                quirks=Quirks(auth="api-key"),
+                tier="verified",
+                source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
+            ),
+        ),
+        chooses=True,
+        docs="https://learn.microsoft.com/azure/ai-foundry/openai/reference",
+        tier="verified",
+        since="2026-11",
+    ),
+    # ── makers of models ──────────────────────────────────────────────────────────────────────────────────────────────
+    Provider(
+        name="deepseek",
+        also=(
+            _responses(
+                quirks=Quirks(raw_reasoning="shown", call_order="grouped"),
+                tier="verified",
+                source="recorded; calls must not be interleaved (pydantic-ai providers/deepseek.py)",
+            ),
+        ),
+        title="DeepSeek",
+        base_url="https://api.deepseek.com",
+        base_url_env=("DEEPSEEK_BASE_URL",),
+        key_env=("DEEPSEEK_API_KEY",),
+        quirks=Quirks(ask_by="thinking_toggle_and_effort", empty_thinking=True, structured_output="json_object"),
+        models=(
+            _deepseek("deepseek-v4*", "optional", "on", "2026-04-24"),
+            _deepseek("deepseek-flash*", "optional", "on", "2026-11"),
+            # Since 2026-04 these two names are V4 Flash with thinking and without; retired on 2026-07-24.
+            _deepseek("deepseek-reasoner*", "always", "on", "2026-04-24"),
+            _deepseek("deepseek-chat*", "optional", "off", "2026-04-24"),
+        ),
+        replay=(
+            # R1 answered 400 to any reasoning_content. It had no tools, so `tool_turns` below sends it none either.
+            _replay("never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "deepseek-r1*"),
+            _replay("tool_turns", "2025-12", f"{_DEEPSEEK_GUIDE} (V3.2); recorded", "deepseek-reasoner*"),
+            _replay("tool_turns", "2026-04-24", f"{_DEEPSEEK_GUIDE}; recorded"),
+        ),
+        docs="https://api-docs.deepseek.com/guides/thinking_mode",
+        tier="verified",
+        since="2026-11",
+    ),
+    # Keys and addresses of .ai and .cn are apart: for the other one set MOONSHOT_BASE_URL=https://api.moonshot.cn/v1.
+    Provider(
+        name="moonshot",
+        title="Moonshot AI",
+        aliases=("moonshotai",),
+        base_url="https://api.moonshot.ai/v1",
+        base_url_env=("MOONSHOT_BASE_URL",),
+        key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
+        quirks=Quirks(
+            ask_by="thinking_toggle",
+            output_limit="max_completion_tokens",
+            empty_thinking=True,
+            structured_output="json_object",
+        ),
+        models=(
+            ModelRule(
+                models="kimi-k3*",
+                thinking="always",
+                default="on",
+                efforts=("low", "high", "max"),
+                off_as_effort=False,
+                forbids=_KIMI_FORBIDS,
+                forced_tools=False,
+                ask_by="reasoning_effort",
+                since="2026-08",
+                source=_KIMI,
+            ),
+            _kimi("kimi-k2.7*", "always"),
+            _kimi("kimi-k2.[56]*", "optional"),
+            _kimi("kimi-k2-thinking*", "always"),
+            _kimi("kimi-thinking*", "always"),
+            _never("kimi-k2*", "2026-08", _KIMI),
+            _never("moonshot-v1*", "2026-08", _KIMI),
+        ),
+        replay=(
+            _replay("never", "2026-08", _KIMI, "moonshot-v1*"),
+            _replay("tool_turns", "2026-08", "MoonshotAI/kimi-cli kosong/chat_provider/kimi.py"),
+        ),
+        docs="https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model",
+        since="2026-11",
+    ),
+    # Most models think only in streams. For the mainland: DASHSCOPE_BASE_URL=https://dashscope.aliyuncs.com/compatible-mode/v1
+    Provider(
+        name="qwen",
+        title="Qwen (Alibaba Cloud Model Studio)",
+        aliases=("alibaba", "dashscope"),
+        base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        base_url_env=("DASHSCOPE_BASE_URL",),
+        key_env=("DASHSCOPE_API_KEY", "ALIBABA_API_KEY"),
+        quirks=Quirks(ask_by="enable_thinking", structured_output="json_object"),
+        models=(
+            _qwen("*-thinking*", "always", "on"),
+            _qwen("qwq*", "always", "on"),
+            _qwen("qvq*", "always", "on"),
+            _never("*-instruct*", "2026-10-29", _ALIYUN),
+            _never("qwen3-coder*", "2026-10-29", _ALIYUN),
+            _never("qwen2*", "2026-10-29", _ALIYUN),
+            _qwen("qwen3-max*", "optional", "off"),
+            _qwen("qwen3.[0-9]*", "optional", None),
+            _qwen("qwen3-*", "optional", "on"),
+            _qwen("qwen-plus*", "optional", "off"),
+            _qwen("qwen-flash*", "optional", "off"),
+            _qwen("qwen-turbo*", "optional", "off"),
+        ),
+        replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
+        docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
+        tier="verified",
+        since="2026-10-29",
+    ),
+    # For keys of the mainland set ZAI_BASE_URL=https://open.bigmodel.cn/api/paas/v4.
+    Provider(
+        name="zai",
+        title="Z.ai",
+        aliases=("zhipu", "zhipuai", "glm", "bigmodel"),
+        base_url="https://api.z.ai/api/paas/v4",
+        base_url_env=("ZAI_BASE_URL",),
+        key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
+        quirks=Quirks(ask_by="thinking_toggle", structured_output="json_object"),
+        models=_GLM_MODELS,
+        replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
+        docs="https://docs.z.ai/guides/capabilities/thinking-mode",
+        tier="verified",
+        since="2026-10-19",
+    ),
+    # The subscription's address keeps earlier thinking unless told otherwise, so all of it goes back, in order.
+    Provider(
+        name="zai-coding",
+        title="Z.ai coding plan",
+        aliases=("glm-coding",),
+        base_url="https://api.z.ai/api/coding/paas/v4",
+        key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
+        quirks=Quirks(ask_by="thinking_toggle", structured_output="json_object"),
+        models=_GLM_MODELS,
+        replay=(_replay("all", "2026-08", "docs.z.ai thinking-mode: clear_thinking is false here"),),
+        docs="https://docs.z.ai/guides/capabilities/thinking-mode",
+        tier="verified",
+        since="2026-10-19",
+    ),
+    # Left to itself it writes <think> into the content; reasoning_split has it sent apart, as snapshots. The whole turn
+    # must come back. For the mainland set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
+    Provider(
+        name="minimax",
+        title="MiniMax",
+        base_url="https://api.minimax.io/v1",
+        base_url_env=("MINIMAX_BASE_URL",),
+        key_env=("MINIMAX_API_KEY",),
+        quirks=Quirks(
+            ask_by="thinking_toggle",
+            toggle_on="adaptive",
+            tags=("think", "mm"),
+            snapshots=True,
+            output_limit="max_completion_tokens",
+            replay_as="details",
+            fields=(("reasoning_split", True),),
+        ),
+        models=(
+            ModelRule(
+                models="minimax-m2*",
+                thinking="always",
+                default="on",
+                efforts=(),
+                forced_tools=False,
+                since="2026-08",
+                source=_MINIMAX,
+            ),
+            ModelRule(
+                models="minimax-m*",
+                thinking="optional",
+                default="on",
+                efforts=(),
+                forced_tools=False,
+                since="2026-08",
+                source=_MINIMAX,
+            ),
+        ),
+        replay=(_replay("all", "2026-08", f"{_MINIMAX}: the whole message must be kept"),),
+        docs="https://platform.minimax.io/docs/api-reference/text-openai-api",
+        since="2026-08",
+    ),
+    Provider(
+        name="xai",
+        title="xAI",
+        aliases=("grok",),
+        base_url="https://api.x.ai/v1",
+        key_env=("XAI_API_KEY",),
+        quirks=Quirks(output_limit="max_completion_tokens", output_excludes_thinking=True),
+        models=_GROK_MODELS,
+        replay=(_replay("never", "2026-08", "docs.x.ai: state goes back through the Responses API only"),),
+        also=(
+            _responses(
+                models=tuple(
+                    msgspec.structs.replace(rule, kind="summary") if rule.thinking != "never" else rule
+                    for rule in _GROK_MODELS
+                ),
+                tier="verified",
+                source="docs.x.ai guides/reasoning: encrypted_content goes back on every turn",
+            ),
+        ),
+        chooses=True,
+        docs="https://docs.x.ai/docs/guides/reasoning",
+        tier="verified",
+        since="2026-11",
+    ),
+    # Sends usage unasked and answers 422 to stream_options and max_completion_tokens (openai-agents-python#442,
+    # avante.nvim#2347, eca#231; the last word on it is of 2025-12).
+    Provider(
+        name="mistral",
+        title="Mistral AI",
+        base_url="https://api.mistral.ai/v1",
+        key_env=("MISTRAL_API_KEY",),
+        quirks=Quirks(
+            ask_by="prompt_mode",
+            tags=("think", "[think]"),
+            stream_usage=False,
+            replay_as="content_list",
+            tool_call_ids="nine_alphanumerics",
+        ),
+        models=(
+            ModelRule(
+                models="magistral*",
+                thinking="always",
+                default="on",
+                efforts=(),
+                since="2026-06-30",
+                source=_MISTRAL,
+            ),
+            *(
+                ModelRule(
+                    models=models,
+                    thinking="optional",
+                    default="off",
+                    efforts=("high",),
+                    since="2026-06-30",
+                    source=_MISTRAL,
+                )
+                for models in ("mistral-small-latest", "mistral-small-26*", "mistral-medium-3[.-]5*")
+            ),
+        ),
+        replay=(_replay("all", "2026-06-30", f"{_MISTRAL}: leaving it out degrades answers"),),
+        docs="https://docs.mistral.ai/capabilities/reasoning",
+        tier="verified",
+        since="2026-06-30",
+    ),
+    # ── hosts of open models ──────────────────────────────────────────────────────────────────────────────────────────
+    # reasoning_format is for the models that have one: others answer 400 (0xPlaygrounds/rig#1134), and gpt-oss sends
+    # its thinking apart anyway. Refuses reasoning_content in the history (req_llm#772); its own field is `reasoning`.
+    Provider(
+        name="groq",
+        title="Groq",
+        base_url="https://api.groq.com/openai/v1",
+        key_env=("GROQ_API_KEY",),
+        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        models=(
+            _gpt_oss("*gpt-oss*", "2026-07-14", _GROQ),
+            _never("*qwen3*instruct*", "2026-08", _GROQ),
+            # Takes none and default, so "on" is said by saying nothing.
+            ModelRule(
+                models="*qwen3*",
+                thinking="optional",
+                default="on",
+                efforts=(),
+                fields=_GROQ_APART,
+                since="2026-08",
+                source=_GROQ,
+            ),
+            ModelRule(
+                models="*deepseek-r1*",
+                thinking="always",
+                default="on",
+                efforts=(),
+                fields=_GROQ_APART,
+                since="2025-10",
+                source=f"{_GROQ}; recorded",
+            ),
+            _never("*llama*", "2026-08", _GROQ),
+            _never("*kimi-k2-instruct*", "2026-08", _GROQ),
+        ),
+        replay=(
+            _replay("tool_turns", "2026-06-15", "agentjido/req_llm#772; tensorzero#6353", "*gpt-oss*"),
+            _replay("never", "2026-08", f"{_GROQ}: not required"),
+        ),
+        docs="https://console.groq.com/docs/reasoning",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="cerebras",
+        title="Cerebras",
+        base_url="https://api.cerebras.ai/v1",
+        key_env=("CEREBRAS_API_KEY",),
+        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        models=(
+            ModelRule(
+                models="gpt-oss*",
+                thinking="always",
+                default="on",
+                efforts=_THREE,
+                off_as_effort=False,
+                forbids=_CEREBRAS_FORBIDS,
+                since="2026-08",
+                source=_CEREBRAS,
+            ),
+            # Wants its thinking back as text in tags, and drops it on arrival unless told not to.
+            ModelRule(
+                models="*glm*",
+                thinking="optional",
+                default="on",
+                efforts=(),
+                forbids=_CEREBRAS_FORBIDS,
+                replay_as="tags",
+                fields=(("clear_thinking", False),),
+                since="2026-08",
+                source=_CEREBRAS,
+            ),
+            ModelRule(
+                models="qwen-3*thinking*",
+                thinking="always",
+                default="on",
+                efforts=(),
+                forbids=_CEREBRAS_FORBIDS,
+                since="2026-01",
+                source="recorded",
+            ),
+            _never("qwen-3*instruct*", "2026-08", "unsure: from memory"),
+            _never("qwen-3-coder*", "2026-08", "unsure: from memory"),
+            _never("llama*", "2026-08", "unsure: from memory"),
+        ),
+        replay=(
+            _replay("since_last_user", "2026-08", _CEREBRAS, "*glm*"),
+            _replay("tool_turns", "2026-08", _CEREBRAS, "gpt-oss*"),
+        ),
+        docs="https://inference-docs.cerebras.ai/capabilities/reasoning",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="together",
+        title="Together AI",
+        base_url="https://api.together.xyz/v1",
+        key_env=("TOGETHER_API_KEY",),
+        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        models=_hosted_and(
+            _gpt_oss("*gpt-oss*", "2026-08", _TOGETHER),
+            _together("*deepseek-v3.1*", "off"),
+            _together("*qwen3.5*", "on"),
+            _together("*kimi-k2.5*", "on"),
+            _together("*glm-5", "on"),
+            _never("meta-llama/*", "2026-08", "unsure: not among its reasoning models"),
+        ),
+        replay=(_replay("tool_turns", "2026-08", f"{_TOGETHER}: the same field"),),
+        docs="https://docs.together.ai/docs/reasoning-overview",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="fireworks",
+        title="Fireworks AI",
+        base_url="https://api.fireworks.ai/inference/v1",
+        key_env=("FIREWORKS_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=_hosted_and(
+            _gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
+            ModelRule(
+                models="*deepseek-v4*",
+                thinking="optional",
+                default="on",
+                efforts=_TO_XHIGH,
+                since="2026-08",
+                source=_FIREWORKS,
+            ),
+            ModelRule(
+                models="*glm-5*",
+                thinking="optional",
+                default="on",
+                efforts=("high", "max"),
+                since="2026-08",
+                source=_FIREWORKS,
+            ),
+        ),
+        replay=(_replay("tool_turns", "2026-08", f"{_FIREWORKS}: the same field"),),
+        docs="https://docs.fireworks.ai/guides/reasoning",
+        since="2026-08",
+    ),
+    Provider(
+        name="deepinfra",
+        title="DeepInfra",
+        base_url="https://api.deepinfra.com/v1/openai",
+        key_env=("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
+        # Its output count leaves thinking out for some models and not for others; its totals settle it.
+        quirks=Quirks(tags=("think",)),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
+        docs="https://deepinfra.com/docs/openai_api",
+        since="2026-08",
+    ),
+    Provider(
+        name="sambanova",
+        title="SambaNova",
+        base_url="https://api.sambanova.ai/v1",
+        key_env=("SAMBANOVA_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=_HOSTED,
+        replay=(_replay("never", "2026-08", "docs.sambanova.ai names no field for it"),),
+        docs="https://docs.sambanova.ai/docs/en/build/reasoning",
+        since="2026-08",
+    ),
+    # Older Nemotron models are switched by words in the system prompt: write "detailed thinking on" or /no_think there.
+    Provider(
+        name="nvidia",
+        title="NVIDIA NIM",
+        aliases=("nim",),
+        base_url="https://integrate.api.nvidia.com/v1",
+        key_env=("NVIDIA_API_KEY",),
+        quirks=Quirks(ask_by="template", budget_in="reasoning_budget", tags=("think",)),
+        models=_hosted_and(_never("meta/*", "2026-08", "unsure: from memory")),
+        replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
+        docs="https://docs.nvidia.com/nim/large-language-models/latest/reasoning-model.html",
+        tier="verified",
+        since="2026-08",
+    ),
+    # A router: the field, the tags and what is accepted are those of the host behind it.
+    Provider(
+        name="huggingface",
+        also=(
+            _responses(
+                quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown"),
+                replay="tool_turns",
+                source="vercel/ai packages/huggingface; unsure: what goes back",
+            ),
+        ),
+        title="Hugging Face",
+        aliases=("hf",),
+        base_url="https://router.huggingface.co/v1",
+        key_env=("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+        quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
+        docs="https://huggingface.co/docs/inference-providers",
+        tier="verified",
+        since="2026-08",
+    ),
+    # Maps efforts to what the model behind it takes. Never seen to inline, but a host behind it may.
+    Provider(
+        name="openrouter",
+        also=(_responses(quirks=Quirks(tags=("think",)), tier="verified"),),
+        title="OpenRouter",
+        base_url="https://openrouter.ai/api/v1",
+        key_env=("OPENROUTER_API_KEY",),
+        quirks=Quirks(ask_by="reasoning_object", tags=("think",), replay_as="details", replay_field="reasoning"),
+        models=(
+            ModelRule(
+                thinking="optional",
+                efforts=("minimal", *_TO_MAX),
+                budget=(1, None),
+                since="2026-06-25",
+                source="openrouter.ai/docs/use-cases/reasoning-tokens",
+            ),
+        ),
+        replay=(_replay("all", "2026-06-25", "OpenRouterTeam/ai-sdk-provider; recorded"),),
+        docs="https://openrouter.ai/docs/use-cases/reasoning-tokens",
+        tier="verified",
+        since="2026-06-25",
+    ),
+    Provider(
+        name="perplexity",
+        title="Perplexity",
+        base_url="https://api.perplexity.ai",
+        key_env=("PERPLEXITY_API_KEY", "PPLX_API_KEY"),
+        quirks=Quirks(tags=("think",)),
+        models=(
+            *(
+                ModelRule(
+                    models=models,
+                    thinking="always",
+                    default="on",
+                    efforts=("minimal", *_THREE),
+                    off_as_effort=False,
+                    since="2026-08",
+                    source=_PERPLEXITY,
+                )
+                for models in ("sonar-reasoning*", "sonar-deep-research*")
+            ),
+            _never("sonar*", "2026-08", _PERPLEXITY),
+        ),
+        replay=(_replay("never", "2026-08", "langchain_perplexity output parsers: stripped"),),
+        docs="https://docs.perplexity.ai",
+        tier="verified",
+        since="2026-08",
+    ),
+    # ── servers of your own ───────────────────────────────────────────────────────────────────────────────────────────
+    # Without --reasoning-parser the tags stay in the content.
+    Provider(
+        name="vllm",
+        also=(
+            _responses(
+                quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown"), replay="tool_turns", tier="verified"
+            ),
+        ),
+        title="vLLM",
+        base_url="http://localhost:8000/v1",
+        base_url_env=("VLLM_BASE_URL",),
+        key_env=("VLLM_API_KEY",),
+        key="optional",
+        quirks=Quirks(
+            ask_by="template_and_effort", budget_in="thinking_token_budget", tags=_ANY_TAGS, replay_field="reasoning"
+        ),
+        models=(_TINY_REASONER, *_SELF_HOSTED),
+        replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
+        docs="https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",
+        tier="verified",
+        since="2026-11",
+    ),
+    Provider(
+        name="sglang",
+        title="SGLang",
+        base_url="http://localhost:30000/v1",
+        base_url_env=("SGLANG_BASE_URL",),
+        key_env=("SGLANG_API_KEY",),
+        key="optional",
+        quirks=Quirks(ask_by="template_and_effort", tags=_ANY_TAGS),
+        models=_SELF_HOSTED,
+        replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
+        docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
+        since="2026-08-22",
+    ),
+    _LLAMACPP,
+    # The same server, from the xllamacpp wheel, started when it is first asked. `local:tiny` is the model that comes
+    # with asides, anything else the path of a GGUF file.
+    msgspec.structs.replace(
+        _LLAMACPP,
+        name="local",
+        title="a model on this machine",
+        aliases=(),
+        base_url=f"{ON_DEMAND}/v1",
+        base_url_env=(),
+        key_env=(),
+        launcher="asides.local:launch",
+        models=(msgspec.structs.replace(_TINY_REASONER, models="tiny", default_max_tokens=1024), *_LLAMACPP.models),
+        docs="https://github.com/xorbitsai/xllamacpp",
+    ),
+    Provider(
+        name="lmstudio",
+        also=(_responses(quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown"), replay="tool_turns", tier="verified"),),
+        title="LM Studio",
+        base_url="http://localhost:1234/v1",
+        base_url_env=("LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"),
+        key_env=("LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
+        key="optional",
+        quirks=Quirks(tags=_ANY_TAGS),
+        models=_SELF_HOSTED,
+        replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
+        docs="https://lmstudio.ai/docs/developer/openai-compat",
+        since="2026-08",
+    ),
+    # Its OpenAI endpoint. Thinks unless told not to; clamps efforts itself.
+    Provider(
+        name="ollama",
+        also=(
+            _responses(
+                quirks=Quirks(tags=_ANY_TAGS),
+                replay="tool_turns",
+                since="2026-08-21",
+                source="ollama openai/responses.go: its encrypted_content is the thinking, plain",
+            ),
+        ),
+        title="Ollama",
+        aliases=("ollama-openai",),
+        base_url="http://localhost:11434/v1",
+        base_url_env=("OLLAMA_BASE_URL", "OLLAMA_HOST"),
+        key_env=("OLLAMA_API_KEY",),
+        key="optional",
+        quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
+        models=_SELF_HOSTED,
+        replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
+        docs="https://docs.ollama.com/api/openai-compatibility",
+        tier="verified",
+        since="2026-08-21",
+    ),
+    Provider(
+        name="mistralrs",
+        also=(_responses(quirks=Quirks(tags=_ANY_TAGS), replay="never", tier="verified"),),
+        title="mistral.rs",
+        base_url="http://localhost:1234/v1",
+        base_url_env=("MISTRALRS_BASE_URL",),
+        key="optional",
+        quirks=Quirks(tags=_ANY_TAGS),
+        models=_SELF_HOSTED,
+        docs="https://github.com/EricLBuehler/mistral.rs",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="gpustack",
+        title="GPUStack",
+        base_url_env=("GPUSTACK_API_BASE",),
+        key_env=("GPUSTACK_API_KEY",),
+        quirks=Quirks(tags=_ANY_TAGS),
+        models=_SELF_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", "recorded"),),
+        docs="https://docs.gpustack.ai",
+        tier="verified",
+        since="2026-08",
+    ),
+    # ── clouds and gateways ───────────────────────────────────────────────────────────────────────────────────────────
+    # Gemini's OpenAI endpoint. Signatures of calls travel in extra_content and go back there.
+    Provider(
+        name="google-openai",
+        title="Google Gemini (OpenAI endpoint)",
+        aliases=("google", "gemini-openai"),
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
+        models=(
+            *(
+                ModelRule(
+                    models=models,
+                    thinking=thinking,
+                    default="on",
+                    kind="summary",
+                    efforts=efforts,
+                    off_as_effort=thinking == "optional",
+                    since="2026-08",
+                    source=_GEMINI_OPENAI,
+                )
+                for models, thinking, efforts in _GEMINI_MODELS
+            ),
+            _never("gemini-[12].[05]*", "2026-08", _GEMINI_OPENAI),
+        ),
+        replay=(_replay("never", "2026-08", "ai.google.dev: optional; signatures travel with their calls"),),
+        docs="https://ai.google.dev/gemini-api/docs/openai",
+        tier="verified",
+        since="2026-08",
+    ),
+    # gpt-oss writes its thinking into the content, in <reasoning> tags; sent back it would turn up in the answer.
+    Provider(
+        name="bedrock-openai",
+        title="Amazon Bedrock (OpenAI endpoint)",
+        aliases=("bedrock",),
+        base_url="https://bedrock-runtime.$AWS_REGION.amazonaws.com/v1",
+        base_url_env=("AWS_BEDROCK_BASE_URL",),
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        quirks=Quirks(tags=("reasoning", "think")),
+        models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
+        replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
+        docs="https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="bedrock-mantle",
+        also=(_responses(quirks=Quirks(tags=("reasoning", "think")), tier="verified"),),
+        title="Amazon Bedrock Mantle",
+        base_url="https://bedrock-mantle.$AWS_REGION.api.aws/v1",
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
+        models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
+        replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
+        docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
+        tier="verified",
+        since="2026-08",
+    ),
+    # Anthropic's OpenAI endpoint is for trying out: it never returns thinking.
+    Provider(
+        name="anthropic-openai",
+        title="Anthropic (OpenAI endpoint)",
+        base_url="https://api.anthropic.com/v1",
+        key_env=("ANTHROPIC_API_KEY",),
+        quirks=Quirks(ask_by="thinking_toggle"),
+        docs="https://platform.claude.com/docs/en/api/openai-sdk",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="ollama-cloud",
+        title="Ollama Cloud",
+        base_url="https://ollama.com/v1",
+        key_env=("OLLAMA_API_KEY",),
+        quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
+        docs="https://docs.ollama.com/cloud",
+        tier="verified",
+        since="2026-08-21",
+    ),
+    Provider(
+        name="vercel-gateway",
+        title="Vercel AI Gateway",
+        aliases=("vercel", "ai-gateway"),
+        base_url="https://ai-gateway.vercel.sh/v1",
+        key_env=("AI_GATEWAY_API_KEY", "VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN"),
+        quirks=Quirks(ask_by="reasoning_object", tags=("think",), replay_as="details", replay_field="reasoning"),
+        replay=(_replay("all", "2026-08", "recorded: reasoning_details are sent and accepted back"),),
+        docs="https://vercel.com/docs/ai-gateway",
+        tier="verified",
+        since="2026-08",
+    ),
+    # With reasoning it wants temperature 1 said aloud (pydantic-ai providers/snowflake.py).
+    Provider(
+        name="snowflake",
+        title="Snowflake Cortex",
+        base_url="https://$SNOWFLAKE_ACCOUNT.snowflakecomputing.com/api/v2/cortex/v1",
+        key_env=("SNOWFLAKE_TOKEN",),
+        quirks=Quirks(ask_by="reasoning_object", tags=("think",), replay_as="details"),
+        replay=(_replay("all", "2026-08", "recorded: signed reasoning_details are accepted back"),),
+        docs="https://docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api",
+        tier="verified",
+        since="2026-08",
+    ),
+    # Recorded: usage comes in streams unasked, and its client library leaves stream_options out.
+    Provider(
+        name="databricks",
+        title="Databricks",
+        base_url_env=("DATABRICKS_BASE_URL",),
+        key_env=("DATABRICKS_TOKEN",),
+        quirks=Quirks(ask_by="thinking_toggle", tags=("think",), stream_usage=False),
+        docs="https://docs.databricks.com/aws/en/machine-learning/model-serving/query-reason-models",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="cloudflare",
+        title="Cloudflare Workers AI",
+        aliases=("workers-ai",),
+        base_url="https://api.cloudflare.com/client/v4/accounts/$CLOUDFLARE_ACCOUNT_ID/ai/v1",
+        key_env=("CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"),
+        quirks=Quirks(tags=("think",)),
+        models=_HOSTED,
+        docs="https://developers.cloudflare.com/workers-ai/configuration/open-ai-compatibility",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="venice",
+        title="Venice",
+        base_url="https://api.venice.ai/api/v1",
+        key_env=("VENICE_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
+        docs="https://docs.venice.ai/overview/guides/reasoning-models",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="avian",
+        title="Avian",
+        base_url="https://api.avian.io/v1",
+        key_env=("AVIAN_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
+        docs="https://avian.io/docs",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="crusoe",
+        title="Crusoe",
+        base_url="https://api.inference.crusoecloud.com/v1",
+        key_env=("CRUSOE_API_KEY",),
+        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
+        docs="https://docs.crusoecloud.com",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="doubleword",
+        title="Doubleword",
+        base_url_env=("DOUBLEWORD_BASE_URL",),
+        key_env=("DOUBLEWORD_API_KEY",),
+        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
+        docs="https://docs.doubleword.ai",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="github-copilot",
+        also=(_responses(models=_GPT_SUMMARISED, tier="verified"),),
+        title="GitHub Copilot",
+        base_url="https://api.githubcopilot.com",
+        key_env=("GITHUB_COPILOT_TOKEN",),
+        docs="https://docs.github.com/copilot",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="heroku",
+        title="Heroku Managed Inference",
+        base_url="https://us.inference.heroku.com/v1",
+        base_url_env=("HEROKU_INFERENCE_URL",),
+        key_env=("HEROKU_INFERENCE_KEY",),
+        quirks=Quirks(tags=("think",)),
+        docs="https://devcenter.heroku.com/articles/heroku-inference-api-v1-chat-completions",
+        tier="verified",
+        since="2026-08",
+    ),
+    # Sends message and delta in one chunk.
+    Provider(
+        name="writer",
+        title="Writer",
+        base_url="https://api.writer.com/v1",
+        key_env=("WRITER_API_KEY",),
+        quirks=Quirks(path="/chat"),
+        docs="https://dev.writer.com/api-reference",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="watsonx",
+        title="IBM watsonx.ai",
+        base_url_env=("WATSONX_BASE_URL",),
+        key_env=("WATSONX_TOKEN",),
+        quirks=Quirks(tags=_ANY_TAGS),
+        models=_HOSTED,
+        docs="https://cloud.ibm.com/apidocs/watsonx-ai",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="portkey",
+        title="Portkey",
+        base_url="https://api.portkey.ai/v1",
+        key_env=("PORTKEY_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        docs="https://portkey.ai/docs/api-reference/sdk",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="litellm-proxy",
+        title="LiteLLM proxy",
+        aliases=("litellm",),
+        base_url="http://localhost:4000",
+        base_url_env=("LITELLM_PROXY_API_BASE",),
+        key_env=("LITELLM_PROXY_API_KEY",),
+        key="optional",
+        quirks=Quirks(tags=_ANY_TAGS),
+        models=_HOSTED,
+        replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
+        docs="https://docs.litellm.ai/docs/reasoning_content",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="pydantic-gateway",
+        also=(_responses(tier="verified"),),
+        title="Pydantic AI Gateway",
+        base_url_env=("PYDANTIC_AI_GATEWAY_BASE_URL",),
+        key_env=("PYDANTIC_AI_GATEWAY_API_KEY",),
+        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        docs="https://ai.pydantic.dev/gateway",
+        tier="verified",
+        since="2026-08",
+    ),
+    Provider(
+        name="mirascope-router",
+        also=(_responses(tier="verified"),),
+        title="Mirascope Router",
+        base_url_env=("MIRASCOPE_BASE_URL",),
+        key_env=("MIRASCOPE_API_KEY",),
+        docs="https://mirascope.com/docs",
+        tier="verified",
+        since="2026-08",
+    ),
+    # ── Anthropic's Messages ──────────────────────────────────────────────────────────────────────────────────────────
+    Provider(
+        name="anthropic",
+        title="Anthropic",
+        dialect="anthropic",
+        aliases=("claude",),
+        base_url="https://api.anthropic.com/v1",
+        base_url_env=("ANTHROPIC_BASE_URL",),
+        key_env=("ANTHROPIC_API_KEY",),
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key"),
+        models=claude_models(),
+        replay=CLAUDE_REPLAY,
+        docs="https://platform.claude.com/docs/en/api/messages",
+        tier="verified",
+        since="2026-11-09",
+    ),
+    # One model's address each; the version is inside the body. A key of Bedrock is sent as a bearer.
+    Provider(
+        name="bedrock-anthropic",
+        title="Claude on Amazon Bedrock (InvokeModel)",
+        dialect="anthropic",
+        aliases=("bedrock-invoke", "bedrock-claude"),
+        base_url="https://bedrock-runtime.$AWS_REGION.amazonaws.com",
+        base_url_env=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        quirks=_messages(transport="bedrock_invoke", path=""),
+        models=claude_models("*"),
+        replay=CLAUDE_REPLAY,
+        docs="https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html",
+        tier="verified",
+        since="2026-08",
+    ),
+    # The key is an access token: `gcloud auth print-access-token`.
+    Provider(
+        name="vertex-anthropic",
+        title="Claude on Google Vertex AI",
+        dialect="anthropic",
+        aliases=("vertex-claude", "google-vertex-anthropic"),
+        base_url="https://$GOOGLE_CLOUD_LOCATION-aiplatform.googleapis.com/v1/projects/$GOOGLE_CLOUD_PROJECT"
+        "/locations/$GOOGLE_CLOUD_LOCATION/publishers/anthropic/models",
+        key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN"),
+        quirks=_messages(transport="vertex_predict", path=""),
+        models=claude_models("*"),
+        replay=CLAUDE_REPLAY,
+        docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude",
+        tier="verified",
+        since="2026-08",
+    ),
+    # Reads what anybody sends who took up the language; many clones have no signatures, or empty ones.
+    Provider(
+        name="anthropic-compatible",
+        title="A server that speaks Anthropic's Messages",
+        dialect="anthropic",
+        base_url_env=("ANTHROPIC_COMPATIBLE_BASE_URL",),
+        key_env=("ANTHROPIC_COMPATIBLE_API_KEY",),
+        key="optional",
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=claude_models("*"),
+        replay=(_replay("all", "2026-11", "the language of Messages: whole turns go back"),),
+        docs="https://platform.claude.com/docs/en/api/messages",
+        since="2026-11",
+    ),
+    Provider(
+        name="minimax-anthropic",
+        title="MiniMax (Anthropic's Messages)",
+        dialect="anthropic",
+        base_url="https://api.minimax.io/anthropic/v1",
+        key_env=("MINIMAX_API_KEY",),
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=(_clone("minimax-m2*", "always", ("adaptive",)), _clone("*", "optional", ("adaptive", "disabled"))),
+        replay=(_replay("all", "2026-08-22", "vercel/ai packages/minimax; unsure: earlier turns"),),
+        docs="https://platform.minimax.io/docs/api-reference/text-anthropic-api",
+        since="2026-08-22",
+    ),
+    Provider(
+        name="deepseek-anthropic",
+        title="DeepSeek (Anthropic's Messages)",
+        dialect="anthropic",
+        base_url="https://api.deepseek.com/anthropic",
+        key_env=("DEEPSEEK_API_KEY",),
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=(_clone("*", "optional", ("enabled", "adaptive", "disabled"), efforts=("low", "high", "max")),),
+        replay=(_replay("all", "2026-08", "api-docs.deepseek.com anthropic_api; unsure: earlier turns"),),
+        docs="https://api-docs.deepseek.com/guides/anthropic_api",
+        since="2026-08",
+    ),
+    Provider(
+        name="kimi-anthropic",
+        title="Kimi (Anthropic's Messages)",
+        dialect="anthropic",
+        aliases=("moonshot-anthropic",),
+        base_url="https://api.moonshot.ai/anthropic",
+        key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=(_clone("*", "optional", ("enabled", "disabled")),),
+        replay=(_replay("all", "2026-08", "kimi-cli kosong; unsure: earlier turns"),),
+        docs="https://platform.moonshot.ai/docs/guide/agent-support",
+        since="2026-08",
+    ),
+    Provider(
+        name="zai-anthropic",
+        title="Z.AI (Anthropic's Messages)",
+        dialect="anthropic",
+        base_url="https://api.z.ai/api/anthropic",
+        key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=(_clone("*", "optional", ("enabled", "disabled")),),
+        replay=(_replay("all", "2026-08", "docs.z.ai; unsure: earlier turns"),),
+        docs="https://docs.z.ai/scenario-example/develop-tools/claude",
+        since="2026-08",
+    ),
+    Provider(
+        name="ollama-anthropic",
+        title="Ollama (Anthropic's Messages)",
+        dialect="anthropic",
+        base_url="http://127.0.0.1:11434/v1",
+        base_url_env=("OLLAMA_BASE_URL", "OLLAMA_HOST"),
+        key="optional",
+        quirks=_messages(auth="nothing", replay_unsigned=True),
+        models=(_clone("*", "unknown", ("enabled", "disabled")),),
+        replay=(_replay("all", "2026-08-21", "ollama anthropic/anthropic.go; recorded"),),
+        docs="https://docs.ollama.com/api/anthropic-compatibility",
+        tier="verified",
+        since="2026-08-21",
+    ),
+    # Its blocks overlap and its signatures are empty; it ignores `disabled`.
+    Provider(
+        name="llamacpp-anthropic",
+        title="llama.cpp's server (Anthropic's Messages)",
+        dialect="anthropic",
+        base_url="http://127.0.0.1:8080/v1",
+        base_url_env=("LLAMACPP_BASE_URL",),
+        key_env=("LLAMACPP_API_KEY", "LLAMA_API_KEY"),
+        key="optional",
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=(_clone("*", "unknown", ("enabled", "disabled")),),
+        replay=(_replay("all", "2026-11", "recorded: the blocks are accepted"),),
+        docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+        tier="verified",
+        since="2026-11",
+    ),
+    Provider(
+        name="vllm-anthropic",
+        title="vLLM (Anthropic's Messages)",
+        dialect="anthropic",
+        base_url="http://127.0.0.1:8000/v1",
+        base_url_env=("VLLM_BASE_URL",),
+        key_env=("VLLM_API_KEY",),
+        key="optional",
+        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        models=(_clone("*", "unknown", ("enabled", "disabled")),),
+        replay=(_replay("all", "2026-11", "recorded: the blocks are accepted"),),
+        docs="https://docs.vllm.ai/en/latest/serving/",
+        tier="verified",
+        since="2026-11",
+    ),
+)
+
+WITHOUT_A_KEY = "local:tiny"
+"""The model that comes with asides and needs nothing: no key, no account, no network."""
+
+_PLAIN_ROWS = {"anthropic": "anthropic-compatible", "openai_responses": "openai-compatible", "openai_chat": "openai-compatible"}
+
+
+def plain_row(dialect: str) -> Provider:
+    """The row for a dialect when no provider is named: it reads everything, since it can be anybody."""
+    name = _PLAIN_ROWS.get(dialect)
+    row = next((row for row in PROVIDERS if row.name == name), None)
+    if row is None:
+        raise UnknownProvider(f"no plain row speaks {dialect!r}: name a provider; plain are {', '.join(_PLAIN_ROWS)}.")
+    return row.speaking(dialect) or row

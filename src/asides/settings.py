@@ -1,0 +1,277 @@
+"""What holds when a call does not say: explicit > environment > file > default, resolved once, each with its origin.
+
+Reads nothing when imported; `load_settings()` reads the environment and `asides.toml`. Not here: keys (credentials).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from asides.errors import ConfigError, InvalidThinking
+from asides.notices import Notice
+from asides.providers.find import lookup
+from asides.providers.find import providers as list_rows
+from asides.providers.provider import Provider, Target
+from asides.thinking import Thinking, read_thinking
+
+FILE_NAME = "asides.toml"
+FILE_VARIABLE = "ASIDES_CONFIG"
+_PREFIX = "ASIDES_"
+_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Timeouts(msgspec.Struct, frozen=True):
+    """How long to wait, in seconds; 600 for the first byte, since a model may think that long in silence."""
+
+    connect: Seconds = 10.0
+    first_byte: Seconds = 600.0
+    idle: Seconds = 300.0
+    """Between two reads, once the answer has begun."""
+    total: Seconds | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting, resolved. The variable of each is ASIDES_ and its name in capitals: ASIDES_TIMEOUTS_IDLE."""
+
+    model: str | None = None
+    """The model to ask when none is named, as provider:model."""
+    thinking: Thinking = Thinking()
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    timeouts: Timeouts = Timeouts()
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 2
+    """Attempts after the first."""
+    on_conflict: Literal["raise", "adjust"] = "raise"
+    keep_raw: bool = True
+    keep_thinking: bool = False
+    """Write readable thinking into saved conversations."""
+    show_reasoning_thinking: bool = False
+    """Show thinking to whoever reads along."""
+    reasoning_allowed_models: tuple[str, ...] = ("*",)
+    """Globs over provider:model or the model alone: whose thinking may be shown, once showing is switched on."""
+    thinking_field: str | None = None
+    """The one field that carries thinking, whatever the provider's row says; blank is unset."""
+    heuristics: bool = True
+    """Take unknown fields named like thinking for thinking."""
+    tools_max_count: Annotated[int, msgspec.Meta(ge=1)] = 16
+    tools_max_json_kb: Annotated[int, msgspec.Meta(ge=1)] = 32
+    providers: tuple[Provider, ...] = ()
+    """Rows of the user's own, from [providers.NAME]."""
+    files: tuple[str, ...] = ()
+    """The files that were read, the strongest first."""
+    notices: tuple[Notice, ...] = ()
+    origins: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+    def origin(self, name: str) -> str:
+        """Where a setting is from: "default", "environment ASIDES_MODEL", "file asides.toml" or "argument"."""
+        if name not in SETTINGS:
+            raise _unknown(name, "a setting")
+        return self.origins.get(name, "default")
+
+    def entries(self) -> Iterator[tuple[str, Any, str]]:
+        """Every setting as (name, value, origin), for people to look at."""
+        for name in SETTINGS:
+            first, _, second = name.partition(".")
+            value = getattr(self, first)
+            yield name, getattr(value, second) if second else value, self.origin(name)
+
+    def shows_thinking(self, model: str) -> bool:
+        """Whether the thinking of `provider:model` may be shown."""
+        full = model.lower()
+        names = (full, full.partition(":")[2] or full)
+        allowed = (pattern.lower() for pattern in self.reasoning_allowed_models)
+        return self.show_reasoning_thinking and any(fnmatchcase(name, pattern) for pattern in allowed for name in names)
+
+    def tuned(self, target: Target) -> Target:
+        """The target with what is said here about reading laid over its host's quirks."""
+        changes: dict[str, Any] = {}
+        if self.thinking_field and self.thinking_field.strip():
+            changes = {"thinking_in": (self.thinking_field,), "heuristics": False}
+        if "heuristics" in self.origins:
+            changes["heuristics"] = self.heuristics
+        if not changes:
+            return target
+        quirks = msgspec.structs.replace(target.provider.quirks, **changes)
+        return msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=quirks))
+
+
+def _types() -> dict[str, Any]:
+    """The settings by name, with the type of each; those of a group as group.name."""
+    types: dict[str, Any] = {}
+    for field in msgspec.structs.fields(Settings):
+        if field.name == "timeouts":
+            types |= {f"timeouts.{part.name}": part.type for part in msgspec.structs.fields(Timeouts)}
+        elif field.name not in ("providers", "files", "notices", "origins"):
+            types[field.name] = field.type
+    return types
+
+
+SETTINGS = _types()
+
+
+def load_settings(
+    environ: Mapping[str, str] | None = None, *, files: Sequence[str | Path] | None = None, **explicit: Any
+) -> Settings:
+    """Resolve every setting: what is given here, then ASIDES_… variables, then the files, the first of them strongest.
+
+    `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
+    `providers=` rows come before those of the files. None as a value is as good as not given.
+    """
+    environ = os.environ if environ is None else environ
+    settled = _Settled()
+    rows: list[Provider] = list(explicit.pop("providers", None) or ())
+    for name, value in _flat({name: value for name, value in explicit.items() if value is not None}, "an argument"):
+        settled.take(name, value, "argument")
+    for name in SETTINGS:
+        variable = _PREFIX + name.replace(".", "_").upper()
+        if value := environ.get(variable, "").strip():
+            settled.take_text(name, value, f"environment {variable}")
+    read: list[str] = []
+    for path, document in _documents(environ, files):
+        read.append(str(path))
+        own = _rows(document.pop("providers", {}), path, rows)
+        if files is None and path == Path(FILE_NAME) and not environ.get(FILE_VARIABLE, "").strip():
+            for row in own:
+                _check_address(row, path)
+        rows += own
+        for name, value in _flat(document, f"{path}: a setting"):
+            settled.take(name, value, f"file {path}")
+    values: dict[str, Any] = {}
+    timeouts: dict[str, Any] = {}
+    for name, value in settled.values.items():
+        group, _, part = name.partition(".")
+        if part:
+            timeouts[part] = value
+        else:
+            values[group] = value
+    return Settings(
+        **values,
+        timeouts=Timeouts(**timeouts),
+        providers=tuple(rows),
+        files=tuple(read),
+        notices=tuple(settled.notices),
+        origins=settled.origins,
+    )
+
+
+class _Settled:
+    """Settings while they are gathered: the first who names one has the say; all are checked."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}
+        self.notices: list[Notice] = []
+
+    def take(self, name: str, value: Any, origin: str, *, strict: bool = True) -> None:
+        try:
+            if name == "thinking":
+                read: Any = self._thinking(value)
+            else:
+                read = msgspec.convert(value, SETTINGS[name], strict=strict)
+        except InvalidThinking as problem:
+            raise InvalidThinking(f"{origin}: {problem}", setting="thinking") from None
+        except msgspec.ValidationError as problem:
+            raise ConfigError(f"{origin}: {name} does not read: {problem}.") from None
+        if name not in self.values:
+            self.values[name] = read
+            self.origins[name] = origin
+
+    def take_text(self, name: str, text: str, origin: str) -> None:
+        if name == "reasoning_allowed_models":
+            self.take(name, [part.strip() for part in text.split(",") if part.strip()], origin)
+        elif SETTINGS[name] is bool:
+            self.take(name, _WORDS.get(text.lower(), text), origin, strict=False)
+        else:
+            self.take(name, text, origin, strict=False)
+
+    def _thinking(self, value: Any) -> Thinking:
+        thinking, notices = read_thinking(value)
+        self.notices += notices
+        return thinking
+
+
+def _flat(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]]:
+    for written, value in document.items():
+        name = written.replace("-", "_")
+        if name == "timeouts" and isinstance(value, (Mapping, Timeouts)):
+            parts = msgspec.structs.asdict(value) if isinstance(value, Timeouts) else value
+            yield from _flat(
+                {f"{name}.{part}": seconds for part, seconds in parts.items() if seconds is not None}, what
+            )
+        elif name in SETTINGS:
+            yield name, value
+        else:
+            raise _unknown(written, what)
+
+
+def _unknown(name: str, what: str) -> ConfigError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.replace("-", "_"), SETTINGS, n=1)
+    meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(SETTINGS)} and providers."
+    return ConfigError(f"{what} is called {name!r}, which is not known; {meant}")
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where settings are looked for, the strongest first; the files need not exist."""
+    if named := environ.get(FILE_VARIABLE, "").strip():
+        return (Path(named),)
+    found = [Path(FILE_NAME)]
+    if folder := environ.get("XDG_CONFIG_HOME", "").strip():
+        found.append(Path(folder) / "asides" / FILE_NAME)
+    elif home := environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip():
+        found.append(Path(home) / ".config" / "asides" / FILE_NAME)
+    return tuple(found)
+
+
+def _documents(environ: Mapping[str, str], files: Sequence[str | Path] | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+    import tomllib
+
+    demanded = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
+    for path in config_files(environ) if files is None else map(Path, files):
+        try:
+            yield path, tomllib.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            if demanded:
+                raise ConfigError(f"the settings file {path} does not exist; create it, or name another.") from None
+        except (OSError, UnicodeDecodeError) as problem:
+            raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
+        except tomllib.TOMLDecodeError as problem:
+            raise ConfigError(f"the settings file {path} is not TOML: {problem}.") from None
+
+
+def _check_address(row: Provider, path: Path) -> None:
+    """A file that lies in the current folder came with whatever lies there: it must not send a key somewhere else."""
+    from asides.providers.credentials import is_loopback
+
+    if is_loopback(row.base_url):
+        return
+    for known in list_rows():
+        borrowed = sorted(set(row.key_env) & set(known.key_env))
+        if borrowed and known.key == "required" and row.base_url != known.base_url:
+            raise ConfigError(
+                f"{path}: [providers.{row.name}] would send {borrowed[0]} to {row.base_url or 'another address'}. A "
+                f"file in the current folder may not do that; set {FILE_VARIABLE}={path} if you trust it, or give the row a "
+                "key_env of its own."
+            )
+
+
+def _rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]:
+    from asides.providers.user_rows import read_row
+
+    if not isinstance(tables, dict):
+        raise ConfigError(f"{path}: providers is a table of tables: [providers.NAME].")
+    return [
+        read_row(name, table, f"{path}: [providers.{name}]", lambda name: lookup(name, before))
+        for name, table in tables.items()
+    ]

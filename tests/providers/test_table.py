@@ -1,0 +1,176 @@
+"""The table is data; these are the promises that data keeps, row by row."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from asides import dialects
+from asides.errors import UnknownProvider
+from asides.messages import Prompt, user
+from asides.plan import plan
+from asides.providers.credentials import is_loopback
+from asides.providers.find import find
+from asides.providers.provider import ModelRule, Provider, ReplayRule
+from asides.providers.table import PROVIDERS, plain_row
+from asides.thinking import EFFORTS, Thinking
+from asides.wire.inline_tags import GRAMMARS
+
+ROWS = pytest.mark.parametrize("row", PROVIDERS, ids=lambda row: row.name)
+
+
+def _is_date(text: str) -> bool:
+    shape = {7: "%Y-%m", 10: "%Y-%m-%d"}.get(len(text))
+    if shape is None:
+        return False
+    try:
+        datetime.strptime(text, shape)  # noqa: DTZ007
+    except ValueError:
+        return False
+    return True
+
+
+def _examples_of(glob: str) -> list[str]:
+    """Names that the glob was written for: each choice of its characters, with and without something behind."""
+    names = [""]
+    for part in re.split(r"(\[[^]]*\])", glob):
+        choices = part[1:-1].replace("-", "") or "-" if part.startswith("[") else [part]
+        names = [name + choice for name in names for choice in choices]
+    return [name.replace("*", star) or "anything" for name in names for star in ("", "-x")]
+
+
+def _environment_of(row: Provider) -> dict[str, str]:
+    environ = dict.fromkeys(re.findall(r"\$([A-Z_]+)", row.base_url), "part")
+    if not row.base_url:
+        environ[row.base_url_env[0]] = "https://host.example"
+    return environ
+
+
+def test_no_two_rows_answer_to_one_name() -> None:
+    names = [re.sub("[-_. ]", "", name.lower()) for row in PROVIDERS for name in (row.name, *row.aliases)]
+    assert sorted(names) == sorted(set(names))
+
+
+@ROWS
+def test_a_name_can_stand_in_front_of_a_model(row: Provider) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row.name)
+    assert all(re.fullmatch(r"[a-z0-9.-]+", alias) for alias in row.aliases)
+    assert row.title
+
+
+@ROWS
+def test_a_row_says_where_it_is_from_and_of_when(row: Provider) -> None:
+    assert urlsplit(row.docs).scheme == "https"
+    assert urlsplit(row.docs).hostname
+    assert _is_date(row.since)
+    assert row.dialect in dialects.DIALECTS
+    assert row.tier in ("verified", "documented")
+
+
+@ROWS
+def test_every_fact_has_a_date_and_a_source_and_is_no_younger_than_its_row(row: Provider) -> None:
+    facts: list[ModelRule | ReplayRule] = [*row.models, *row.replay]
+    for fact in facts:
+        assert fact.source, fact
+        assert _is_date(fact.since), fact
+        assert fact.since[:7] <= row.since[:7], fact
+
+
+@ROWS
+def test_an_address_is_https_or_on_this_machine_and_can_be_had(row: Provider) -> None:
+    if not row.base_url:
+        assert row.base_url_env, "nobody could tell where it is"
+        return
+    address = urlsplit(re.sub(r"\$[A-Z_]+", "part", row.base_url))
+    assert address.scheme == "https" or is_loopback(row.base_url)
+    assert not row.base_url.endswith("/")
+    assert not address.query
+    assert address.username is None
+
+
+@ROWS
+def test_a_key_can_be_given_by_the_environment(row: Provider) -> None:
+    assert row.key == "optional" or row.key_env
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9_]*", name) for name in (*row.key_env, *row.base_url_env))
+    assert not set(row.key_env) & set(row.base_url_env)
+
+
+@ROWS
+def test_no_rule_is_hidden_by_one_above_it(row: Provider) -> None:
+    for rule in row.models:
+        assert rule.models == rule.models.lower()
+        assert rule in [row.rule(name) for name in _examples_of(rule.models)], rule.models
+    for replay in row.replay:
+        assert replay in [row.replay_rule(name) for name in _examples_of(replay.models)], replay.models
+
+
+@ROWS
+def test_efforts_are_in_order_and_maps_lead_to_them(row: Provider) -> None:
+    for rule in row.models:
+        takes = rule.efforts or ()
+        assert list(takes) == [effort for effort in EFFORTS if effort in takes], rule.models
+        assert all(sent in takes and asked not in takes for asked, sent in rule.effort_map), rule.models
+        assert rule.thinking != "never" or takes == ()
+
+
+@ROWS
+def test_tags_are_grammars_that_exist(row: Provider) -> None:
+    for tags in (row.quirks.tags, *(rule.tags or () for rule in row.models)):
+        assert [tag for tag in tags if not isinstance(tag, str) or tag not in GRAMMARS] == []
+
+
+@ROWS
+def test_text_begins_in_thinking_only_where_tags_are_read_at_all(row: Provider) -> None:
+    for rule in row.models:
+        if rule.starts_inside:
+            assert rule.tags or (rule.tags is None and row.quirks.tags), rule.models
+            assert rule.thinking != "never"
+            # An answer that may be without thinking must not be taken for it.
+            assert rule.starts_inside == "auto" or rule.thinking == "always", rule.models
+
+
+@ROWS
+def test_every_model_of_every_row_can_be_asked_for_anything(row: Provider) -> None:
+    """Plan and encode read each field of each rule; none of them leads to an exception or to two ways of asking."""
+    dialect = dialects.find(row.dialect)
+    wishes = [Thinking(), Thinking(mode="off"), Thinking(mode="on"), Thinking(effort="high"), Thinking(budget=4096)]
+    for name in {_examples_of(rule.models)[0] for rule in row.models} | {"unheard-of"}:
+        target = find(f"{row.name}:{name}", environ=_environment_of(row))
+        for wish in wishes:
+            planned = plan(Prompt((user("Hi"),), thinking=wish), target, on_conflict="adjust")
+            request, _ = dialect.encode(planned.prompt, target)
+            body = msgspec.json.decode(request.body)
+            assert request.url.endswith(row.quirks.path)
+            assert body["model"] == name
+            asked = {"reasoning", "enable_thinking", "chat_template_kwargs", "prompt_mode", "thinking"} & body.keys()
+            assert len(asked) <= 1, (name, wish, asked)
+
+
+def test_the_plain_row_is_for_anybody() -> None:
+    row = plain_row("openai_chat")
+    assert row.name == "openai-compatible"
+    assert row.key == "optional"
+    assert row.base_url == ""
+    assert "think" in row.quirks.tags
+    with pytest.raises(UnknownProvider, match="morse"):
+        plain_row("morse")
+
+
+def test_no_host_is_sent_the_key_of_another() -> None:
+    """Two rows share a variable only where one account opens both."""
+    holders: dict[str, set[str]] = {}
+    for row in PROVIDERS:
+        for name in row.key_env:
+            holders.setdefault(name, set()).add(row.name)
+    shared = {name: rows for name, rows in holders.items() if len(rows) > 1}
+    assert shared == {
+        "ZAI_API_KEY": {"zai", "zai-coding"},
+        "ZHIPU_API_KEY": {"zai", "zai-coding"},
+        "ZHIPUAI_API_KEY": {"zai", "zai-coding"},
+        "AWS_BEARER_TOKEN_BEDROCK": {"bedrock-openai", "bedrock-mantle"},
+        "OLLAMA_API_KEY": {"ollama", "ollama-cloud"},
+    }

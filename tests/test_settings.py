@@ -1,0 +1,423 @@
+"""Settings: who has the say, where each value is from, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.errors import ConfigError, InvalidThinking
+from asides.providers.find import find
+from asides.providers.provider import THINKING_FIELDS, Provider
+from asides.settings import SETTINGS, Settings, Timeouts, config_files, load_settings
+from asides.thinking import Thinking
+
+NOTHING: dict[str, str] = {}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def _written(folder: Path, text: str, name: str = "asides.toml") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- who has the say ----------------------------------------------------------------------------------------------
+
+
+def test_nothing_said_means_the_defaults(here: Path) -> None:
+    settings = load_settings(NOTHING)
+    assert settings == Settings()
+    assert {settings.origin(name) for name in SETTINGS} == {"default"}
+
+
+def test_I7_an_argument_wins_over_a_variable_and_that_over_a_file_and_that_over_a_default(here: Path) -> None:
+    _written(here, 'model = "file:m"\nretries = 7\nmax_tokens = 300\n[timeouts]\nidle = 3\nconnect = 4')
+    environ = {"ASIDES_MODEL": "environment:m", "ASIDES_RETRIES": "6", "ASIDES_TIMEOUTS_IDLE": "2.5"}
+    settings = load_settings(environ, model="argument:m")
+    assert settings == Settings(
+        model="argument:m",
+        retries=6,
+        max_tokens=300,
+        timeouts=Timeouts(idle=2.5, connect=4.0),
+        files=("asides.toml",),
+        origins=settings.origins,
+    )
+    assert [settings.origin(name) for name in ("model", "retries", "timeouts.idle", "max_tokens", "keep_raw")] == [
+        "argument",
+        "environment ASIDES_RETRIES",
+        "environment ASIDES_TIMEOUTS_IDLE",
+        "file asides.toml",
+        "default",
+    ]
+
+
+def test_none_and_blank_are_as_good_as_not_given(here: Path) -> None:
+    settings = load_settings({"ASIDES_MODEL": "  "}, model=None, timeouts=None)
+    assert settings.origin("model") == "default"
+
+
+def test_every_setting_has_a_variable(here: Path) -> None:
+    environ = {
+        "ASIDES_MODEL": "ollama:qwen3",
+        "ASIDES_THINKING": "8000",
+        "ASIDES_MAX_TOKENS": "100",
+        "ASIDES_TIMEOUTS_CONNECT": "1",
+        "ASIDES_TIMEOUTS_FIRST_BYTE": "2",
+        "ASIDES_TIMEOUTS_IDLE": "3",
+        "ASIDES_TIMEOUTS_TOTAL": "4",
+        "ASIDES_RETRIES": "0",
+        "ASIDES_ON_CONFLICT": "adjust",
+        "ASIDES_KEEP_RAW": "no",
+        "ASIDES_KEEP_THINKING": "yes",
+        "ASIDES_SHOW_REASONING_THINKING": "on",
+        "ASIDES_REASONING_ALLOWED_MODELS": "deepseek:*, qwen*",
+        "ASIDES_THINKING_FIELD": "inner_voice",
+        "ASIDES_HEURISTICS": "FALSE",
+        "ASIDES_TOOLS_MAX_COUNT": "20",
+        "ASIDES_TOOLS_MAX_JSON_KB": "64",
+    }
+    assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
+    settings = load_settings(environ)
+    assert {name: value for name, value, _ in settings.entries()} == {
+        "model": "ollama:qwen3",
+        "thinking": Thinking(budget=8000),
+        "max_tokens": 100,
+        "timeouts.connect": 1.0,
+        "timeouts.first_byte": 2.0,
+        "timeouts.idle": 3.0,
+        "timeouts.total": 4.0,
+        "retries": 0,
+        "on_conflict": "adjust",
+        "keep_raw": False,
+        "keep_thinking": True,
+        "show_reasoning_thinking": True,
+        "reasoning_allowed_models": ("deepseek:*", "qwen*"),
+        "thinking_field": "inner_voice",
+        "heuristics": False,
+        "tools_max_count": 20,
+        "tools_max_json_kb": 64,
+    }
+    assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('thinking = "high"', Thinking(effort="high")),
+        ("thinking = 8000", Thinking(budget=8000)),
+        ("thinking = false", Thinking(mode="off")),
+        ('[thinking]\neffort = "low"\nshow = "raw"', Thinking(effort="low", show="raw")),
+        ('[thinking]\ntype = "enabled"\nbudget_tokens = 2048', Thinking(budget=2048)),
+    ],
+)
+def test_thinking_is_read_in_every_spelling(here: Path, written: str, meant: Thinking) -> None:
+    _written(here, written)
+    assert load_settings(NOTHING).thinking == meant
+
+
+def test_what_was_mapped_while_reading_is_told(here: Path) -> None:
+    _written(here, '[thinking]\nsummary = "brief"')
+    assert [notice.code for notice in load_settings(NOTHING).notices] == ["summary_mapped"]
+
+
+def test_hyphens_are_as_good_as_underscores_in_a_file(here: Path) -> None:
+    _written(here, 'on-conflict = "adjust"\n[timeouts]\nfirst-byte = 9')
+    settings = load_settings(NOTHING)
+    assert (settings.on_conflict, settings.timeouts.first_byte) == ("adjust", 9.0)
+
+
+def test_settings_are_frozen(here: Path) -> None:
+    with pytest.raises(AttributeError):
+        load_settings(NOTHING).retries = 9  # type: ignore[misc]
+
+
+def test_the_environment_is_read_when_asked(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASIDES_RETRIES", "5")
+    assert load_settings().retries == 5
+
+
+def test_importing_reads_no_file_and_no_environment(tmp_path: Path) -> None:
+    _written(tmp_path, "this is not TOML")
+    script = """
+import os, sys
+
+class Watched(dict):
+    def __getitem__(self, name): raise SystemExit(f"read {name}")
+    get = __contains__ = __getitem__
+
+os.environ = Watched()
+opened = []
+sys.addaudithook(lambda event, args: event == "open" and str(args[0]).endswith(".toml") and opened.append(args[0]))
+import asides.settings, asides.providers.find, asides.providers.credentials
+assert opened == [], opened
+"""
+    home = str(Path(sys.modules["asides"].__file__ or "").parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": home, "ASIDES_RETRIES": "x"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_looked_for_here_and_in_the_users_folder() -> None:
+    user = {"HOME": "/home/me", "USERPROFILE": "/windows/me"}
+    assert config_files(NOTHING) == (Path("asides.toml"),)
+    assert config_files(user) == (Path("asides.toml"), Path("/home/me/.config/asides/asides.toml"))
+    assert config_files({"USERPROFILE": "/windows/me"})[1] == Path("/windows/me/.config/asides/asides.toml")
+    assert config_files({**user, "XDG_CONFIG_HOME": "/x"})[1] == Path("/x/asides/asides.toml")
+    assert config_files({**user, "ASIDES_CONFIG": "/other.toml"}) == (Path("/other.toml"),)
+
+
+def test_the_file_here_wins_over_the_users_value_by_value(here: Path, tmp_path: Path) -> None:
+    _written(here, "retries = 1")
+    theirs = _written(tmp_path, "retries = 2\nmax_tokens = 5", ".config/asides/asides.toml")
+    settings = load_settings({"HOME": str(tmp_path)})
+    assert (settings.retries, settings.max_tokens) == (1, 5)
+    assert settings.files == ("asides.toml", str(theirs))
+    assert settings.origin("max_tokens") == f"file {theirs}"
+
+
+def test_a_named_file_is_the_only_one(here: Path, tmp_path: Path) -> None:
+    _written(here, "retries = 1")
+    named = _written(tmp_path, "max_tokens = 5", "named.toml")
+    for settings in (load_settings({"ASIDES_CONFIG": str(named)}), load_settings(NOTHING, files=[named])):
+        assert (settings.retries, settings.max_tokens) == (2, 5)
+    assert load_settings(NOTHING, files=()).files == ()
+
+
+def test_a_file_that_was_named_has_to_be_there(here: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.toml does not exist"):
+        load_settings({"ASIDES_CONFIG": "gone.toml"})
+    with pytest.raises(ConfigError, match=r"gone\.toml does not exist"):
+        load_settings(NOTHING, files=["gone.toml"])
+
+
+def test_a_file_that_does_not_read_is_named(here: Path) -> None:
+    _written(here, "retries = = 1")
+    with pytest.raises(ConfigError, match=r"asides\.toml is not TOML: .*line 1"):
+        load_settings(NOTHING)
+    (here / "asides.toml").write_bytes(b"model = '\xff'")
+    with pytest.raises(ConfigError, match=r"asides\.toml cannot be read"):
+        load_settings(NOTHING)
+    (here / "asides.toml").unlink()
+    (here / "asides.toml").mkdir()
+    with pytest.raises(ConfigError, match=r"asides\.toml cannot be read"):
+        load_settings(NOTHING)
+
+
+# --- wrong values -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('retries = "many"', r"file asides\.toml: retries does not read"),
+        ("retries = -1", r"file asides\.toml: retries does not read"),
+        ("max_tokens = 0", r"file asides\.toml: max_tokens"),
+        ('on_conflict = "ignore"', r"file asides\.toml: on_conflict"),
+        ("keep_raw = 1", r"file asides\.toml: keep_raw"),
+        ("[timeouts]\nidle = 0", r"file asides\.toml: timeouts\.idle"),
+        ("timeouts = 5", r"asides\.toml: a setting is called 'timeouts'"),
+        ("retires = 3", r"'retires', which is not known; did you mean retries"),
+        ("[timeouts]\nidel = 3", r"'timeouts\.idel', which is not known; did you mean timeouts\.idle"),
+        ("zebra = 3", r"'zebra', which is not known; there are model, thinking"),
+        ("providers = 5", r"asides\.toml: providers is a table of tables"),
+    ],
+)
+def test_a_wrong_value_in_a_file_is_named_with_its_place(here: Path, written: str, said: str) -> None:
+    _written(here, written)
+    with pytest.raises(ConfigError, match=said):
+        load_settings(NOTHING)
+
+
+def test_a_wrong_value_is_told_also_where_a_stronger_one_hides_it(here: Path) -> None:
+    _written(here, 'retries = "many"')
+    with pytest.raises(ConfigError, match="retries"):
+        load_settings(NOTHING, retries=1)
+
+
+def test_a_wrong_variable_and_a_wrong_argument_are_named(here: Path) -> None:
+    with pytest.raises(ConfigError, match="environment ASIDES_RETRIES: retries does not read"):
+        load_settings({"ASIDES_RETRIES": "x"})
+    with pytest.raises(ConfigError, match="environment ASIDES_KEEP_RAW: keep_raw does not read"):
+        load_settings({"ASIDES_KEEP_RAW": "perhaps"})
+    with pytest.raises(InvalidThinking, match=r"environment ASIDES_THINKING: thinking='hard' is not known"):
+        load_settings({"ASIDES_THINKING": "hard"})
+    with pytest.raises(ConfigError, match="argument: retries does not read"):
+        load_settings(NOTHING, retries="3")
+    with pytest.raises(ConfigError, match="an argument is called 'retires'"):
+        load_settings(NOTHING, retires=3)
+    with pytest.raises(ConfigError, match="'retires', which is not known"):
+        Settings().origin("retires")
+
+
+# --- showing and reading ------------------------------------------------------------------------------------------
+
+
+def test_FT_24_S4_REQ_003_thinking_is_shown_only_where_it_was_switched_on_and_allowed() -> None:
+    assert not Settings().show_reasoning_thinking
+    assert not Settings().shows_thinking("deepseek:deepseek-v4-pro")
+    assert Settings(show_reasoning_thinking=True).shows_thinking("deepseek:deepseek-v4-pro")
+    some = Settings(show_reasoning_thinking=True, reasoning_allowed_models=("DeepSeek:*", "qwen3*"))
+    shown = {name: some.shows_thinking(name) for name in ("deepseek:a", "ollama:Qwen3:8b", "openai:gpt-5", "qwen3")}
+    assert shown == {"deepseek:a": True, "ollama:Qwen3:8b": True, "openai:gpt-5": False, "qwen3": True}
+    assert not Settings(show_reasoning_thinking=True, reasoning_allowed_models=()).shows_thinking("deepseek:a")
+
+
+def test_B5_FT_10_a_field_of_ones_own_is_the_only_one_and_a_blank_one_is_none(here: Path) -> None:
+    target = find("vllm:m", environ=NOTHING)
+    quirks = load_settings(NOTHING, thinking_field="  inner ").tuned(target).quirks
+    assert (quirks.thinking_in, quirks.heuristics) == (("inner",), False)
+    assert load_settings(NOTHING, thinking_field=" ").tuned(target) == target
+    assert load_settings(NOTHING).tuned(target) is target
+    off = load_settings(NOTHING, heuristics=False).tuned(target).quirks
+    assert (off.thinking_in, off.heuristics) == (THINKING_FIELDS, False)
+
+
+# --- rows of the user's own ---------------------------------------------------------------------------------------
+
+
+def _row(here: Path, text: str, name: str) -> Provider:
+    _written(here, text)
+    return next(row for row in load_settings({"ASIDES_CONFIG": "asides.toml"}).providers if row.name == name)
+
+
+def test_FT_45_a_row_in_a_file_resolves(here: Path) -> None:
+    _written(
+        here,
+        """
+        [providers.my-host]
+        base-url = "https://mine.example/v1"
+        key_env = "MINE_KEY"
+        aliases = ["mh"]
+        headers = { X-Team = "blue" }
+        query = { api-version = "$MINE_VERSION" }
+
+        [providers.my-host.quirks]
+        ask-by = "enable_thinking"
+        tags = ["think", ["<inner>", "</inner>"]]
+        thinking_in = "inner_voice"
+        fields = { split-thinking = true }
+
+        [[providers.my-host.models]]
+        models = "clever*"
+        thinking = "always"
+        efforts = ["low", "high"]
+        starts_inside = "auto"
+
+        [[providers.my-host.replay]]
+        when = "all"
+        """,
+    )
+    rows = load_settings(NOTHING).providers
+    target = find("MH:clever-1", rows=rows, environ={"MINE_VERSION": "7"})
+    assert target.base_url == "https://mine.example/v1"
+    assert target.provider.query == (("api-version", "7"),)
+    assert target.provider.headers == (("X-Team", "blue"),)
+    assert target.provider.key_env == ("MINE_KEY",)
+    assert target.provider.tier == "yours"
+    assert target.quirks.ask_by == "enable_thinking"
+    assert target.quirks.tags == ("think", ("<inner>", "</inner>"))
+    assert target.quirks.thinking_in == ("inner_voice",)
+    assert target.quirks.fields == (("split-thinking", True),)
+    assert (target.rule.thinking, target.rule.efforts, target.rule.starts_inside) == ("always", ("low", "high"), "auto")
+    assert target.provider.replay_rule("clever-1").when == "all"
+
+
+def test_a_table_under_a_known_name_changes_what_it_names_and_keeps_the_rest(here: Path) -> None:
+    row = _row(
+        here,
+        """
+        [providers.deepseek]
+        base_url = "https://proxy.example"
+        quirks = { stream_usage = false }
+        models = [{ models = "deepseek-v9*", thinking = "never" }]
+        """,
+        "deepseek",
+    )
+    ours = find("deepseek:x", environ=NOTHING).provider
+    assert row.base_url == "https://proxy.example"
+    assert row.quirks == msgspec.structs.replace(ours.quirks, stream_usage=False)
+    assert row.models[1:] == ours.models
+    assert row.rule("deepseek-v9-pro").thinking == "never"
+    assert (row.key_env, row.replay, row.aliases) == (ours.key_env, ours.replay, ours.aliases)
+
+
+def test_a_file_of_the_current_folder_cannot_send_a_key_elsewhere(here: Path) -> None:
+    borrowed = '[providers.innocent]\nbase_url = "https://evil.example/v1"\nkey_env = ["OPENAI_API_KEY"]'
+    redirected = '[providers.openai]\nbase_url = "https://evil.example/v1"'
+    for text in (borrowed, redirected):
+        _written(here, text)
+        with pytest.raises(ConfigError, match="would send OPENAI_API_KEY to"):
+            load_settings(NOTHING)
+        assert load_settings({"ASIDES_CONFIG": "asides.toml"}).providers, "named, it is trusted"
+    _written(here, redirected.replace("https://evil.example", "http://127.0.0.1:9"))
+    assert load_settings(NOTHING).providers, "a key that stays on this machine goes nowhere"
+
+
+def test_a_row_may_be_like_another(here: Path) -> None:
+    row = _row(here, '[providers.lab]\nlike = "vllm"\nbase_url = "https://lab.example/v1"', "lab")
+    vllm = find("vllm:x", environ=NOTHING).provider
+    assert (row.quirks, row.models, row.key, row.aliases) == (vllm.quirks, vllm.models, "optional", ())
+    assert find("lab:x", rows=[row], environ=NOTHING).base_url == "https://lab.example/v1"
+
+
+def test_rows_in_code_come_before_those_of_the_file(here: Path) -> None:
+    _written(here, '[providers.mine]\nbase_url = "https://file.example"')
+    mine = Provider(name="mine", base_url="https://code.example")
+    settings = load_settings(NOTHING, providers=[mine])
+    assert find("mine:x", rows=settings.providers, environ=NOTHING).base_url == "https://code.example"
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('base_ulr = "x"', r"unknown field `base_ulr`"),
+        ("base_url = 5", r"\$\.base_url"),
+        ('quirks = { ask_by = "magic" }', r"\$\.quirks\.ask_by"),
+        ('models = [{ models = "a*", thinking = "sometimes" }]', r"\$\.models\[0\]\.thinking"),
+        ('replay = [{ when = "always" }]', r"\$\.replay\[0\]\.when"),
+        ('api_key = "sk-canary-123456"', "does not belong into a file; name the variable"),
+        ('name = "other"', "the name of its table"),
+        ('like = "nobody-at-all"', "like: no provider is called 'nobody-at-all'"),
+    ],
+)
+def test_a_wrong_row_is_named_with_file_table_and_field(here: Path, table: str, said: str) -> None:
+    _written(here, f"[providers.mine]\n{table}")
+    with pytest.raises(ConfigError, match=said) as problem:
+        load_settings(NOTHING)
+    assert str(problem.value).startswith("asides.toml: [providers.mine]")
+    assert "canary" not in str(problem.value)
+
+
+def test_a_row_that_is_no_table_is_named(here: Path) -> None:
+    _written(here, "[providers]\nmine = 5")
+    with pytest.raises(ConfigError, match=r"asides\.toml: \[providers\.mine\] is a table"):
+        load_settings(NOTHING)
+
+
+def test_entries_name_every_setting_once() -> None:
+    entries: list[tuple[str, Any, str]] = list(Settings().entries())
+    assert [name for name, _, _ in entries] == list(SETTINGS)
