@@ -1,0 +1,107 @@
+"""What a dialect is: the Protocol that the flows drive on one side and the stage and the gateway on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+from asides.errors import AsidesError, ProviderError
+from asides.events import Event
+from asides.messages import Prompt
+from asides.notices import Notice
+from asides.providers.provider import Target
+
+
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A request, ready to be sent; the shell adds nothing but the connection."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    """Without the credential, which `credential_header` names."""
+    body: bytes
+    credential_header: tuple[str, str] | None = None
+    """The header and the prefix that carry the key: ("Authorization", "Bearer ")."""
+    direct: bool = False
+    """Never through a proxy: the server is a child of this process."""
+
+    def __repr__(self) -> str:
+        return f"HttpRequest({self.method} {self.url}, <{len(self.body)} bytes>)"
+
+
+class Decoder(Protocol):
+    """Bytes of one response in, events out. Any chunking gives the same events; `finish` is always called.
+
+    Neither method raises: what went wrong stands in `failure`, so that the events before it are never lost. A caller
+    stops reading when it appears, calls `finish`, takes those events too, and then raises it. A decoder may also have
+    `done`, true once the server said that nothing follows: it is then not waited for to hang up.
+    """
+
+    payloads: list[bytes]
+    """The JSON documents read so far."""
+    streamed: bool
+    """Whether they came as a stream."""
+    failure: AsidesError | None
+    """Set when the server told an error, its bytes broke the dialect, or (by `finish`) the reply was not whole."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes; return every event they complete."""
+        ...
+
+    def finish(self) -> list[Event]:
+        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
+        ...
+
+
+class Writer(Protocol):
+    """Events of one reply in, bytes of a response out: the inverse of the decoder."""
+
+    content_type: str
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        """The bytes for these events; a whole response appears with ReplyEnded."""
+        ...
+
+
+class ServedRequest(msgspec.Struct, frozen=True):
+    """A request as the server half reads it."""
+
+    prompt: Prompt
+    model: str
+    stream: bool
+    include_usage: bool = False
+
+
+class Dialect(Protocol):
+    """A wire language, both halves."""
+
+    name: str
+
+    def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+        """Spell a planned prompt for its target."""
+        ...
+
+    def decoder(self, target: Target) -> Decoder:
+        """A fresh decoder for one response."""
+        ...
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+        """The error that this response is. Header names are in lower case."""
+        ...
+
+    def read(self, body: bytes) -> ServedRequest:
+        """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
+        ...
+
+    def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> Writer:
+        """Server half: a fresh writer for one response."""
+        ...
+
+    def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
+        """Server half: an error body."""
+        ...
+
+
+Framing = Literal["json", "sse"]

@@ -1,0 +1,67 @@
+"""Chat completions, the language that most hosts speak: both halves of the dialect, as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from asides.dialects.dialect import HttpRequest, ServedRequest
+from asides.dialects.openai_chat.decode import ChatDecoder
+from asides.dialects.openai_chat.encode import encode
+from asides.dialects.openai_chat.endings import chat_error
+from asides.errors import ProviderError
+from asides.messages import Prompt
+from asides.notices import Notice
+from asides.providers.provider import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asides.dialects.openai_chat.serve import ChatWriter
+
+
+class OpenAIChat:
+    """The dialect of `POST /chat/completions`. The server half loads when it is first used."""
+
+    name = "openai_chat"
+
+    def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+        """Spell a planned prompt for its target."""
+        return encode(prompt, target)
+
+    def decoder(self, target: Target) -> ChatDecoder:
+        """A fresh decoder for one response."""
+        return ChatDecoder(target)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+        """The error that this response is. Header names are in lower case."""
+        return chat_error(status, headers, body, target)
+
+    def read(self, body: bytes) -> ServedRequest:
+        """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
+        from asides.dialects.openai_chat.serve import read
+
+        return read(body)
+
+    def writer(
+        self,
+        *,
+        model: str,
+        stream: bool,
+        include_usage: bool = True,
+        thinking_field: str = "reasoning_content",
+        created: int = 0,
+    ) -> ChatWriter:
+        """Server half: a fresh writer for one response. `created` is Unix time, since a dialect has no clock."""
+        from asides.dialects.openai_chat.serve import ChatWriter
+
+        return ChatWriter(
+            model=model, stream=stream, include_usage=include_usage, thinking_field=thinking_field, created=created
+        )
+
+    def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
+        """Server half: an error body."""
+        from asides.dialects.openai_chat.serve import write_error
+
+        return write_error(status, message, kind)
+
+
+dialect = OpenAIChat()

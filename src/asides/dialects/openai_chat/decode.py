@@ -1,0 +1,382 @@
+"""Chat completions in, events out: one decoder for streams and whole bodies.
+
+Theory of operation. A chat message has one reasoning field, one content and a list of calls, in no order of their
+own, so blocks are numbered by what they are: the thought of the field first (0, or one number for each entry of
+`reasoning_details` when only those carry the text), then the segments of the content, then the refusal, then the
+calls by index. That way a stream and a whole body fold to the same reply. A whole body is a stream of one chunk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asides.dialects.openai_chat.endings import error_of, unified_stop
+from asides.dialects.openai_chat.thoughts import Thoughts
+from asides.dialects.openai_chat.tool_calls import ToolCalls
+from asides.dialects.openai_chat.wire import NOTHING, WireUsage, reading_for, unknown_field, usage_of
+from asides.errors import AsidesError, ConnectionLost, ProtocolError
+from asides.events import (
+    Event,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    Stop,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    UsageReported,
+    Warned,
+)
+from asides.notices import Notice
+from asides.providers.provider import Target
+from asides.thinking import Seal, ThoughtKind
+from asides.wire.echoes import Increments
+from asides.wire.framing import Framing
+from asides.wire.inline_tags import Splitter
+from asides.wire.lenient import misfit, without
+from asides.wire.sse import DONE
+
+CONTENT_BLOCK = 1_000
+REFUSAL_BLOCK = 500_000
+CALL_BLOCK = 1_000_000
+
+
+class ChatDecoder:
+    """Bytes of one response in, events out. Any chunking gives the same events."""
+
+    def __init__(self, target: Target) -> None:
+        quirks, rule = target.quirks, target.rule
+        self.payloads: list[bytes] = []
+        self.failure: AsidesError | None = None
+        self._target = target
+        self._framing = Framing()
+        self._reading = reading_for(quirks.thinking_in, quirks.heuristics)
+        self._decode = self._reading.decode
+        self._started = False
+        self._done = False
+        self._stop: Stop | None = None
+        self._usage: WireUsage | None = None
+        self._choice: int | None = None
+        self._warned: set[str] = set()
+        self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
+        self._thoughts = Thoughts(target, self._kind)
+        tags = quirks.tags if rule.tags is None else rule.tags
+        self._splitter: Splitter | None = None
+        self._fragments = quirks.fragmented_tags
+        self._increments: Increments | None = Increments(snapshots=quirks.snapshots)
+        self._segment = CONTENT_BLOCK
+        self._segment_key: object = None
+        self._held_thought: list[str] = []
+        self._calls: ToolCalls | None = None
+        self._tags = tags
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the body came as a stream."""
+        return self._framing.form != "json"
+
+    @property
+    def done(self) -> bool:
+        """Whether the server said that nothing follows."""
+        return self._done
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes; return every event they complete."""
+        events: list[Event] = []
+        if isinstance(self.failure, ProtocolError):
+            return events
+        try:
+            for payload in self._framing.feed(data):
+                self._take(payload, events)
+        except ProtocolError as problem:
+            self._fail(problem)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
+        events: list[Event] = []
+        if not isinstance(self.failure, ProtocolError):
+            try:
+                for payload in self._framing.finish():
+                    self._take(payload, events)
+            except ProtocolError as problem:
+                self._fail(problem)
+        self._flush(events)
+        if self.failure is None:
+            self._check_whole()
+        if self.failure is None:
+            self._start(None, events)
+            truncated = self._splitter is not None and self._splitter.truncated
+            events.append(ReplyEnded(self._stop or Stop(), truncated))
+        return events
+
+    def _fail(self, problem: ProtocolError) -> None:
+        told = f"{self._target.provider.name}: {problem}"
+        self.failure = ProtocolError(told, dialect="openai_chat", payload=problem.payload)
+
+    def _check_whole(self) -> None:
+        who = self._target.provider.name
+        if not self.payloads and not self._done:
+            if self._framing.head:
+                problem = ProtocolError(
+                    "the body is neither JSON nor a stream of events; check the base URL.", payload=self._framing.head
+                )
+                self._fail(problem)
+            else:
+                self.failure = ConnectionLost(f"{who} sent an empty body; try again, or check the base URL.")
+        elif self.streamed and self._stop is None and not self._done:
+            self.failure = ConnectionLost(
+                f"the stream from {who} ended before the reply did; try again (.partial has what came)."
+            )
+
+    # --- one document -----------------------------------------------------------------------------------------------
+
+    def _take(self, payload: bytes, events: list[Event]) -> None:
+        if payload == DONE:
+            self._done = True
+            return
+        self.payloads.append(payload)
+        try:
+            chunk = self._decode(payload)
+        except msgspec.ValidationError as problem:
+            chunk = self._decode_leniently(payload, problem, events)
+        except msgspec.DecodeError as problem:
+            raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+        choices = chunk.choices
+        if choices:
+            if not self._started:
+                self._start(chunk, events)
+            for choice in choices:
+                if choice.index == self._choice or self._is_ours(choice, events):
+                    self._take_choice(choice, events)
+        elif not self.streamed or chunk.base_resp is not None:
+            self._take_bare(chunk, events)
+        if chunk.error and self.failure is None:
+            self.failure = error_of(200, {}, chunk.error, payload, self._target)
+        usage = chunk.usage
+        if usage is None and chunk.x_groq is not None:
+            usage = chunk.x_groq.usage
+        if usage is not None:
+            self._take_usage(usage, chunk, events)
+
+    def _start(self, chunk: Any, events: list[Event]) -> None:
+        if self._started:
+            return
+        self._started = True
+        model, reply_id = (None, None) if chunk is None else (chunk.model, chunk.id)
+        if not isinstance(model, str) or not model:
+            model = self._target.model or None
+        events.append(ReplyStarted(model, str(reply_id) if reply_id else None, self._target.origin))
+
+    def _is_ours(self, choice: Any, events: list[Event]) -> bool:
+        if self._choice is None:
+            self._choice = choice.index
+            return True
+        self._warn(
+            "other_choices", "only the first of several choices is the reply; metadata['raw'] has the others", events
+        )
+        return False
+
+    def _take_bare(self, chunk: Any, events: list[Event]) -> None:
+        """A document without choices: an error in one of its many shapes, or nothing at all."""
+        if chunk.base_resp is not None and chunk.base_resp.status_code:
+            chunk.error = {"message": chunk.base_resp.status_msg, "code": chunk.base_resp.status_code}
+        elif chunk.error is None and (chunk.message or chunk.detail) and chunk.usage is None:
+            chunk.error = {"message": chunk.message or chunk.detail, "code": chunk.code, "type": chunk.type}
+        if not chunk.error and not self.streamed:
+            self._start(chunk, events)
+            self._warn("no_choices", "the server sent no choice", events)
+
+    def _take_choice(self, choice: Any, events: list[Event]) -> None:
+        # Some servers send both: in a stream the delta is what is new, in a whole body the message is what was said.
+        delta = choice.delta
+        if delta is None or (choice.message is not None and not self.streamed):
+            delta = choice.message
+        if delta is not None:
+            values = self._reading.thoughts(delta)
+            if values != self._reading.no_thoughts or delta.reasoning_details:
+                self._thoughts.take(values, delta, self._reading, events)
+            content = delta.content
+            if content:
+                if type(content) is str:
+                    self._take_text(content, events)
+                else:
+                    self._take_content_parts(content, events)
+            if delta.tool_calls is not None or delta.function_call is not None:
+                if self._calls is None:
+                    self._calls = ToolCalls(CALL_BLOCK, self._tags, self._target.origin)
+                self._calls.take(delta, events)
+            if delta.refusal:
+                events.append(RefusalDelta(str(delta.refusal), REFUSAL_BLOCK))
+            if delta.extra_content is not NOTHING or delta.thought_signature:
+                self._thoughts.take_signature(delta, events)
+        if choice.finish_reason is not None:
+            self._take_finish(choice.finish_reason, events)
+        if choice.usage is not None:
+            self._take_usage(choice.usage, None, events)
+        if choice.error and self.failure is None:
+            self.failure = error_of(200, {}, choice.error, self.payloads[-1], self._target)
+
+    # --- content ----------------------------------------------------------------------------------------------------
+
+    def _take_text(self, text: str, events: list[Event]) -> None:
+        increments = self._increments
+        if increments is not None:
+            text = increments.take(text)
+            if increments.settled:
+                self._increments = None
+            if not text:
+                return
+        if self._tags:
+            if self._splitter is None:
+                self._splitter = self._make_splitter()
+            self._say(self._splitter.feed(text), events)
+            return
+        if self._segment_key is not False:
+            self._turn(False)
+        events.append(TextDelta(text, self._segment))
+
+    def _make_splitter(self) -> Splitter:
+        # A thought that came in a field was taken out by the server, and with it the tag that its template opened.
+        apart = bool(self._thoughts.echoes)
+        return Splitter(
+            self._tags, self._target.quirks.tag_position, False if apart else self._target.rule.starts_inside
+        )
+
+    def _turn(self, key: object) -> None:
+        """Begin the next segment of the content, unless nothing was said yet."""
+        if self._segment_key is not None:
+            self._segment += 1
+        self._segment_key = key
+
+    def _say(self, pieces: list[tuple[int, bool, str]], events: list[Event]) -> None:
+        for number, is_thinking, text in pieces:
+            key = "tags" if is_thinking and self._fragments else number
+            if key != self._segment_key:
+                self._release_held(events)
+                self._turn(key)
+            if not is_thinking:
+                events.append(TextDelta(text, self._segment))
+            elif self._thoughts.echoes:
+                # A field may carry the same thought; only the whole segment can tell.
+                self._held_thought.append(text)
+            else:
+                self._thoughts.tagged.append(text)
+                events.append(ThinkingDelta(text, self._segment, self._kind, "tags"))
+
+    def _release_held(self, events: list[Event]) -> None:
+        if not self._held_thought:
+            return
+        text = "".join(self._held_thought)
+        self._held_thought = []
+        if text.strip() not in self._thoughts.echoes.text():
+            events.append(ThinkingDelta(text, self._segment, self._kind, "tags"))
+
+    def _take_content_parts(self, content: Any, events: list[Event]) -> None:
+        if not isinstance(content, list):
+            self._warn("content_not_text", f"the content is {type(content).__name__}; the answer is its JSON", events)
+            self._take_text(msgspec.json.encode(content).decode(), events)
+            return
+        for part in content:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(part, str):
+                self._take_text(part, events)
+            elif kind in ("text", "output_text") and isinstance(part.get("text"), str):
+                if part["text"]:
+                    self._take_text(part["text"], events)
+            elif kind in ("thinking", "reasoning"):
+                self._take_thinking_part(part, events)
+            elif kind == "refusal":
+                events.append(RefusalDelta(str(part.get("refusal", "")), REFUSAL_BLOCK))
+            else:
+                self._warn(
+                    "unknown_content_part", f"a content part of type {kind!r} is only in metadata['raw']", events
+                )
+
+    def _take_thinking_part(self, part: dict[str, Any], events: list[Event]) -> None:
+        held = part.get("thinking", part.get("text", part.get("summary", "")))
+        if isinstance(held, list):
+            texts = (item.get("text") for item in held if isinstance(item, dict))
+            held = "".join(text for text in texts if isinstance(text, str))
+        if self._segment_key != "part":
+            self._turn("part")
+        if isinstance(held, str) and held:
+            events.append(ThinkingDelta(held, self._segment, self._kind, "block", "content"))
+        signature = part.get("signature")
+        if isinstance(signature, str) and signature:
+            events.append(
+                ThoughtSealed(Seal("signature", signature, self._target.origin), self._segment, source="block")
+            )
+
+    # --- the rest ---------------------------------------------------------------------------------------------------
+
+    def _take_finish(self, raw: str, events: list[Event]) -> None:
+        reason = unified_stop(raw)
+        if reason == "unknown" and raw:
+            self._warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)
+        if reason == "error" and self.failure is None:
+            told = {"message": f"the reply ended with {raw!r}", "code": raw}
+            self.failure = error_of(200, {}, told, self.payloads[-1], self._target)
+        self._stop = Stop(reason, raw)
+
+    def _take_usage(self, usage: WireUsage, chunk: Any, events: list[Event]) -> None:
+        if usage != self._usage:
+            self._usage = usage
+            self._start(chunk, events)
+            events.append(UsageReported(usage_of(usage, self._target.quirks.output_excludes_thinking)))
+
+    def _flush(self, events: list[Event]) -> None:
+        """What was held for certainty, now that nothing more comes."""
+        if self._increments is not None and (held := self._increments.finish()):
+            self._increments = None
+            self._take_text(held, events)
+        if self._splitter is not None:
+            self._say(self._splitter.finish(), events)
+            self._release_held(events)
+        if self._calls is not None:
+            self._calls.finish(events)
+        self._thoughts.finish(events)
+
+    def _warn(self, code: str, detail: str, events: list[Event]) -> None:
+        if detail not in self._warned:
+            self._warned.add(detail)
+            self._start(None, events)
+            events.append(Warned(Notice(code, detail)))
+
+    def _decode_leniently(self, payload: bytes, problem: msgspec.ValidationError, events: list[Event]) -> Any:
+        """Decode again without what does not fit: unknown fields are learnt, values of a wrong type left out, both
+        told.
+        """
+        try:
+            document = msgspec.json.decode(payload)
+        except msgspec.DecodeError as broken:
+            raise ProtocolError(f"a document is not JSON ({broken}).", payload=payload) from None
+        notices: list[tuple[str, str]] = []
+        for _ in range(64):
+            if (name := unknown_field(problem)) is not None:
+                self._reading, is_thinking = self._reading.learnt(name)
+                self._decode = self._reading.decode
+                if not is_thinking:
+                    notices.append(("unknown_field", f"the field {name} is only in metadata['raw']"))
+            elif (path := misfit(problem)) is not None:
+                notices.append(
+                    ("malformed_field", f"{'.'.join(path)} is of another type than expected and was left out")
+                )
+                document = without(document, path)
+            elif isinstance(document, list) and len(document) == 1:
+                document = document[0]
+            else:
+                break
+            try:
+                chunk = self._decode(msgspec.json.encode(document))
+            except msgspec.ValidationError as next_problem:
+                problem = next_problem
+                continue
+            if notices:
+                self._start(chunk, events)
+                for code, detail in notices:
+                    self._warn(code, detail, events)
+            return chunk
+        raise ProtocolError(f"a document does not read ({problem}).", payload=payload)

@@ -1,0 +1,134 @@
+"""A planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+
+Not here: messages and thinking, which have files of their own, and whether the model takes what is asked (plan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.dialect import HttpRequest
+from asides.dialects.openai_chat.spell_messages import spell_messages
+from asides.dialects.openai_chat.spell_thinking import spell_thinking
+from asides.errors import ConfigError
+from asides.messages import OutputSchema, Prompt
+from asides.notices import Notice
+from asides.providers.provider import Target
+from asides.tools import Tool
+from asides.version import VERSION
+
+OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    notices: list[Notice] = []
+    body = _body(prompt, target, notices)
+    request = HttpRequest(
+        "POST", address(target), headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json"), json_body(body), credential_header(target)
+    )
+    return request, tuple(notices)
+
+
+def address(target: Target) -> str:
+    """Where requests go: the base URL, the dialect's path, and the row's query.
+
+    A query in the base URL itself stays and wins. A row's value "$NAME" that nobody resolved is left out.
+    """
+    base = urlsplit(target.base_url)
+    path = base.path.rstrip("/")
+    if not path.endswith(target.quirks.path):
+        path += target.quirks.path
+    given = parse_qsl(base.query, keep_blank_values=True)
+    names = {name for name, _ in given}
+    for name, value in target.provider.query:
+        if name not in names and not value.startswith("$"):
+            given.append((name, value))
+    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+
+
+def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    rule, quirks = target.rule, target.quirks
+    # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
+    body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, target, notices)}
+    body |= _tools(prompt, notices)
+    if prompt.output is not None:
+        body |= _output(prompt.output, quirks.structured_output, notices)
+    if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
+        body[rule.output_limit or quirks.output_limit] = prompt.max_tokens
+    body |= prompt.sampling.given()
+    if prompt.stop:
+        body["stop"] = list(prompt.stop)
+    if prompt.stream:
+        body["stream"] = True
+        if quirks.stream_usage:
+            body["stream_options"] = {"include_usage": True}
+    if prompt.metadata is not None:
+        body["metadata"] = prompt.metadata
+    if prompt.user is not None:
+        body["user"] = prompt.user
+    if rule.thinking != "never":
+        # They ask for thinking to be sent apart, and some hosts refuse them for a model that has none.
+        body |= dict(quirks.fields) | dict(rule.fields)
+    asked, unspoken = spell_thinking(prompt.thinking, target)
+    notices.extend(unspoken)
+    return merged(merged(body, asked), prompt.extra)
+
+
+def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+    spelled: dict[str, Any] = {}
+    if prompt.tools:
+        spelled["tools"] = [_tool(tool) for tool in prompt.tools]
+    elif "tools" not in prompt.extra:
+        # Hosts refuse both settings where there is no tool to choose.
+        notices += [
+            Notice("setting_dropped", f"{setting} means nothing without tools", setting)
+            for setting in ("tool_choice", "parallel_tool_calls")
+            if getattr(prompt, setting) is not None
+        ]
+        return spelled
+    match prompt.tool_choice:
+        case None:
+            pass
+        case "auto" | "none" | "required":
+            spelled["tool_choice"] = prompt.tool_choice
+        case name:
+            spelled["tool_choice"] = {"type": "function", "function": {"name": name}}
+    if prompt.parallel_tool_calls is not None:
+        spelled["parallel_tool_calls"] = prompt.parallel_tool_calls
+    return spelled
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def _output(
+    output: OutputSchema | Literal["json"],
+    takes: Literal["json_schema", "json_object", "nothing"],
+    notices: list[Notice],
+) -> dict[str, Any]:
+    if isinstance(output, OutputSchema) and takes == "json_schema":
+        schema = {"name": output.name, "schema": output.schema, "strict": output.strict}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    asked = "json_schema" if isinstance(output, OutputSchema) else "json_object"
+    if takes == "nothing":
+        code = "schema_not_sent" if asked == "json_schema" else "json_not_sent"
+        detail = "this host has no structured output; say in the prompt what you want"
+        notices.append(Notice(code, detail, "output", asked, "nothing"))
+        return {}
+    if asked == "json_schema":
+        detail = "this host promises JSON but takes no schema; say in the prompt what you want"
+        notices.append(Notice("schema_not_sent", detail, "output", asked, "json_object"))
+    return {"response_format": {"type": "json_object"}}

@@ -1,0 +1,116 @@
+"""Calls put together from their pieces: by index, with ids, names and arguments that may be missing or late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, signature_in
+from asides.events import Event, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.thinking import Origin, Seal
+from asides.wire.inline_tags import Splitter
+
+
+class _Call:
+    __slots__ = ("begun", "block", "id", "named", "splitter", "started")
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.id: str | None = None
+        self.named = False
+        self.started = False
+        self.begun = False
+        """Its arguments have begun, and not with a tag."""
+        self.splitter: Splitter | None = None
+
+
+class ToolCalls:
+    """The calls of one reply."""
+
+    __slots__ = ("_by_index", "_calls", "_first_block", "_origin", "_tags")
+
+    def __init__(self, first_block: int, tags: tuple[str | tuple[str, str], ...], origin: Origin) -> None:
+        self._first_block = first_block
+        self._tags = tags
+        self._origin = origin
+        self._calls: list[_Call] = []
+        self._by_index: dict[int | None, _Call] = {}
+
+    def take(self, delta: Any, events: list[Event]) -> None:
+        """The calls in one message, or the pieces of them."""
+        for part in delta.tool_calls or ():
+            self._take_part(part, events)
+        legacy: Function | None = delta.function_call
+        if legacy is not None and (legacy.name or legacy.arguments):
+            self._take_part(ToolCallPart(function=legacy, index=-1), events)
+
+    def _take_part(self, part: ToolCallPart, events: list[Event]) -> None:
+        function = (
+            part.function
+            if part.function is not None and (part.function.name or part.function.arguments)
+            else part.custom
+        )
+        function = function or part.function or Function()
+        call = self._call_of(part, function)
+        name = None if call.named or not function.name else function.name
+        call_id = None if call.id or not part.id else part.id
+        call.named = call.named or bool(name)
+        call.id = call.id or call_id
+        arguments = function.arguments if function.arguments is not None else function.input
+        text = (
+            arguments
+            if isinstance(arguments, str)
+            else ""
+            if arguments is None
+            else msgspec.json.encode(arguments).decode()
+        )
+        if text:
+            text = self._without_thinking(call, text, events)
+        if text or name or call_id or not call.started:
+            call.started = True
+            events.append(ToolCallDelta(call.block, call_id, name, text))
+        if not is_nothing(part.extra_content):
+            self._seal(call, bytes(part.extra_content), events)
+
+    def _call_of(self, part: ToolCallPart, function: Function) -> _Call:
+        call = self._by_index.get(part.index)
+        anew = call is None
+        if call is not None and part.id and call.id and part.id != call.id and function.name:
+            # Some servers number every call 0, or do not number them at all; then the id tells them apart.
+            anew = True
+        elif call is not None and part.index is None and function.name and call.named and not part.id:
+            anew = True
+        if anew or call is None:
+            call = _Call(self._first_block + len(self._calls))
+            self._calls.append(call)
+            self._by_index[part.index] = call
+        return call
+
+    def _without_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
+        """Arguments without a thinking block in front of them, which some models put there."""
+        if call.splitter is None:
+            if call.begun or not self._tags or text.lstrip()[:1] not in ("<", "[", ""):
+                call.begun = True
+                return text
+            call.splitter = Splitter(self._tags, "leading", False)
+        return self._sorted(call, call.splitter.feed(text), events)
+
+    def _sorted(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
+        for number, is_thinking, text in pieces:
+            if is_thinking:
+                events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
+        return "".join(text for _, is_thinking, text in pieces if not is_thinking)
+
+    def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
+        value = signature_in(extra_content)
+        if value:
+            events.append(
+                ThoughtSealed(Seal("thought_signature", value, self._origin, extra_content.decode()), call.block)
+            )
+
+    def finish(self, events: list[Event]) -> None:
+        """What the splitters still held."""
+        for call in self._calls:
+            if call.splitter is not None and (text := self._sorted(call, call.splitter.finish(), events)):
+                events.append(ToolCallDelta(call.block, arguments=text))

@@ -1,0 +1,96 @@
+"""How every decoder test decodes: whole, byte by byte, in odd pieces and with a surprise behind the end, all alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from asides import dialects
+from asides.errors import AsidesError
+from asides.events import Event
+from asides.providers.provider import ModelRule, Provider, Quirks, Target
+from asides.reply import Fold, Reply
+
+
+def target(
+    provider: Provider | None = None,
+    model: str = "made-up",
+    *,
+    quirks: Quirks | None = None,
+    rule: ModelRule | None = None,
+) -> Target:
+    """A target for decoding: a row of its own unless one is given."""
+    row = provider or Provider(name="example", base_url="http://127.0.0.1:9/v1", quirks=quirks or Quirks())
+    return Target(row, model, row.base_url, rule or row.rule(model))
+
+
+def sse(*documents: object, done: bool = True) -> bytes:
+    """A stream of these documents, as servers write it."""
+    lines = [b"data: " + json.dumps(document, ensure_ascii=False).encode() + b"\n\n" for document in documents]
+    return b"".join(lines) + (b"data: [DONE]\n\n" if done else b"")
+
+
+def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **top: Any) -> dict[str, Any]:
+    """One chunk of a chat stream."""
+    choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "made-up", "choices": [choice], **top}
+
+
+def stream(*deltas: dict[str, Any], finish: str = "stop", **top: Any) -> bytes:
+    """A chat stream of these deltas, with its finish chunk."""
+    return sse(*[chunk(delta) for delta in deltas], chunk(finish=finish, **top))
+
+
+def whole(message: dict[str, Any], finish: str | None = "stop", **top: Any) -> bytes:
+    """A whole chat response."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "model": "made-up", "choices": [choice], **top}
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+def events_of(
+    pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat"
+) -> tuple[list[Event], AsidesError | None]:
+    """The events of a body in these pieces, and what went wrong."""
+    decoder = dialects.find(dialect).decoder(to)
+    events: list[Event] = []
+    for piece in pieces:
+        events += decoder.feed(piece)
+    events += decoder.finish()
+    return events, decoder.failure
+
+
+def reply_of(pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat") -> tuple[Reply, AsidesError | None]:
+    """The fold of a body in these pieces, and what went wrong."""
+    decoder = dialects.find(dialect).decoder(to)
+    folding = Fold()
+    for piece in pieces:
+        folding.take(decoder.feed(piece))
+    folding.take(decoder.finish())
+    return folding.reply(decoder.payloads, streamed=decoder.streamed), decoder.failure
+
+
+def chunkings(body: bytes) -> list[Sequence[bytes]]:
+    """Whole, byte by byte, in threes, in halves, with empty reads between."""
+    singles = [body[place : place + 1] for place in range(len(body))]
+    threes = [body[place : place + 3] for place in range(0, len(body), 3)]
+    half = len(body) // 2
+    return [[body], singles, threes, [body[:half], b"", body[half:]]]
+
+
+def decoded(body: bytes, to: Target | None = None, dialect: str = "openai_chat") -> Reply:
+    """The reply that a body is, in any chunking; raises what a live call would raise, with `.partial`."""
+    to = to or target()
+    reply, failure = reply_of([body], to, dialect)
+    for pieces in chunkings(body)[1:]:
+        again, failure_again = reply_of(pieces, to, dialect)
+        assert again == reply, "the chunking made a difference"
+        assert repr(failure_again) == repr(failure), "the chunking made a difference to the error"
+    if body.endswith(b"\n\n") and failure is None:
+        surprised, _ = reply_of([body, b": a comment behind the end\n\n\n", b"event: ping\n\n"], to, dialect)
+        assert surprised == reply, "a surprise behind the end made a difference"
+    if failure is not None:
+        failure.partial = reply
+        raise failure
+    return reply
