@@ -1,0 +1,9 @@
+"""What `ask` and `stream` accept, read into one `Call`: the same for both shells, for `explain` and for agents.
+
+Not here: whether the model allows what is asked (plan), and what becomes of the call (flows).
+"""
+
+from asides.arguments.defaults import Defaults
+from asides.arguments.options import Options, PromptLike, TagsLike, ToolLike
+
+__all__ = ["Defaults", "Options", "PromptLike", "TagsLike", "ToolLike"]

@@ -1,0 +1,186 @@
+"""The prompt of a call: messages, tools, output and settings, in the many shapes that people have them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from asides.arguments.options import SPELLINGS_OF_THINKING, Options, PromptLike, ToolLike, checked, read_as
+from asides.dialects.openai_chat.read_message import read_message
+from asides.errors import ConfigError
+from asides.messages import Message, OutputSchema, Prompt, Sampling, user
+from asides.notices import Notice
+from asides.reply import Reply
+from asides.thinking import read_thinking
+from asides.tools import Tool, read_tool, schema_of, tool_of
+
+_SAMPLING = Sampling.__struct_fields__
+
+
+def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Prompt, tuple[Notice, ...]]:
+    """The prompt, and what was worth a notice in how it was asked. A `Prompt` keeps what no option says otherwise."""
+    start = prompt if isinstance(prompt, Prompt) else Prompt(_messages(prompt), system=_system_of(prompt))
+    changes: dict[str, Any] = {
+        name: checked(name, given)
+        for name in ("system", "parallel_tool_calls", "max_tokens", "user")
+        if given.get(name) is not None
+    }
+    changes["stream"] = checked("stream", given) if given.get("stream") is not None else stream
+    thinking, notices = read_thinking(
+        given.get("thinking"), reasoning_effort=given.get("reasoning_effort"), reasoning=given.get("reasoning")
+    )
+    if not isinstance(prompt, Prompt) or SPELLINGS_OF_THINKING & given.keys():
+        changes["thinking"] = thinking
+    if (tools := given.get("tools")) is not None:
+        changes["tools"] = tuple(_tool(tool) for tool in tools)
+    if (choice := given.get("tool_choice")) is not None:
+        changes["tool_choice"] = _tool_choice(choice)
+    if (output := given.get("output")) is not None:
+        changes["output"] = _output(output)
+    if (stop := given.get("stop")) is not None:
+        changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else tuple(stop), tuple[str, ...])
+    if (metadata := given.get("metadata")) is not None:
+        changes["metadata"] = read_as("metadata", dict(metadata), dict[str, str])
+    if (extra := given.get("extra")) is not None:
+        changes["extra"] = {**start.extra, **extra}
+    if sampling := _sampling(given):
+        changes["sampling"] = read_as("sampling", {**start.sampling.given(), **sampling}, Sampling)
+    return msgspec.structs.replace(start, **changes), notices
+
+
+def _messages(prompt: PromptLike) -> tuple[Message, ...]:
+    if isinstance(prompt, str):
+        return (user(prompt),)
+    if isinstance(prompt, Message):
+        return (prompt,)
+    held = getattr(prompt, "messages", prompt)
+    if isinstance(held, (Mapping, bytes, str)) or not isinstance(held, Iterable):
+        raise ConfigError(
+            f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: make it one."
+        )
+    read: list[Message] = []
+    legacy_calls = 0
+    for place, item in enumerate(held):
+        if isinstance(item, Mapping) and item.get("function_call"):
+            legacy_calls += 1
+        message = _message(item, place, legacy_calls)
+        if message is not None:
+            read.append(message)
+    if not read:
+        raise ConfigError("the prompt holds no message. To do: say something.")
+    return tuple(read)
+
+
+def _message(item: object, place: int, legacy_calls: int) -> Message | None:
+    if isinstance(item, Message):
+        return item
+    if isinstance(item, Reply):
+        return item.to_message()
+    if not isinstance(item, Mapping):
+        raise ConfigError(f"messages[{place}] is {type(item).__name__}, no message. To do: use user(…) or a dict.")
+    try:
+        return read_message(item, legacy_calls)
+    except ConfigError as problem:
+        raise ConfigError(f"messages[{place}]: {problem}") from None
+
+
+def _system_of(prompt: object) -> str | None:
+    """A conversation may have one of its own."""
+    system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)
+    return system if isinstance(system, str) else None
+
+
+def _tool(tool: ToolLike) -> Tool:
+    if isinstance(tool, Tool):
+        return tool
+    if isinstance(tool, Mapping):
+        return read_tool(tool)
+    # What an agent's decorator made of a function carries its tool along.
+    made = getattr(tool, "tool", None)
+    if isinstance(made, Tool):
+        return made
+    if callable(tool):
+        return tool_of(tool)
+    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}.")
+
+
+def _tool_choice(choice: str | Mapping[str, Any]) -> str:
+    """Our word for a choice: "auto", "none", "required" or a tool's name, also from the objects that providers use."""
+    if isinstance(choice, str):
+        return {"any": "required"}.get(choice, choice)
+    inner = choice.get("function", choice)
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if isinstance(name, str) and name:
+        return name
+    match choice.get("type"):
+        case "any" | "required":
+            return "required"
+        case "auto" | "none" as word:
+            return str(word)
+        case _:
+            pass
+    raise ConfigError('tool_choice names no tool. To do: use "auto", "none", "required" or the name of a tool.')
+
+
+def _output(output: object) -> OutputSchema | Literal["json"]:
+    if isinstance(output, OutputSchema):
+        return output
+    if isinstance(output, str):
+        if output not in ("json", "json_object"):
+            raise ConfigError(f'output={output!r} is not known. To do: use "json", a JSON schema or a type.')
+        return "json"
+    if isinstance(output, Mapping):
+        return _output_of_schema(dict(output))
+    if callable(own := getattr(output, "model_json_schema", None)):
+        schema = own()
+    else:
+        try:
+            schema = schema_of(output)
+        except TypeError as problem:
+            raise ConfigError(f"output has no JSON schema ({problem}). To do: use a dataclass or a schema.") from None
+    name = getattr(output, "__name__", "output")
+    closed = _closed(schema)
+    return OutputSchema(name, closed, strict=_requires_all(closed))
+
+
+def _output_of_schema(schema: dict[str, Any]) -> OutputSchema:
+    held = schema.get("json_schema")
+    if isinstance(held, Mapping) and isinstance(held.get("schema"), Mapping):
+        return OutputSchema(str(held.get("name", "output")), dict(held["schema"]), strict=held.get("strict") is True)
+    title = str(schema.get("title", "output"))
+    name = "".join(mark if mark.isalnum() or mark in "_-" else "_" for mark in title)
+    return OutputSchema(name, schema, strict=_requires_all(schema))
+
+
+def _closed(schema: Any) -> Any:
+    """A type's schema without room for fields that the type does not have."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(value) for name, value in schema.items()}
+    if closed.get("type") == "object" and "properties" in closed:
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _requires_all(schema: Any) -> bool:
+    """Whether strict mode takes a schema: every object closed and every field of it required."""
+    if isinstance(schema, list):
+        return all(_requires_all(item) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object":
+        fields = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(fields):
+            return False
+    return all(_requires_all(value) for value in schema.values())
+
+
+def _sampling(given: Options) -> dict[str, Any]:
+    sampling: dict[str, Any] = {name: given[name] for name in _SAMPLING if given.get(name) is not None}  # type: ignore[literal-required]
+    if isinstance(bias := sampling.get("logit_bias"), Mapping):
+        sampling["logit_bias"] = {str(token): value for token, value in bias.items()}
+    return sampling

@@ -1,0 +1,21 @@
+"""The old way of calling, for code that has it: positional arguments in, a dict out. Thin; `asides.ask` is the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asides.client import ask
+
+
+def create_chat_completion(
+    model: str,
+    messages: Sequence[Mapping[str, Any]],
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    top_p: float | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Ask with positional arguments; the answer is under `content`, everything else under `metadata`, never mixed."""
+    reply = ask(model, messages, temperature=temperature, max_tokens=max_tokens, top_p=top_p, **options)
+    return {"role": "assistant", "content": reply.text or None, "metadata": dict(reply.metadata)}

@@ -1,0 +1,153 @@
+"""A stream, awaiting: it carries out what a flow asks for. `blocking` is its twin, `progress` what they share.
+
+Not here: who carries the bytes (a transport).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Self
+
+from asides.dialects.dialect import HttpRequest
+from asides.errors import AsidesError, TransportError
+from asides.events import Event
+from asides.flows.call import Call
+from asides.flows.steps import Done, Emit, Open, Read, Sleep, advance
+from asides.network.on_demand import settled, settled_at_once
+from asides.network.progress import Progress
+from asides.network.transport import AsyncResponse, AsyncTransport
+from asides.reply import Reply
+
+
+class AsyncStream:
+    """The events of one reply: iterate over it, and leave the `async with` (or await `close`) to be done with it at
+    once.
+
+    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`; one that you close ends;
+    one whose task is cancelled closes its connection, and `partial` stays readable.
+    """
+
+    def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
+        self._driver = _Driver(call, transport)
+        self._progress = self._driver.progress
+        self._transport = transport
+        self._ends_transport = ends_transport
+        self._batches = self._driver.batches()
+        self._events = _flattened(self._batches)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._events
+
+    async def __anext__(self) -> Event:
+        return await anext(self._events)
+
+    def batches(self) -> AsyncIterator[list[Event]]:
+        """The events in the lists in which they came, one for each read: less work for those who pass them on."""
+        return self._batches
+
+    async def drain(self) -> Reply:
+        """Read what has not been read yet; the whole reply."""
+        async for _ in self._batches:
+            pass
+        return self._progress.reply(closed=True)
+
+    @property
+    def reply(self) -> Reply:
+        """The whole reply, once the events are at their end; `await drain()` brings them there."""
+        return self._progress.reply(closed=self._driver.closed.is_set())
+
+    @property
+    def partial(self) -> Reply | None:
+        """What has come so far; None when nothing has."""
+        return self._progress.partial
+
+    async def close(self) -> None:
+        """Close the connection at once, from any task. What came stays in `partial`."""
+        self._driver.closed.set()
+        if self._driver.response is not None:
+            self._driver.response.close()
+        # Another task may be reading at this moment; it finds the connection closed and ends the flow itself.
+        with suppress(RuntimeError):
+            await self._batches.aclose()
+        if self._ends_transport:
+            await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncStream({self._progress})"
+
+
+async def _flattened(batches: AsyncIterator[list[Event]]) -> AsyncGenerator[Event, None]:
+    async for batch in batches:
+        for event in batch:
+            yield event
+
+
+class _Driver:
+    """What drives a stream. It does not know the stream, which is so closed when the last who holds it lets go."""
+
+    def __init__(self, call: Call, transport: AsyncTransport) -> None:
+        self.progress = Progress(call)
+        self.response: AsyncResponse | None = None
+        self.closed = asyncio.Event()
+        self._transport = transport
+
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
+        """Carry out what the flow asks for. A stream that was closed meanwhile ends here."""
+        progress = self.progress
+        flow = progress.begin()
+        read: Callable[[float | None], Awaitable[bytes]] | None = None
+        value: Any = None
+        error: TransportError | None = None
+        try:
+            while not self.closed.is_set():
+                step = advance(flow, value, error)
+                value = error = None
+                try:
+                    if isinstance(step, Emit):
+                        yield step.events
+                    elif isinstance(step, Read) and read is not None:
+                        value = await read(step.patience)
+                    elif isinstance(step, Open):
+                        response = await self._open(step.request)
+                        value, read = await response.head(), response.read
+                    elif isinstance(step, Sleep):
+                        progress.check_wait(step.seconds)
+                        await self._sleep(step.seconds)
+                    elif isinstance(step, Done):
+                        progress.whole = step.result
+                        return
+                except TransportError as problem:
+                    error = problem
+        except AsidesError as problem:
+            progress.failure = problem
+            raise
+        finally:
+            flow.close()
+            if self.response is not None:
+                self.response.close()
+
+    async def _open(self, request: HttpRequest) -> AsyncResponse:
+        if self.response is not None:
+            self.response.close()
+        call = self.progress.call
+        ready = settled_at_once(request, call)
+        if ready is None:
+            # A server that has to be started takes a moment; the loop does not wait for it.
+            ready = await asyncio.to_thread(settled, request, call)
+        self.response = self._transport.open(ready, self.progress.timeout())
+        if self.closed.is_set():
+            self.response.close()
+        return self.response
+
+    async def _sleep(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.closed.wait()

@@ -1,0 +1,133 @@
+"""A stream, blocking: it carries out what a flow asks for. `awaiting` is its twin, `progress` what they share.
+
+Not here: who carries the bytes (a transport).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from typing import Any, Self
+
+from asides.dialects.dialect import HttpRequest
+from asides.errors import AsidesError, TransportError
+from asides.events import Event
+from asides.flows.call import Call
+from asides.flows.steps import Done, Emit, Open, Read, Sleep, advance
+from asides.network.on_demand import settled
+from asides.network.progress import Progress
+from asides.network.transport import Response, Transport
+from asides.reply import Reply
+
+
+class Stream:
+    """The events of one reply: iterate over it, and leave the `with` (or call `close`) to be done with it at once.
+
+    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`; one that you close ends.
+    """
+
+    def __init__(self, call: Call, transport: Transport) -> None:
+        self._driver = _Driver(call, transport)
+        self._progress = self._driver.progress
+        self._batches = self._driver.batches()
+        self._events = _flattened(self._batches)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._events
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def batches(self) -> Iterator[list[Event]]:
+        """The events in the lists in which they came, one for each read: less work for those who pass them on."""
+        return self._batches
+
+    @property
+    def reply(self) -> Reply:
+        """The whole reply; reads what has not been read yet."""
+        for _ in self._batches:
+            pass
+        return self._progress.reply(closed=True)
+
+    @property
+    def partial(self) -> Reply | None:
+        """What has come so far; None when nothing has."""
+        return self._progress.partial
+
+    def close(self) -> None:
+        """Close the connection at once, from any thread. What came stays in `partial`."""
+        self._driver.closed.set()
+        if (response := self._driver.response) is not None:
+            response.close()
+        # Another thread may be reading at this moment; it finds the connection closed and ends the flow itself.
+        with suppress(ValueError):
+            self._batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Stream({self._progress})"
+
+
+def _flattened(batches: Iterator[list[Event]]) -> Generator[Event, None, None]:
+    for batch in batches:
+        yield from batch
+
+
+class _Driver:
+    """What drives a stream. It does not know the stream, which is so closed when the last who holds it lets go."""
+
+    def __init__(self, call: Call, transport: Transport) -> None:
+        self.progress = Progress(call)
+        self.response: Response | None = None
+        self.closed = threading.Event()
+        self._transport = transport
+
+    def batches(self) -> Generator[list[Event], None, None]:
+        """Carry out what the flow asks for. A stream that was closed meanwhile ends here."""
+        progress = self.progress
+        flow = progress.begin()
+        read: Callable[[float | None], bytes] | None = None
+        value: Any = None
+        error: TransportError | None = None
+        try:
+            while not self.closed.is_set():
+                step = advance(flow, value, error)
+                value = error = None
+                try:
+                    if isinstance(step, Emit):
+                        yield step.events
+                    elif isinstance(step, Read) and read is not None:
+                        value = read(step.patience)
+                    elif isinstance(step, Open):
+                        response = self._open(step.request)
+                        value, read = response.head(), response.read
+                    elif isinstance(step, Sleep):
+                        progress.check_wait(step.seconds)
+                        self.closed.wait(step.seconds)
+                    elif isinstance(step, Done):
+                        progress.whole = step.result
+                        return
+                except TransportError as problem:
+                    error = problem
+        except AsidesError as problem:
+            progress.failure = problem
+            raise
+        finally:
+            flow.close()
+            if self.response is not None:
+                self.response.close()
+
+    def _open(self, request: HttpRequest) -> Response:
+        if self.response is not None:
+            self.response.close()
+        request = settled(request, self.progress.call)
+        self.response = self._transport.open(request, self.progress.timeout())
+        if self.closed.is_set():
+            self.response.close()
+        return self.response

@@ -1,0 +1,121 @@
+"""When to try again, and after how long: a table of verdicts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asides.errors import (
+    AsidesError,
+    AuthError,
+    ConnectionLost,
+    ConnectTimeout,
+    IdleTimeout,
+    Overloaded,
+    RateLimited,
+    TransportError,
+)
+from asides.flows.call import Policy
+from asides.flows.retry import GiveUp, Retry, verdict, wait_demanded
+
+POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
+
+
+def judged(
+    failure: int | AsidesError, headers: dict[str, str] | None = None, *, attempt: int = 1, jitter: float = 0.0
+) -> Retry | GiveUp:
+    return verdict(failure, headers or {}, attempt=attempt, policy=POLICY, jitter=jitter, received=1_000_000.0)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 520, 524, 529])
+def test_a_status_that_passes_is_tried_again(status: int) -> None:
+    assert judged(status) == Retry(1.0)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 402, 403, 404, 413, 422, 451])
+def test_a_status_that_stays_is_not(status: int) -> None:
+    assert judged(status) == GiveUp()
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("x"), ConnectTimeout("x"), RateLimited("x"), Overloaded("x")])
+def test_a_fault_of_the_connection_or_of_the_moment_is_tried_again(error: AsidesError) -> None:
+    assert judged(error) == Retry(1.0)
+
+
+@pytest.mark.parametrize("error", [IdleTimeout("x"), TransportError("a bad certificate"), AuthError("x")])
+def test_silence_and_what_stays_as_it_is_are_not(error: AsidesError) -> None:
+    assert judged(error) == GiveUp()
+
+
+def test_waits_double_up_to_a_limit() -> None:
+    patient = Policy(retries=9, backoff=1.0, max_backoff=8.0)
+    waits = [verdict(500, {}, attempt=n, policy=patient, jitter=0.0) for n in range(1, 7)]
+    assert waits == [Retry(seconds) for seconds in (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)]
+
+
+@given(jitter=st.floats(0, 1), attempt=st.integers(1, 60))
+def test_jitter_only_shortens_a_wait_and_by_half_at_most(jitter: float, attempt: int) -> None:
+    patient = Policy(retries=100, backoff=1.0, max_backoff=8.0)
+    full = min(2.0 ** (attempt - 1), 8.0)
+    settled = verdict(500, {}, attempt=attempt, policy=patient, jitter=jitter)
+    assert isinstance(settled, Retry)
+    assert full / 2 <= settled.seconds <= full
+
+
+def test_attempts_are_the_first_and_the_retries() -> None:
+    assert isinstance(judged(500, attempt=2), Retry)
+    assert judged(500, attempt=3) == GiveUp("Given up after 3 attempts.")
+    assert verdict(500, {}, attempt=1, policy=Policy(retries=0), jitter=0.0) == GiveUp()
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        # Against the server's own clock, whatever ours says.
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:20 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 20.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:00 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0),
+        # Without one, against the moment at which the response came (1970-01-12 13:46:40).
+        ({"retry-after": "Mon, 12 Jan 1970 13:46:45 GMT"}, 5.0),
+        ({"retry-after": "Mon, 12 Jan 1970 13:46:45 -0000"}, 5.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": ""}, None),
+        ({}, None),
+    ],
+)
+def test_what_a_server_demands(headers: dict[str, str], seconds: float | None) -> None:
+    assert wait_demanded(headers, 1_000_000.0) == seconds
+    assert judged(429, headers) == Retry(1.0 if seconds is None else seconds)
+
+
+def test_a_date_means_nothing_without_any_clock() -> None:
+    assert wait_demanded({"retry-after": "Wed, 21 Oct 2026 07:28:20 GMT"}) is None
+
+
+def test_a_demand_is_kept_whatever_the_jitter() -> None:
+    assert judged(429, {"retry-after": "7"}, jitter=1.0) == Retry(7.0)
+
+
+def test_a_demand_beyond_the_cap_ends_it_and_says_so() -> None:
+    assert judged(429, {"retry-after": "60"}) == Retry(60.0)
+    settled = judged(429, {"retry-after": "3600"})
+    assert settled == GiveUp("Not tried again: they ask to wait 3600 s, more than max_wait (60 s).")
+
+
+def test_an_error_told_inside_a_good_response_may_demand_too() -> None:
+    assert judged(RateLimited("x", retry_after=4.0)) == Retry(4.0)
+
+
+def test_the_server_may_say_whether_to_try_again() -> None:
+    assert judged(500, {"x-should-retry": "false"}) == GiveUp()
+    assert judged(400, {"x-should-retry": "true"}) == Retry(1.0)
+    assert judged(400, {"x-should-retry": "true"}, attempt=3) == GiveUp("Given up after 3 attempts.")
