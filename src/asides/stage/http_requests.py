@@ -1,0 +1,173 @@
+"""HTTP/1.1 requests out of bytes, in any chunking. Not here: sockets, and what a request asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import msgspec
+
+_MAX_HEAD = 64 * 1024
+_MAX_BODY = 64 * 1024 * 1024
+_TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+class BrokenRequest(Exception):
+    """What was received is no request that can be answered in kind; the connection ends with `status`."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request, whole."""
+
+    method: str
+    path: str
+    """Without the query."""
+    query: str
+    headers: dict[str, str]
+    """Names in lower case; a name that came twice has its values joined by a comma."""
+    body: bytes
+    http10: bool = False
+
+    @property
+    def keeps_alive(self) -> bool:
+        """Whether the client wants the connection to stay open."""
+        wishes = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
+        return "keep-alive" in wishes if self.http10 else "close" not in wishes
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.path}, <{len(self.body)} bytes>)"
+
+
+class RequestReader:
+    """Takes bytes as they come, returns the requests they complete; raises `BrokenRequest`, after which it is done."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._done: list[Request] = []
+        self._to_continue = False
+        self._reading = self._read()
+        next(self._reading)
+
+    def feed(self, data: bytes) -> list[Request]:
+        """Take the next bytes; return every request they complete."""
+        self._buffer += data
+        next(self._reading)
+        done, self._done = self._done, []
+        return done
+
+    def take_continue(self) -> bool:
+        """Whether the client waits for "100 Continue" before its body; true once for each such request."""
+        asked, self._to_continue = self._to_continue, False
+        return asked
+
+    # The grammar, as a generator that yields whenever it needs more bytes.
+
+    def _read(self) -> Generator[None, None, None]:
+        while True:
+            head = yield from self._line_block()
+            method, target, http10, headers = _read_head(head)
+            body = yield from self._body(headers)
+            path, _, query = target.partition("?")
+            self._done.append(Request(method, path, query, headers, body, http10))
+
+    def _line_block(self) -> Generator[None, None, bytes]:
+        searched = 0
+        while True:
+            # An empty line before a request is forgiven: some clients end a body with one.
+            while self._buffer.startswith(b"\r\n"):
+                del self._buffer[:2]
+                searched = 0
+            end = self._buffer.find(b"\r\n\r\n", max(searched - 3, 0))
+            if end >= 0:
+                break
+            searched = len(self._buffer)
+            if searched > _MAX_HEAD:
+                raise BrokenRequest(431, f"the head of the request is longer than {_MAX_HEAD} bytes.")
+            yield
+        block = bytes(self._buffer[:end])
+        del self._buffer[: end + 4]
+        return block
+
+    def _body(self, headers: dict[str, str]) -> Generator[None, None, bytes]:
+        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+        if coding is not None and length is not None:
+            raise BrokenRequest(400, "the request has both a Content-Length and a Transfer-Encoding.")
+        if coding is None and length is None:
+            return b""
+        if coding is not None:
+            if coding.strip().lower() != "chunked":
+                raise BrokenRequest(501, "the only Transfer-Encoding read here is chunked.")
+            self._note_continue(headers)
+            return (yield from self._chunks())
+        if length is None or not (length.isascii() and length.isdigit()):
+            raise BrokenRequest(400, "the Content-Length is no number.")
+        size = int(length)
+        _check_size(size)
+        if size:
+            self._note_continue(headers)
+        return (yield from self._take(size))
+
+    def _note_continue(self, headers: dict[str, str]) -> None:
+        self._to_continue = headers.get("expect", "").lower() == "100-continue" and not self._buffer
+
+    def _chunks(self) -> Generator[None, None, bytes]:
+        body = bytearray()
+        while True:
+            line = yield from self._line()
+            digits = line.partition(b";")[0].strip()
+            if not digits or digits.translate(None, b"0123456789abcdefABCDEF"):
+                raise BrokenRequest(400, "a chunk of the body has no readable size.")
+            size = int(digits, 16)
+            if size == 0:
+                break
+            _check_size(len(body) + size)
+            body += yield from self._take(size)
+            if (yield from self._take(2)) != b"\r\n":
+                raise BrokenRequest(400, "a chunk of the body is not as long as it says.")
+        while (yield from self._line()):  # trailers, which nobody here reads
+            pass
+        return bytes(body)
+
+    def _line(self) -> Generator[None, None, bytes]:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > _MAX_HEAD:
+                raise BrokenRequest(400, "a line between the chunks of the body does not end.")
+            yield
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return line
+
+    def _take(self, size: int) -> Generator[None, None, bytes]:
+        while len(self._buffer) < size:
+            yield
+        taken = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return taken
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_BODY:
+        raise BrokenRequest(413, f"the body is longer than {_MAX_BODY} bytes.")
+
+
+def _read_head(head: bytes) -> tuple[str, str, bool, dict[str, str]]:
+    first, *rest = head.split(b"\r\n")
+    words = first.split(b" ")
+    if len(words) != 3 or not words[0] or not _TOKEN.issuperset(words[0]):
+        raise BrokenRequest(400, "the first line is no HTTP request.")
+    method, target, version = words
+    if version not in (b"HTTP/1.1", b"HTTP/1.0"):
+        raise BrokenRequest(505, "the stage speaks HTTP/1.1 and HTTP/1.0.")
+    if not target.startswith(b"/"):
+        raise BrokenRequest(400, "the address in the first line does not begin with a slash.")
+    headers: dict[str, str] = {}
+    for line in rest:
+        raw_name, colon, raw_value = line.partition(b":")
+        if not colon or not raw_name or not _TOKEN.issuperset(raw_name):
+            raise BrokenRequest(400, "a header line does not read.")
+        name, value = raw_name.decode("ascii").lower(), raw_value.strip(b" \t").decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return method.decode("ascii"), target.decode("latin-1"), version == b"HTTP/1.0", headers
