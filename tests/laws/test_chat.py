@@ -1,0 +1,132 @@
+"""The laws, for chat completions and every row that speaks them: chunking, stream is whole, the server half inverts,
+nothing leaks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asides.dialects import find
+from asides.events import Event
+from asides.providers.find import providers
+from asides.providers.provider import Provider, Target
+from asides.reply import Reply, fold
+from tests.decoding import reply_of
+from tests.laws.replies import chat_events
+
+ROWS = [row for row in providers() if row.dialect == "openai_chat"]
+CANARY = "canary-7f3a-thought"
+PLAIN = Target(Provider(name="example", base_url="http://127.0.0.1:9/v1"), "made-up", "http://127.0.0.1:9/v1")
+
+
+def target_of(row: Provider) -> Target:
+    return Target(row, "made-up", row.base_url, row.rule("made-up"))
+
+
+def written(events: list[Event], *, stream: bool) -> bytes:
+    writer = find("openai_chat").writer(model="made-up", stream=stream, include_usage=True)
+    return b"".join(writer.write([event]) for event in events)
+
+
+def said(reply: Reply) -> Reply:
+    """The reply without where it came from, which only the reader knows."""
+    parts = tuple(
+        msgspec.structs.replace(part, origin=None) if hasattr(part, "origin") else part for part in reply.parts
+    )
+    return msgspec.structs.replace(reply, parts=parts, origin=None)
+
+
+@given(events=chat_events())
+@settings(max_examples=120, deadline=None)
+def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> None:
+    for stream in (True, False):
+        reply, failure = reply_of([written(events, stream=stream)], PLAIN)
+        assert failure is None
+        assert said(reply) == said(fold(events))
+
+
+@given(events=chat_events(), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=6), row=st.sampled_from(ROWS))
+@settings(max_examples=120, deadline=None)
+def test_law_any_chunking_gives_the_same_reply(events: list[Event], cuts: list[int], row: Provider) -> None:
+    body = written(events, stream=True)
+    target = target_of(row)
+    reply, failure = reply_of([body], target)
+    pieces, start, turn = [], 0, 0
+    while start < len(body):
+        pieces.append(body[start : start + cuts[turn % len(cuts)]])
+        start += cuts[turn % len(cuts)]
+        turn += 1
+    assert reply_of(pieces, target) == (reply, failure)
+    assert failure is None
+
+
+@given(events=chat_events(), row=st.sampled_from(ROWS))
+@settings(max_examples=120, deadline=None)
+def test_law_streamed_and_whole_give_the_same_reply(events: list[Event], row: Provider) -> None:
+    target = target_of(row)
+    assert reply_of([written(events, stream=True)], target)[0] == reply_of([written(events, stream=False)], target)[0]
+
+
+@given(events=chat_events(thought=st.just(CANARY)), row=st.sampled_from(ROWS), cut=st.integers(0, 100))
+@settings(max_examples=120, deadline=None)
+def test_law_a_thought_leaks_nowhere(events: list[Event], row: Provider, cut: int) -> None:
+    """Whole or cut anywhere: the canary is in `.thinking` and in nothing that a person reads by accident."""
+    target = target_of(row)
+    body = written(events, stream=True)
+    for bytes_there in (body, body[: len(body) * cut // 100]):
+        reply, failure = reply_of([bytes_there], target)
+        message = reply.to_message()
+        seen = [
+            reply.text,
+            str(reply),
+            repr(reply),
+            repr(reply.thinking),
+            repr(reply.parts),
+            str(failure),
+            repr(failure),
+            repr(message),
+            message.text if message else "",
+            *(repr(event) for event in events),
+        ]
+        assert not any("canary" in text for text in seen)
+    assert CANARY in (reply_of([body], target)[0].metadata["thinking"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_law_every_row_separates_its_own_fields(row: Provider) -> None:
+    """What a row says it reads, it reads: each of its fields gives thinking and never text."""
+    for field in row.quirks.thinking_in:
+        body = msgspec.json.encode(
+            {
+                "model": "m",
+                "choices": [{"index": 0, "message": {"content": "42", field: CANARY}, "finish_reason": "stop"}],
+            }
+        )
+        reply, failure = reply_of([body], target_of(row))
+        assert failure is None
+        assert (reply.text, reply.metadata["thinking"]) == ("42", CANARY)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.quirks.tags], ids=lambda row: row.name)
+def test_law_every_row_that_inlines_takes_its_tags_out(row: Provider) -> None:
+    body = msgspec.json.encode(
+        {
+            "model": "m",
+            "choices": [{"index": 0, "message": {"content": f"<think>{CANARY}</think>42"}, "finish_reason": "stop"}],
+        }
+    )
+    names = [tag if isinstance(tag, str) else tag[0] for tag in row.quirks.tags]
+    if "think" in names:
+        assert reply_of([body], target_of(row))[0].text == "42"
+
+
+@given(events=chat_events())
+@settings(max_examples=60, deadline=None)
+def test_law_every_value_survives_json(events: list[Event]) -> None:
+    again = msgspec.json.decode(msgspec.json.encode(events), type=list[Event])
+    assert again == events
+    reply = fold(events)
+    assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply
