@@ -39,16 +39,16 @@ async def test_a_refusal_costs_no_connection(client: asides.AsyncClient, stage: 
     assert (len(open_stage.requests), open_stage.connections) == (3, 1)
 
 
-async def test_a_hundred_tasks_at_once(client: asides.AsyncClient, stage: OpenStage) -> None:
+async def test_more_than_a_hundred_tasks_at_once(client: asides.AsyncClient, stage: OpenStage) -> None:
     open_stage = stage(lambda request: Say(text=request.prompt.messages[-1].text, thinking="plan", pause=0.01))
 
     async def ask(number: int) -> str:
         async with client.stream(MODEL, f"question {number}", base_url=open_stage.url) as events:
             return "".join([event.text async for event in events if isinstance(event, asides.TextDelta)])
 
-    answers = await asyncio.gather(*(ask(number) for number in range(100)))
-    assert answers == [f"question {number}" for number in range(100)]
-    assert open_stage.connections == 100, "a hundred at once are not made to wait for one another"
+    answers = await asyncio.gather(*(ask(number) for number in range(120)))
+    assert answers == [f"question {number}" for number in range(120)]
+    assert open_stage.connections == 120, "they are not made to wait for one another"
 
 
 async def test_ask_takes_a_whole_answer_and_stream_a_stream(client: asides.AsyncClient, stage: OpenStage) -> None:
@@ -119,11 +119,28 @@ def test_one_client_in_several_loops(stage: OpenStage) -> None:
 
 
 async def test_a_slow_reader_is_not_mistaken_for_a_silent_server(client: asides.AsyncClient, stage: OpenStage) -> None:
-    open_stage = stage(Say(text="one two three four", piece=4, pause=0.05))
-    async with client.stream(MODEL, "?", base_url=open_stage.url, timeout=0.2) as events:
+    open_stage = stage(Say(text="one two", piece=4, pause=0.05))
+    async with client.stream(MODEL, "?", base_url=open_stage.url, timeout=0.25) as events:
         async for _ in events:
-            await asyncio.sleep(0.15)
-        assert events.reply.text == "one two three four"
+            await asyncio.sleep(0.4)
+        assert (events.reply.text, events.reply.warnings) == ("one two", ())
+
+
+async def test_silence_is_noticed_when_it_is_due(client: asides.AsyncClient, stage: OpenStage) -> None:
+    """And not with the next look at all that waits, which is a second away."""
+    open_stage = stage(Say(text="word " * 20, hang_after=900))
+    took: list[float] = []
+    now = asyncio.get_running_loop().time
+    for _ in range(3):  # the machine may be busy with other things
+        async with client.stream(MODEL, "?", base_url=open_stage.url, timeout=asides.Timeout(idle=0.1)) as events:
+            await anext(events)
+            began = now()
+            with pytest.raises(asides.IdleTimeout):
+                await events.drain()
+            took.append(now() - began)
+        if took[-1] < 0.6:
+            break
+    assert min(took) < 0.6
 
 
 async def test_a_large_prompt_is_sent_without_ado(client: asides.AsyncClient, stage: OpenStage) -> None:

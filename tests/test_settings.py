@@ -87,6 +87,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_REASONING_ALLOWED_MODELS": "deepseek:*, qwen*",
         "ASIDES_THINKING_FIELD": "inner_voice",
         "ASIDES_HEURISTICS": "FALSE",
+        "ASIDES_OPENAI_RESPONSES_ENABLED": "yes",
         "ASIDES_TOOLS_MAX_COUNT": "20",
         "ASIDES_TOOLS_MAX_JSON_KB": "64",
     }
@@ -108,6 +109,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "reasoning_allowed_models": ("deepseek:*", "qwen*"),
         "thinking_field": "inner_voice",
         "heuristics": False,
+        "openai_responses_enabled": True,
         "tools_max_count": 20,
         "tools_max_json_kb": 64,
     }

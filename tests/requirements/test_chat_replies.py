@@ -9,9 +9,10 @@ import pytest
 
 from asides import errors
 from asides.events import TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.folding import fold
 from asides.messages import Text, ToolCall
 from asides.providers.provider import ModelRule, Quirks
-from asides.reply import Reply, fold
+from asides.reply import Reply
 from asides.simulation import simulate
 from asides.thinking import Thought
 from asides.usage import Usage
@@ -279,6 +280,12 @@ def test_pain_A2_cumulative_snapshots_give_the_difference() -> None:
 def test_pain_A2_repetition_in_the_text_itself_is_kept(deltas: list[str]) -> None:
     assert decoded(stream(*[{"content": text} for text in deltas])).text == "".join(deltas)
     assert thinking(decoded(stream(*[{"reasoning": text} for text in deltas]))) == "".join(deltas)
+
+
+@pytest.mark.parametrize("deltas", [["\n", "\nA", " cat"], ["ha", "ha", "!"], ["1", "11", "2", "12"]])
+def test_pain_A2_a_host_known_for_snapshots_may_send_deltas_after_all(deltas: list[str]) -> None:
+    host = target(quirks=Quirks(snapshots=True))
+    assert decoded(stream(*[{"content": text} for text in deltas]), host).text == "".join(deltas)
 
 
 @pytest.mark.requirement("S1-01", "S1-03", "S1-30", "S0-04", "S0-13")

@@ -31,7 +31,7 @@ NOTHING: dict[str, str] = {}
         ("grok:grok-4.5", "xai", "grok-4.5"),
         ("hf:deepseek-ai/DeepSeek-R1", "huggingface", "deepseek-ai/DeepSeek-R1"),
         ("llama.cpp:qwen3", "llamacpp", "qwen3"),
-        ("openai-chat:gpt-4o", "openai", "gpt-4o"),
+        ("openai-chat:gpt-4o", "openai-chat", "gpt-4o"),
         # Blanks around the parts.
         ("  deepseek : deepseek-v4-pro ", "deepseek", "deepseek-v4-pro"),
     ],

@@ -230,7 +230,7 @@ GOLDEN: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"chat_template_kwargs": {"thinking": True}},
         {"chat_template_kwargs": {"thinking": True}, "thinking_token_budget": 4000, "max_tokens": 8096},
     ),
-    "ollama:gpt-oss:20b": (
+    "ollama-openai:gpt-oss:20b": (
         {"reasoning_effort": "low"},
         {"reasoning_effort": "high"},
         {"reasoning_effort": "medium"},
@@ -295,38 +295,29 @@ def test_I4_a_host_that_cannot_be_told_to_stop_is_not_told_and_that_is_reported(
         ("reasoning_object", {"reasoning": {"enabled": False}}),
     ],
 )
-def test_I8_minimal_is_none_where_efforts_start_higher_and_thinking_can_stop(ask_by: Any, expected: Any) -> None:
-    rule = ModelRule(thinking="optional", efforts=("low", "medium", "high"))
-    request, told = find_dialect("openai_chat").encode(asked(Thinking(effort="minimal")), target(rule, ask_by=ask_by))
+def test_I8_minimal_is_none_where_efforts_start_far_above_and_thinking_can_stop(ask_by: Any, expected: Any) -> None:
+    where = target(ModelRule(thinking="optional", efforts=("high", "max")), ask_by=ask_by)
+    planned = plan(asked(Thinking(effort="minimal")), where)
+    request, told = find_dialect("openai_chat").encode(planned.prompt, where)
     assert fields(msgspec.json.decode(request.body)) == expected
-    assert [(notice.code, notice.asked, notice.sent) for notice in told] == [("effort_mapped", "minimal", "off")]
+    assert [(notice.asked, notice.sent) for notice in (*planned.notices, *told)] == [("minimal", "off")]
 
 
 @pytest.mark.parametrize(
-    "rule",
+    ("rule", "effort"),
     [
-        ModelRule(thinking="always", efforts=("minimal", "low")),
-        ModelRule(thinking="always", efforts=("low", "high")),
-        ModelRule(thinking="optional", efforts=("minimal", "low")),
-        ModelRule(thinking="optional", efforts=("low",), off_as_effort=False),
-        ModelRule(),
+        (ModelRule(thinking="always", efforts=("minimal", "low")), "minimal"),
+        (ModelRule(thinking="always", efforts=("high", "max")), "high"),
+        (ModelRule(thinking="optional", efforts=("minimal", "low")), "minimal"),
+        (ModelRule(thinking="optional", efforts=("low", "high")), "low"),
+        (ModelRule(thinking="optional", efforts=("high",), effort_map=(("minimal", "high"),)), "high"),
+        (ModelRule(), "minimal"),
     ],
 )
-def test_I8_minimal_stays_minimal_elsewhere(rule: ModelRule) -> None:
-    request, told = find_dialect("openai_chat").encode(asked(Thinking(effort="minimal")), target(rule))
-    assert fields(msgspec.json.decode(request.body)) == {"reasoning_effort": "minimal"}
-    assert told == ()
-
-
-def test_I8_off_and_budgets_are_not_taken_for_minimal() -> None:
-    rule = ModelRule(thinking="optional", efforts=("low", "high"))
-    where = target(rule, budget_in="tokens")
-    for thinking, expected in (
-        (Thinking(mode="off", effort="minimal"), {"reasoning_effort": "none"}),
-        (Thinking(effort="minimal", budget=500), {"reasoning_effort": "minimal", "tokens": 500}),
-    ):
-        request, told = find_dialect("openai_chat").encode(asked(thinking), where)
-        assert (fields(msgspec.json.decode(request.body)), told) == (expected, ())
+def test_I8_minimal_is_the_nearest_effort_elsewhere(rule: ModelRule, effort: str) -> None:
+    planned = plan(asked(Thinking(effort="minimal")), target(rule))
+    request, _ = find_dialect("openai_chat").encode(planned.prompt, target(rule))
+    assert fields(msgspec.json.decode(request.body)) == {"reasoning_effort": effort}
 
 
 # Every field that a chat request of ours may have, at any host.
@@ -384,7 +375,7 @@ def test_I9_only_fields_of_the_api_reach_the_body(row: Provider) -> None:
         ("openai-chat:o3", "max_completion_tokens"),
         ("deepseek:deepseek-v4-pro", "max_tokens"),
         ("groq:llama-3.3-70b-versatile", "max_tokens"),
-        ("ollama:qwen3:8b", "max_tokens"),
+        ("ollama-openai:qwen3:8b", "max_tokens"),
     ],
 )
 def test_F_23_the_output_limit_has_the_name_that_the_host_knows(model: str, name: str) -> None:

@@ -14,9 +14,9 @@ import asides
 from asides import compat
 from asides.dialects import find as find_dialect
 from asides.errors import NoAnswer, ProviderError
+from asides.folding import Fold
 from asides.messages import user
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.reply import Fold
 from asides.stage import Fail, OpenStage, Raw, Say
 from asides.thinking import Thinking, read_thinking
 from asides.wire.inline_tags import separate

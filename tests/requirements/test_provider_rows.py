@@ -9,11 +9,12 @@ import pytest
 
 from asides import dialects
 from asides.errors import InvalidThinking
+from asides.folding import fold
 from asides.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
 from asides.plan import plan
 from asides.providers.find import find, lookup
 from asides.providers.provider import Capabilities, Target
-from asides.reply import Reply, fold
+from asides.reply import Reply
 from asides.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
 from asides.tools import Tool
 
@@ -121,7 +122,7 @@ def _asked(model: str, thinking: ThinkingSetting) -> dict[str, Any]:
             {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": "high"},
             {"chat_template_kwargs": {"enable_thinking": False}},
         ),
-        ("ollama:qwen3", {}, {"reasoning_effort": "none"}),
+        ("ollama-openai:qwen3", {}, {"reasoning_effort": "none"}),
         ("openai-compatible:unheard-of", {"reasoning_effort": "high"}, {"reasoning_effort": "none"}),
     ],
 )
@@ -440,7 +441,7 @@ def test_pain_B2_a_host_that_never_inlines_is_taken_at_its_word(model: str) -> N
         ("groq:qwen/qwen3-32b", "<think>plan</think>42"),
         ("perplexity:sonar-reasoning-pro", "<think>plan</think>42"),
         ("bedrock:openai.gpt-oss-20b-1:0", "<reasoning>plan</reasoning>42"),
-        ("google:gemini-2.5-pro", "<thought>plan</thought>42"),
+        ("google-openai:gemini-2.5-pro", "<thought>plan</thought>42"),
         ("mistral:magistral-small-2506", "<think>plan</think>42"),
         ("vllm:google/gemma-4-27b-it", "<|channel>thought\nplan<channel|>42"),
         (

@@ -118,7 +118,7 @@ def test_M3_nothing_is_tried_again_once_an_event_was_delivered(shell: Shell, res
 def test_M4_silence_before_the_first_byte_ends_the_wait(shell: Shell, stage: OpenStage) -> None:
     open_stage = stage(Hang())
     began = time.monotonic()
-    outcome = shell(open_stage.url, timeout=asides.Timeout(connect=0.15, first_byte=0.15))
+    outcome = shell(open_stage.url, timeout=asides.Timeout(connect=30, first_byte=0.15))
     assert isinstance(outcome.raised, asides.IdleTimeout)
     assert "0.15 s" in str(outcome.raised)
     assert "first_byte" in str(outcome.raised)
@@ -154,7 +154,7 @@ def test_M4_a_reply_that_keeps_coming_is_never_too_slow(shell: Shell, stage: Ope
 
 
 @both_shells
-def test_M4_a_signs_of_life_counts_although_it_says_nothing(shell: Shell) -> None:
+def test_M4_a_sign_of_life_counts_although_it_says_nothing(shell: Shell) -> None:
     def answer(_: Any, connection: Any) -> bool:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for _ in range(6):

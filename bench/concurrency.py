@@ -1,0 +1,93 @@
+"""Table of many streams at once in one awaiting process, an event each 50 ms per stream, as a server would hold them.
+
+Each text is the time of its sending, so the lag of every delivery is known. The first comes with the response's head.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from bench.contestants import choose, find
+from bench.processes import ContestantFailed, process_of
+from bench.streams import ASIDES, BARE_CLIENT, TAGGED, progress
+from bench.tables import Row, Table
+
+EVENTS = 100
+QUICK_EVENTS = 20
+# One run of these with a thousand streams takes minutes.
+SLOW = ("pydantic-ai, async", "langchain, async", "litellm, async", "any-llm, async")
+ORDER = (
+    "httptools protocol + typed decode, async",
+    BARE_CLIENT["async"],
+    ASIDES["async"],
+    TAGGED["async"],
+    "httpx + typed decode, async",
+    "openai, async",
+    *SLOW,
+)
+
+
+def concurrency(base_url: str, streams: int, *, rounds: int, quick: bool, only: list[str] | None) -> Table:
+    events = QUICK_EVENTS if quick else EVENTS
+    installed = {contestant.key for contestant in choose("chat", peers=not quick, mode="async")}
+    keys = [key for key in ORDER if key in installed]
+    if quick:
+        keys = [BARE_CLIENT["async"], ASIDES["async"]]
+    if only:
+        kept = {BARE_CLIENT["async"], ASIDES["async"]}
+        keys = [key for key in keys if key in kept or any(part in key for part in only)]
+    answers: dict[str, list[Row]] = {key: [] for key in keys}
+    failures: dict[str, str] = {}
+    for number in range(rounds):
+        for key in keys:
+            if key in failures or (number and streams >= 1000 and key in SLOW):
+                continue
+            try:
+                with process_of(find(key), "chat", base_url) as process:
+                    answers[key].append(process.ask("many", profile=f"ticks-{events}", streams=streams))
+            except ContestantFailed as error:
+                failures[key] = str(error)
+        progress(f"  round {number + 1} of {rounds}")
+    rows = [_row(key, answers[key], streams * events) for key in keys if answers[key]]
+    by_key = {f"{row['name']}, async": row for row in rows}
+    for row in rows:
+        for column, reference in (("times_bare", BARE_CLIENT["async"]), ("times_asides", ASIDES["async"])):
+            if reference in by_key:
+                row[column] = row["us_per_event"] / by_key[reference]["us_per_event"]
+    rows += [{"name": key, "delivered": f"failed: {error[:100]}"} for key, error in failures.items()]
+    columns = {
+        "name": "contestant",
+        "us_per_event": "CPU µs/event",
+        "times_bare": "÷ bare client",
+        "times_asides": "÷ asides",
+        "kb_per_stream": "KB/stream",
+        "first_p50": "first p50 ms",
+        "first_p99": "p99 ms",
+        "lag_p50": "lag p50 ms",
+        "lag_p99": "p99 ms",
+        "delivered": "delivered",
+    }
+    title = f"concurrency: {streams:,} streams of {events} events in one process, {rounds} rounds"
+    # Short streams say more of beginning than of running, which the figures to hold are about: not judged.
+    name = f"concurrency_{streams}_quick" if quick else f"concurrency_{streams}"
+    return Table(name, title, columns, rows)
+
+
+def _row(key: str, answers: list[Row], expected: int) -> Row:
+    def middle(name: str, quantile: str | None = None) -> float | None:
+        values = [answer[name][quantile] if quantile else answer[name] for answer in answers]
+        return None if None in values else float(median(values))
+
+    events = min(answer["events"] for answer in answers)
+    failed = max(answer["errors"] for answer in answers)
+    error = next((answer["error"] for answer in answers if answer["error"]), None)
+    return {
+        "name": find(key).name,
+        "us_per_event": median(answer["cpu"] / max(1, answer["events"]) for answer in answers) * 1e6,
+        "kb_per_stream": middle("kb_per_stream"),
+        "first_p50": middle("first_ms", "p50"),
+        "first_p99": middle("first_ms", "p99"),
+        "lag_p50": middle("lag_ms", "p50"),
+        "lag_p99": middle("lag_ms", "p99"),
+        "delivered": "all" if events == expected else f"{events}/{expected}, {failed} failed: {error}",
+    }

@@ -1,0 +1,94 @@
+"""Starting a contestant's process, asking it for a measurement, ending it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+from bench.contestant import Contestant
+from bench.environments import BENCH, ROOT, python_of, variables_of
+
+LOGS = BENCH / ".logs"
+PATIENCE_SECONDS = 600
+
+
+class ContestantFailed(Exception):
+    """What went wrong, in the contestant's words. Its full log is in `bench/.logs`."""
+
+
+class Process:
+    def __init__(self, contestant: Contestant, dialect: str, base_url: str) -> None:
+        LOGS.mkdir(exist_ok=True)
+        log = LOGS / (re.sub(r"[^\w.+-]+", "_", f"{contestant.key} {dialect}") + ".log")
+        with log.open("w") as stderr:
+            self._process = subprocess.Popen(
+                [str(python_of(contestant.environment)), "-m", "bench.worker", contestant.key, dialect, base_url],
+                cwd=ROOT,
+                env=variables_of(contestant.environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        try:
+            self._read()
+        except ContestantFailed:
+            self.close()
+            raise
+
+    def ask(self, do: str, **details: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"do": do, **details}) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        impatient = Timer(PATIENCE_SECONDS, self._process.kill)
+        impatient.start()
+        line = self._process.stdout.readline()
+        impatient.cancel()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "the process ended"}
+        if "error" in answer and answer["error"] is not None and len(answer) == 1:
+            raise ContestantFailed(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(10)
+        except (OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def process_of(contestant: Contestant, dialect: str, base_url: str) -> Iterator[Process]:
+    process = Process(contestant, dialect, base_url)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def run_module(environment: str, module: str, *arguments: str) -> Any:
+    """Run one of our modules in an environment; take the JSON on the last line of its output."""
+    done = subprocess.run(
+        [str(python_of(environment)), "-m", module, *arguments],
+        cwd=ROOT,
+        env=variables_of(environment),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0 or not done.stdout.strip():
+        lines = done.stderr.strip().splitlines()
+        raise ContestantFailed(lines[-1] if lines else f"exit code {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])

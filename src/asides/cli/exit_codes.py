@@ -1,0 +1,84 @@
+"""What the process says when it ends: one number for each way, the same in every command.
+
+Not here: the words for people, which go to stderr.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asides.reply import Outcome
+
+
+class Exit(IntEnum):
+    """The exit codes. Documented in `asides --help` and in docs/command-line.md; a test holds the three together."""
+
+    DONE = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    KEY = 3
+    BUSY = 4
+    TRANSPORT = 5
+    REJECTED = 6
+    NO_ANSWER = 7
+    REFUSED = 8
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    TERMINATED = 143
+
+    @property
+    def meaning(self) -> str:
+        """One line for the help."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Exit.DONE: "answered (or the model called tools: see --json)",
+    Exit.UNEXPECTED: "something unexpected: a bug of asides",
+    Exit.USAGE: "usage or settings: nothing was sent",
+    Exit.KEY: "no API key, or one that is not accepted",
+    Exit.BUSY: "rate limited, out of credit, or overloaded",
+    Exit.TRANSPORT: "no connection, a timeout, or a connection that broke",
+    Exit.REJECTED: "the request was rejected, or the response makes no sense",
+    Exit.NO_ANSWER: "the model thought and gave no answer",
+    Exit.REFUSED: "the model refused, or a filter stopped it",
+    Exit.INTERRUPTED: "Ctrl-C",
+    Exit.PIPE_CLOSED: "whoever read the output went away",
+    Exit.TERMINATED: "SIGTERM",
+}
+
+
+def of_outcome(outcome: Outcome) -> Exit:
+    """The code for a reply that came whole."""
+    match outcome:
+        case "answered" | "tool_calls":
+            return Exit.DONE
+        case "starved" | "unterminated":
+            return Exit.NO_ANSWER
+        case "refused" | "filtered":
+            return Exit.REFUSED
+
+
+def of_error(error: Exception) -> Exit:
+    """The code for an error of the library; UNEXPECTED for any other."""
+    from asides import errors
+
+    match error:
+        case errors.MissingKey() | errors.AuthError():
+            return Exit.KEY
+        case errors.ConfigError():
+            return Exit.USAGE
+        case errors.RateLimited() | errors.Overloaded():
+            return Exit.BUSY
+        case errors.TransportError():
+            return Exit.TRANSPORT
+        case errors.ContentFiltered():
+            return Exit.REFUSED
+        case errors.ProviderError() | errors.ProtocolError():
+            return Exit.REJECTED
+        case errors.NoAnswer():
+            return Exit.NO_ANSWER
+        case _:
+            return Exit.UNEXPECTED

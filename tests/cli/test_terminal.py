@@ -1,0 +1,130 @@
+"""Which stream gets what, and in which order, for every pairing of terminals and pipes."""
+
+from __future__ import annotations
+
+import io
+import time
+
+from asides.cli.progress import Progress, elapsed_line
+from asides.cli.render import Display
+from asides.cli.terminal import LiveLine, Terminal
+from asides.events import Event, TextDelta, ThinkingDelta, UsageReported
+from asides.usage import Usage
+
+
+class Tape(io.StringIO):
+    """A stream that writes, among others, to one place: what a person at a shared screen would see."""
+
+    def __init__(self, shared: list[str], *, terminal: bool) -> None:
+        super().__init__()
+        self._shared = shared
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def write(self, text: str) -> int:
+        self._shared.append(text)
+        return super().write(text)
+
+
+def play(events: list[Event], *, out: bool, err: bool) -> tuple[str, str, str]:
+    """stdout, stderr, and both as they came."""
+    both: list[str] = []
+    streams = Tape(both, terminal=out), Tape(both, terminal=err)
+    display = Display(Terminal(*streams, {"NO_COLOR": "1", "TERM": "xterm"}), Progress(), shows_thinking=True)
+    display.take(events)
+    display.end()
+    return streams[0].getvalue(), streams[1].getvalue(), "".join(both)
+
+
+TWO_THOUGHTS: list[Event] = [
+    ThinkingDelta("a", 0),
+    ThinkingDelta("b", 0),
+    ThinkingDelta("c", 1),
+    TextDelta("x ", 2),
+    ThinkingDelta("d", 3),
+    TextDelta("y", 4),
+]
+
+
+def test_in_pipes_each_stream_has_whole_lines_of_its_own() -> None:
+    out, err, _ = play(TWO_THOUGHTS, out=False, err=False)
+    assert out == "x y\n"
+    assert err == "ab\n\nc\nd\n"
+
+
+def test_on_one_screen_thoughts_and_answer_stand_on_lines_of_their_own_and_stdout_is_the_answer() -> None:
+    out, err, both = play(TWO_THOUGHTS, out=True, err=True)
+    assert out == "x y\n"
+    assert both == "ab\n\nc\n\nx \nd\n\ny\n"
+    assert err == "ab\n\nc\n\n\nd\n\n"
+
+
+def test_a_thought_alone_ends_its_line() -> None:
+    assert play([ThinkingDelta("a")], out=True, err=True) == ("", "a\n", "a\n")
+
+
+def test_a_note_in_the_middle_of_an_answer_does_not_stand_in_it() -> None:
+    both: list[str] = []
+    out = Tape(both, terminal=True)
+    terminal = Terminal(out, Tape(both, terminal=True), {"NO_COLOR": "1"})
+    terminal.answer("half")
+    terminal.note("n")
+    terminal.answer(" whole")
+    terminal.end_answer()
+    assert "".join(both) == "half\nn\n whole\n"
+    assert out.getvalue() == "half whole\n"
+
+
+def test_a_live_line_is_cut_to_the_screen_and_leaves_nothing() -> None:
+    err = Tape([], terminal=True)
+    terminal = Terminal(Tape([], terminal=False), err, {"TERM": "xterm", "NO_COLOR": "1"})
+    live = LiveLine(terminal, lambda: "w" * 500)
+    live.start()
+    deadline = time.monotonic() + 5
+    while not err.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    live.stop()
+    live.stop()
+    drawn, erased = err.getvalue().split("\r")
+    assert set(drawn) == {"w"}
+    assert len(drawn) < 500
+    assert erased == "\x1b[K"
+
+
+def test_no_live_line_in_the_middle_of_an_answer_or_where_nobody_sees_it() -> None:
+    both: list[str] = []
+    terminal = Terminal(Tape(both, terminal=True), Tape(both, terminal=True), {"TERM": "xterm"})
+    terminal.answer("half")
+    terminal.draw("thinking")
+    assert both == ["half"]
+    silent = Tape([], terminal=False)
+    Terminal(Tape([], terminal=True), silent, {"TERM": "xterm"}).draw("thinking")
+    assert silent.getvalue() == ""
+
+
+def test_progress_counts_seconds_and_tokens() -> None:
+    now = [10.0]
+    progress = Progress(lambda: now[0])
+    now[0] = 12.5
+    assert progress.words() == "waiting… 2 s"
+    progress.take([ThinkingDelta("x" * 48)])
+    now[0] = 15.0
+    assert progress.words() == "thinking… 2 s, ~12 tokens"
+    progress.take([UsageReported(Usage(thinking=31))])
+    assert progress.words() == "thinking… 2 s, 31 tokens"
+    progress.take([TextDelta("y")])
+    assert progress.words() == "answering… 5 s"
+    now[0] = 16.0
+    progress.end()
+    now[0] = 99.0
+    assert progress.seconds == {"thinking": 2.5, "first_word": 5.0, "total": 6.0}
+    assert elapsed_line(progress) == "time: thinking 2.5 s, first word after 5.0 s, whole 6.0 s"
+
+
+def test_what_never_came_has_no_seconds() -> None:
+    now = [0.0]
+    progress = Progress(lambda: now[0])
+    now[0] = 2.0
+    assert elapsed_line(progress) == "time: thinking not seen, first word never, whole 2.0 s"

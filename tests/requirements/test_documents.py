@@ -1,0 +1,31 @@
+"""Requirements that a reader of the project can check: what is delivered and what the documents say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.run_page import read
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_S0_11_the_delivery_is_code_with_tests_of_its_own_and_a_mention() -> None:
+    halves = ("encode", "serve")
+    sources, tests = _ROOT / "src/asides/dialects/openai_chat", _ROOT / "tests/dialects/openai_chat"
+    assert [half for half in halves if not (sources / f"{half}.py").exists()] == []
+    assert [half for half in halves if "def test_" not in (tests / f"test_{half}.py").read_text(encoding="utf-8")] == []
+    assert "`reply.thinking`" in (_ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_S0_37_the_readme_shows_metadata_thinking_in_an_example_that_runs() -> None:
+    examples = read((_ROOT / "README.md").read_text(encoding="utf-8"))
+    shown = [example for example in examples if 'reply.metadata["thinking"]' in example.code]
+    assert [example.kind for example in shown] == ["python"]
+    assert shown[0].printed is not None, "an example without its output shows nothing"
+
+
+def test_FT_35_the_documents_explain_the_keys_of_metadata() -> None:
+    quickstart = (_ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    for key in ("model", "usage", "raw", "thinking", "thinking_type", "thinking_source"):
+        assert re.search(rf"`(?:reply\.metadata\[\")?{key}(?:\"\])?`", quickstart), key

@@ -1,0 +1,66 @@
+"""How many tools, and how large: counted and weighed before a byte is sent."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+import asides
+from asides.errors import ConfigError, TooManyTools
+from asides.settings import load_settings
+from asides.tools import Tool, check_tools
+
+MODEL = "openai:gpt-4o"
+
+
+def tools(count: int, size: int = 0) -> list[Tool]:
+    return [Tool(f"tool_{number}", "x" * size) for number in range(count)]
+
+
+@pytest.mark.requirement("S4-REQ-006.1", "S4-REQ-006.2", "FT-25", "S4-S2", "S4-EC4")
+def test_N1_one_tool_too_many_names_both_numbers() -> None:
+    with pytest.raises(TooManyTools, match=r"17 tools .* 16 are allowed.*tools_max_count"):
+        asides.explain(MODEL, "?", tools=tools(17))
+    assert len(asides.explain(MODEL, "?", tools=tools(16)).body["tools"]) == 16
+
+
+@pytest.mark.requirement("S4-REQ-006.2", "S4-ES3")
+def test_N2_a_kilobyte_too_many_names_both_sizes() -> None:
+    with pytest.raises(TooManyTools, match=r"33\.\d KB of JSON \(\d+ bytes\) and 32 KB are allowed.*tools_max_json_kb"):
+        asides.explain(MODEL, "?", tools=tools(1, 33 * 1024))
+
+
+@pytest.mark.requirement("S4-REQ-006.1")
+def test_N1_N2_the_limits_can_be_raised() -> None:
+    raised = load_settings({"ASIDES_TOOLS_MAX_COUNT": "20", "ASIDES_TOOLS_MAX_JSON_KB": "64"})
+    assert len(asides.explain(MODEL, "?", tools=tools(20, 2000), settings=raised).body["tools"]) == 20
+    assert len(asides.explain(MODEL, "?", tools=tools(18), tools_max_count=18).body["tools"]) == 18
+
+
+@pytest.mark.parametrize(("count", "size"), [(13, 0), (1, 27 * 1024)])
+@pytest.mark.requirement("S4-REQ-010.1")
+def test_N3_near_a_limit_is_a_line_at_debug_and_nothing_else(
+    count: int, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "asides"):
+        check_tools(tools(count, size), most=16, most_kb=32)
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
+    assert "xxx" not in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "asides"):
+        check_tools(tools(12), most=16, most_kb=32)
+    assert not caplog.records
+
+
+def test_N4_a_schema_that_is_no_json_is_named() -> None:
+    broken: dict[str, Any] = {"type": "object", "default": object()}
+    with pytest.raises(ConfigError, match=r"invalid tool schema.*'broken'"):
+        asides.explain(MODEL, "?", tools=[Tool("broken", parameters=broken)])
+
+
+def test_other_providers_have_the_limits_only_when_somebody_sets_them() -> None:
+    assert asides.explain("groq:any", "?", tools=tools(17)).body["tools"]
+    with pytest.raises(TooManyTools):
+        asides.explain("groq:any", "?", tools=tools(17), tools_max_count=16)

@@ -1,0 +1,199 @@
+"""Runs the examples of one page of the docs, top to bottom in one process, against the offline stage.
+
+    python tests/run_page.py docs/streaming.md
+
+    ```python     runs; all blocks of a page share their names; one that defines tests is also given to pytest
+    ```output     directly behind it: exactly what it printed
+    ```console    every line that starts with `$ ` runs in a shell; the lines below it are its standard output, where a
+                  line of one `…` stands for any lines
+    ```toml       is loaded as settings
+
+Every provider of the table is moved to the stage by an `asides.toml`, so examples name real models and no example needs
+a key; only servers that are started on this machine answer themselves. What the stage says is its own actor's, or a script in a comment in front of the block:
+
+    <!-- stage: [{"type": "say", "thinking": "…", "text": "…"}] -->
+
+Not here: which pages there are (test_docs.py). Anything in another fence is not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import traceback
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+import asides
+from asides.dialects.dialect import ServedRequest
+from asides.stage import Scene, Stage, improvise
+from asides.stage.script import Playbill
+
+RUN = ("python", "console", "toml")
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SCRIPT = re.compile(r"<!-- stage:\s*(\[.*?\])\s*-->\s*\Z", re.DOTALL)
+
+
+class Example(msgspec.Struct, frozen=True):
+    """One block of a page."""
+
+    kind: str
+    line: int
+    code: str
+    scenes: tuple[Scene, ...] = ()
+    printed: str | None = None
+    """What it has to print; None when the page does not say."""
+
+
+def read(page: str) -> list[Example]:
+    """The blocks of a page that run, each with the output that follows it."""
+    found: list[Example] = []
+    end = 0
+    for fence in _FENCE.finditer(page):
+        between, end = page[end : fence.start()], fence.end()
+        kind, code = fence[1], fence[2]
+        if kind == "output":
+            if not found or between.strip():
+                raise ValueError(f"line {page.count(chr(10), 0, fence.start()) + 1}: output of nothing")
+            found[-1] = msgspec.structs.replace(found[-1], printed=code)
+        elif kind in RUN:
+            script = _SCRIPT.search(between)
+            scenes = msgspec.json.decode(script[1], type=tuple[Scene, ...]) if script else ()
+            found.append(Example(kind, page.count("\n", 0, fence.start()) + 1, code, scenes))
+    return found
+
+
+class Theatre:
+    """Who answers the examples: a script where there is one, else the stage's own actor."""
+
+    def __init__(self) -> None:
+        self._playbill: Playbill | None = None
+
+    def play(self, scenes: tuple[Scene, ...]) -> None:
+        """What is said from now on."""
+        self._playbill = Playbill(scenes) if scenes else None
+
+    def __call__(self, request: ServedRequest) -> Scene:
+        return improvise(request) if self._playbill is None else self._playbill.next(request)
+
+
+def run(example: Example, names: dict[str, Any], where: str) -> str | None:
+    """Run one block; None when it did what the page says, else what it did."""
+    match example.kind:
+        case "python":
+            return _run_python(example, names, where)
+        case "console":
+            return _run_console(example)
+        case _:
+            return _load_settings(example)
+
+
+def _run_python(example: Example, names: dict[str, Any], where: str) -> str | None:
+    printed = io.StringIO()
+    try:
+        # Blank lines in front, so that a traceback names the line of the page.
+        code = compile("\n" * example.line + example.code, where, "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+    except BaseException:  # noqa: BLE001 - an example may do anything; the page's reader has to see it
+        return traceback.format_exc()
+    if example.printed is not None and printed.getvalue().rstrip() != example.printed.rstrip():
+        return f"printed:\n{printed.getvalue()}"
+    return _run_tests(example) if re.search(r"^(?:async )?def test_", example.code, re.MULTILINE) else None
+
+
+def _run_tests(example: Example) -> str | None:
+    Path("test_example.py").write_text(example.code, encoding="utf-8")
+    known = any(point.name == "asides" for point in entry_points(group="pytest11"))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        *(() if known else ("-p", "asides.pytest_plugin")),
+        "test_example.py",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return done.stdout + done.stderr if done.returncode else None
+
+
+def _run_console(example: Example) -> str | None:
+    for said in re.split(r"^\$ ", example.code, flags=re.MULTILINE)[1:]:
+        command, _, expected = said.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = f"{command}\n{more.removeprefix('> ')}"
+        done = subprocess.run(
+            ["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+        )
+        pattern = "".join(
+            r"(?:.*\n)*" if line == "…" else f"{re.escape(line)}\n" for line in expected.rstrip("\n").split("\n")
+        )
+        if expected.strip() and not re.fullmatch(pattern, done.stdout.rstrip("\n") + "\n"):
+            return f"$ {command}\n{done.stdout}{done.stderr}(exit code {done.returncode})"
+        if not expected.strip() and done.returncode:
+            return f"$ {command}\n{done.stdout}{done.stderr}(exit code {done.returncode})"
+    return None
+
+
+def _load_settings(example: Example) -> str | None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "asides.toml"
+        path.write_text(example.code, encoding="utf-8")
+        try:
+            asides.load_settings({}, files=[path])
+        except asides.AsidesError as problem:
+            return str(problem)
+    return None
+
+
+def move_providers(url: str, folder: Path) -> None:
+    """Send what would go to any provider to `url`, with settings that anybody could write."""
+    moved = [(json.dumps(row.name), json.dumps(url)) for row in asides.list_providers() if not row.launcher]
+    settings = folder / "moved.toml"
+    settings.write_text("".join(f"[providers.{name}]\nbase_url = {where}\n" for name, where in moved), encoding="utf-8")
+    command = folder / "asides"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m asides "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    os.environ.update(
+        ASIDES_CONFIG=str(settings),
+        PATH=f"{folder}{os.pathsep}{os.environ['PATH']}",
+        PYTHONPATH=str(Path(asides.__file__).parent.parent),
+        COLUMNS="100",
+        NO_COLOR="1",
+    )
+
+
+def main(page: Path) -> int:
+    """Run a page; 1 and a report on standard error when an example does something else than the page says."""
+    theatre = Theatre()
+    failures = 0
+    with tempfile.TemporaryDirectory() as scratch, Stage(theatre) as stage:
+        text = page.read_text(encoding="utf-8")
+        move_providers(stage.url, Path(scratch))
+        # Examples may write files.
+        os.chdir(scratch)
+        # A real module, since dataclasses look up where they were defined.
+        module = sys.modules["example"] = ModuleType("example")
+        for example in read(text):
+            theatre.play(example.scenes)
+            problem = run(example, module.__dict__, str(page))
+            if problem is not None:
+                failures += 1
+                print(f"{page}, line {example.line}:\n{problem}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))

@@ -1,0 +1,131 @@
+"""The docs tell the truth: every example runs, every generated page is current, every link leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import asides
+from asides.arguments.options import OPTIONS
+from asides.settings import SETTINGS
+from tests.run_page import RUN, read
+
+_ROOT = Path(__file__).resolve().parent.parent
+_RUNNER = _ROOT / "tests" / "run_page.py"
+_PAGES = sorted([_ROOT / "README.md", _ROOT / "CONTRIBUTING.md", *(_ROOT / "docs").rglob("*.md")])
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]+)(?:#([\w-]+))?\)")
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(_ROOT).as_posix()
+
+
+def _run(script: Path, word: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT / "src")}
+    command = [sys.executable, str(script), str(word)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=55, check=False, env=environment)
+
+
+@pytest.mark.parametrize("page", [page for page in _PAGES if read(page.read_text(encoding="utf-8"))], ids=_name)
+def test_the_examples_of_a_page_do_what_it_says(page: Path) -> None:
+    done = _run(_RUNNER, page)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("```python\nprint(1 + 1)\n```\n\n```output\n3\n```\n", "printed:\n2"),
+        ("```python\nraise ValueError('no')\n```\n", "ValueError: no"),
+        ("```console\n$ echo a\nb\n```\n", "$ echo a"),
+        ("```toml\nmodle = 'a:b'\n```\n", "did you mean model?"),
+        (
+            '<!-- stage: [{"type": "fail"}] -->\n```python\nimport asides\nasides.ask("groq:m", "?", retries=0)\n```\n',
+            "Overloaded",
+        ),
+    ],
+)
+def test_an_example_that_does_something_else_is_found(text: str, told: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    done = _run(_RUNNER, page)
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    missing: list[str] = []
+    for path, heading in _LINK.findall(page.read_text(encoding="utf-8")):
+        target = (page.parent / path).resolve()
+        if not target.exists() or (heading and heading not in _headings(target)):
+            missing.append(f"{path}#{heading}" if heading else path)
+    assert missing == []
+
+
+def _headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached = {_ROOT / "README.md"}
+    waiting = list(reached)
+    while waiting:
+        page = waiting.pop()
+        for path, _ in _LINK.findall(page.read_text(encoding="utf-8")):
+            target = (page.parent / path).resolve()
+            if target.suffix == ".md" and target.exists() and target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    assert sorted(map(_name, set(_PAGES) - reached)) == []
+
+
+def test_the_table_of_providers_is_current() -> None:
+    done = _run(_ROOT / "scripts" / "provider_table.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:
+    """`py` or a fence without a word would be an example that nobody runs."""
+    known = {*RUN, "output", "sh", "text", "json"}
+    strange = [
+        f"{_name(page)}: {word or 'no word'}"
+        for page in _PAGES
+        for word in re.findall(r"^```(\w*)\n(?:.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        if word not in known
+    ]
+    assert strange == []
+
+
+def test_every_event_and_every_error_has_its_line() -> None:
+    streaming = (_ROOT / "docs" / "streaming.md").read_text(encoding="utf-8")
+    assert [kind.__name__ for kind in get_args(asides.Event) if f"| `{kind.__name__}` |" not in streaming] == []
+    told = (_ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    values = [getattr(asides, name) for name in asides.__all__]
+    errors = [value.__name__ for value in values if isinstance(value, type) and issubclass(value, Exception)]
+    assert len(errors) > 20
+    assert [name for name in errors if name not in told] == []
+
+
+def test_every_option_and_every_setting_has_its_line() -> None:
+    options = (_ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert sorted(name for name in OPTIONS if f"`{name}`" not in options) == []
+    settings = (_ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    names = [name.rpartition(".")[2] for name in SETTINGS]
+    assert [name for name in names if not re.search(rf"^{name} = ", settings, re.MULTILINE)] == []
+
+
+def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:
+    readme = (_ROOT / "README.md").read_text(encoding="utf-8")
+    ci = (_ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for command in ("python3 scripts/try.py", "python3 scripts/dev.py check"):
+        assert re.search(rf"^{re.escape(command)}\b", readme, re.MULTILINE)
+        assert re.search(rf"^(?:\w+=\$\()?{re.escape(command)}", ci, re.MULTILINE)

@@ -1,0 +1,238 @@
+"""The house rules that a machine can hold: which way imports point, what lives where, how large a file may grow."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import asides
+from asides.dialects import DIALECTS
+from asides.providers.find import providers
+
+_HOME = Path(asides.__file__).parent
+
+VALUES = ("thinking", "notices", "usage", "errors", "messages", "events", "tools", "reply", "model_info", "folding", "simulation", "version", "accounting")
+
+# Each room and the rooms to its left. Imports point left, also those written inside functions, under TYPE_CHECKING or
+# as a string for import_module.
+_LEFT_OF: dict[str, tuple[str, ...]] = {
+    "values": (),
+    "wire": ("values",),
+    "providers": ("values",),
+    "settings": ("values", "providers"),
+    "dialects": ("values", "wire", "providers"),
+    "plan": ("values", "wire", "providers", "dialects"),
+    "flows": ("values", "wire", "providers", "dialects", "plan"),
+    "conversation": ("values", "wire", "providers", "dialects", "plan", "flows"),
+    "arguments": ("values", "wire", "providers", "settings", "dialects", "plan", "flows", "conversation"),
+    "offline": ("values", "wire", "providers", "settings", "dialects", "plan", "flows", "conversation", "arguments"),
+    "network": ("values", "wire", "providers", "settings", "dialects", "plan", "flows", "conversation", "arguments"),
+}
+_BELOW_SHELLS = tuple(_LEFT_OF)
+_LEFT_OF.update(
+    {
+        "client": _BELOW_SHELLS,
+        "aio": _BELOW_SHELLS,
+        "compat": (*_BELOW_SHELLS, "client", "aio"),
+        "stage": (*_BELOW_SHELLS, "client", "aio"),
+        "local": (*_BELOW_SHELLS, "client", "aio"),
+        "gateway": (*_BELOW_SHELLS, "client", "aio"),
+        "pytest_plugin": (*_BELOW_SHELLS, "client", "aio", "stage"),
+        "cli": (*_BELOW_SHELLS, "client", "aio", "stage", "local", "gateway", "front"),
+        "__main__": ("cli",),
+    }
+)
+
+_PURE = ("values", "wire", "providers", "dialects", "plan", "flows")
+_HTTP_LIBRARIES = ("urllib3", "aiohttp", "httpx", "httpx2", "requests", "http.client", "urllib.request", "pycurl")
+_NOT_IN_PURE_ROOMS = ("asyncio", "selectors", "socket", "ssl", "subprocess", "threading", "time", "logging.handlers")
+_EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
+
+# One row per provider: it grows with the world.
+_TABLE = "providers/table.py"
+# Other files past 400 lines, each with the reason why it is not two files.
+_LONG_FOR_A_REASON: dict[str, str] = {}
+
+
+class Source:
+    """One module of ours, parsed once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.where = path.relative_to(_HOME).as_posix()
+        self.text = path.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.text)
+        parts = path.relative_to(_HOME).with_suffix("").parts
+        self.module = ".".join(("asides", *(part for part in parts if part != "__init__")))
+
+    def __repr__(self) -> str:
+        return self.where
+
+    @property
+    def room(self) -> str:
+        return _room_of(self.module)
+
+
+def _room_of(module: str) -> str:
+    if module == "asides":
+        return "front"
+    first = module.split(".")[1]
+    return "values" if first in VALUES else first
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    return tuple(Source(path) for path in sorted(_HOME.rglob("*.py")))
+
+
+@cache
+def _modules() -> frozenset[str]:
+    return frozenset(source.module for source in sources())
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """Every module that a statement names, whole."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            deeper = f"{node.module}.{alias.name}"
+            yield deeper if deeper in _modules() or node.module in ("http", "urllib") else node.module
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        yield from ((node.lineno, name) for name in _imported(node) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def _imports_by_name(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Modules of ours that are named in a string, as import_module takes them; the name of a logger is not one."""
+    loggers = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("getLogger")
+        for argument in node.args
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in _modules() - {"asides"} and id(node) not in loggers:
+            yield node.lineno, str(node.value)
+
+
+def _ours(source: Source) -> Iterator[tuple[int, str]]:
+    for line, name in (*_imports(source.tree), *_imports_by_name(source.tree)):
+        if name == "asides" or name.startswith("asides."):
+            yield line, name
+
+
+def _is_in(module: str, families: tuple[str, ...]) -> bool:
+    return any(module == family or module.startswith(f"{family}.") for family in families)
+
+
+def test_every_room_is_on_the_plan() -> None:
+    unplaced = {source.room for source in sources()} - set(_LEFT_OF) - {"front"}
+    assert unplaced == set(), "place it in _LEFT_OF, and say in docs/decisions why it is a room"
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_imports_point_left(source: Source) -> None:
+    if source.room == "front":
+        return  # names everything, and loads it only when it is used
+    allowed = {source.room, *_LEFT_OF[source.room]}
+    wrong = [
+        f"{source.where}:{line} ({source.room}) imports {name} ({_room_of(name)})"
+        for line, name in _ours(source)
+        if _room_of(name) not in allowed
+    ]
+    assert wrong == []
+
+
+def test_no_module_needs_itself_to_load() -> None:
+    """Imports that run when a module loads make no circle; what only checkers see, and what functions import, may."""
+
+    def at_load(tree: ast.Module) -> Iterator[str]:
+        waiting: list[ast.stmt] = list(tree.body)
+        while waiting:
+            statement = waiting.pop()
+            if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test):
+                waiting += statement.orelse
+            elif isinstance(statement, ast.If | ast.Try):
+                waiting += statement.body + statement.orelse
+            else:
+                yield from _imported(statement)
+
+    needs = {source.module: {name for name in at_load(source.tree) if name in _modules()} for source in sources()}
+    loaded: set[str] = set()
+    while ready := [name for name, needed in needs.items() if name not in loaded and needed - {name} <= loaded]:
+        loaded.update(ready)
+    assert sorted(set(needs) - loaded) == []
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_only_the_two_shells_know_an_http_library(source: Source) -> None:
+    if source.where not in ("client.py", "aio.py"):
+        found = [f"{line} {name}" for line, name in _imports(source.tree) if _is_in(name, _HTTP_LIBRARIES)]
+        assert found == []
+
+
+@pytest.mark.parametrize("source", [source for source in sources() if source.room in _PURE], ids=repr)
+def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> None:
+    """No socket, no clock, no thread, no await; the environment is read by credentials and settings alone."""
+    found = [f"{line} imports {name}" for line, name in _imports(source.tree) if _is_in(name, _NOT_IN_PURE_ROOMS)]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            found.append(f"{node.lineno} {type(node).__name__}")
+        if source.room != "providers" and isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
+            found.append(f"{node.lineno} reads the environment")
+    assert found == []
+
+
+def _provider_names() -> tuple[str, ...]:
+    rows = providers()
+    names = {row.name for row in rows} | {alias for row in rows for alias in row.aliases}
+    return tuple(sorted(names - set(DIALECTS)))
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
+    """No literal is a provider's name, alone or in front of a model: facts are rows, not branches."""
+    if source.room == "providers":
+        return
+    named = re.compile(rf"(?:{'|'.join(map(re.escape, _provider_names()))})(?::\S*)?", re.IGNORECASE)
+    found = [
+        f"{source.where}:{node.lineno} {node.value!r}"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and named.fullmatch(node.value)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_a_module_says_what_it_is_and_is_named_for_it(source: Source) -> None:
+    assert ast.get_docstring(source.tree), f"{source.where} opens with no line saying what it is"
+    assert not _EMPTY_NAMES & set(source.module.split(".")), f"{source.where} is named for no concept"
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_a_file_past_400_lines_is_a_question_that_was_answered(source: Source) -> None:
+    lines = source.text.count("\n")
+    if source.where in _LONG_FOR_A_REASON:
+        assert lines > 400, f"{source.where} is short again: take it off the list"
+    elif source.where != _TABLE:
+        assert lines <= 400, f"{source.where} has {lines} lines; split it by meaning, or give the reason in this file"
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(source: Source) -> None:
+    found: list[str] = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            if source.room != "cli":
+                found.append(f"{node.lineno} print")
+        elif isinstance(node, ast.ExceptHandler) and node.type is None:
+            found.append(f"{node.lineno} a bare except")
+    assert found == []
