@@ -1,0 +1,352 @@
+"""Messages in, events out: one decoder for streams and whole bodies.
+
+Theory of operation. A message is a list of blocks, and the place in the list is a block's number. A stream begins a
+block, sends its deltas and ends it, each with the block's index; blocks may overlap (clones begin the answer before
+they end the thought). An index that is used again is another block and gets another number. A whole body is a list of
+blocks that begin and end at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from asides.dialects.anthropic.blocks import (
+    CallBlock,
+    Growing,
+    RedactedBlock,
+    TextBlock,
+    ThinkingBlock,
+    WholeBlock,
+)
+from asides.dialects.anthropic.endings import error_of, unified_stop
+from asides.dialects.anthropic.wire import (
+    BLOCKS,
+    DOCUMENTS,
+    MESSAGES,
+    Block,
+    Delta,
+    Document,
+    Message,
+    StopDetails,
+    UsageSoFar,
+    WireUsage,
+    is_given,
+)
+from asides.errors import AsidesError, ConnectionLost, ProtocolError
+from asides.events import Event, RefusalDelta, ReplyEnded, ReplyStarted, Stop, UsageReported, Warned
+from asides.notices import Notice
+from asides.providers.provider import Target
+from asides.thinking import ThoughtKind
+from asides.wire.framing import Framing
+from asides.wire.inline_tags import Splitter
+from asides.wire.lenient import read_leniently
+from asides.wire.sse import DONE
+
+_Read = TypeVar("_Read")
+
+# The segments of one text block that has tags in it lie between two numbers.
+_SEGMENTS = 1_000
+
+# The kind of block that a delta belongs to, for servers that forget to begin it.
+_BLOCK_OF_DELTA = {
+    "text_delta": "text",
+    "citations_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_use",
+}
+
+
+class MessagesDecoder:
+    """Bytes of one response in, events out. Any chunking gives the same events."""
+
+    def __init__(self, target: Target) -> None:
+        rule, quirks = target.rule, target.quirks
+        self.payloads: list[bytes] = []
+        self.failure: AsidesError | None = None
+        self._target = target
+        self._origin = target.origin
+        self._framing = Framing()
+        self._started = False
+        self._id: str | None = None
+        self._done = False
+        self._stop: Stop | None = None
+        self._usage = UsageSoFar()
+        self._warned: set[str] = set()
+        self._early: list[Event] = []
+        """What was found worth knowing before it was known who answers."""
+        # Where thinking is hidden unless asked for, what is shown is a summary all the same.
+        self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
+        self._tags = quirks.tags if rule.tags is None else rule.tags
+        self._stride = _SEGMENTS if self._tags else 1
+        self._places: set[int] = set()
+        self._open: dict[int, Growing] = {}
+        self._last: Growing | None = None
+        self._truncated = False
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the body came as a stream."""
+        return self._framing.form != "json"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes; return every event they complete."""
+        events: list[Event] = []
+        if self.failure is None:
+            try:
+                self._take_all(self._framing.feed(data), events)
+            except ProtocolError as problem:
+                self._fail(problem)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
+        events: list[Event] = []
+        if self.failure is None:
+            try:
+                self._take_all(self._framing.finish(), events)
+            except ProtocolError as problem:
+                self._fail(problem)
+        for index in list(self._open):
+            self._end_block(index, events)
+        if self.failure is None:
+            self._check_whole()
+        if self.failure is None:
+            self._start(Message(), events)
+            events.append(ReplyEnded(self._stop or Stop(), self._truncated or self._cut_in_thought()))
+        return events
+
+    def _fail(self, problem: ProtocolError) -> None:
+        told = f"{self._target.provider.name}: {problem}"
+        self.failure = ProtocolError(told, dialect="anthropic", payload=problem.payload)
+
+    def _check_whole(self) -> None:
+        who = self._target.provider.name
+        if not self.payloads:
+            if self._framing.head:
+                problem = ProtocolError(
+                    "the body is neither JSON nor a stream of events; check the base URL.", payload=self._framing.head
+                )
+                self._fail(problem)
+            else:
+                self.failure = ConnectionLost(f"{who} sent an empty body; try again, or check the base URL.")
+        elif self.streamed and self._stop is None and not self._done:
+            self.failure = ConnectionLost(
+                f"the stream from {who} ended before the reply did; try again (.partial has what came)."
+            )
+
+    def _cut_in_thought(self) -> bool:
+        # A signature ends a thought; without one, the limit did.
+        last = self._last
+        cut = self._stop is not None and self._stop.reason == "length"
+        return cut and isinstance(last, ThinkingBlock) and not last.signed
+
+    # --- one document -----------------------------------------------------------------------------------------------
+
+    def _take_all(self, payloads: list[bytes], events: list[Event]) -> None:
+        for payload in payloads:
+            # What stands behind an error belongs to no reply, whether it came in the same read or later.
+            if self.failure is not None:
+                return
+            if payload == DONE:
+                self._done = True
+                continue
+            self.payloads.append(payload)
+            self._take(payload, events)
+
+    def _take(self, payload: bytes, events: list[Event]) -> None:
+        try:
+            document = DOCUMENTS.decode(payload)
+        except msgspec.ValidationError as problem:
+            document = self._read_leniently(payload, DOCUMENTS, problem, events)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+        match document.type:
+            case "content_block_delta":
+                self._take_delta(document, payload, events)
+            case "content_block_start":
+                self._begin_block(document.index, document.content_block, events)
+            case "content_block_stop":
+                self._end_block(document.index, events)
+            case "ping":
+                pass
+            case "message_start":
+                self._take_start(document, events)
+            case "message_delta":
+                self._take_end(document.delta or Delta(), document.usage, events)
+            case "message_stop":
+                self._done = True
+            case "message":
+                self._take_message(document, events)
+            case kind:
+                self._take_other(kind, document, payload, events)
+
+    def _take_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
+        if document.error is not None or kind == "error":
+            told: Any = msgspec.json.decode(payload) if document.error is None else document.error
+            self.failure = error_of(200, {}, told, payload, self._target)
+        elif is_given(document.content):
+            self._take_message(document, events)
+        elif not kind and is_given(document.message):
+            # One cloud tells errors without any other sign.
+            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self._target)
+        else:
+            self._warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
+
+    def _start(self, message: Message, events: list[Event]) -> None:
+        if self._started:
+            return
+        self._started = True
+        self._id = message.id
+        events.append(ReplyStarted(message.model or self._target.model or None, message.id, self._origin))
+        events += self._early
+
+    def _take_start(self, document: Document, events: list[Event]) -> None:
+        try:
+            message = MESSAGES.decode(document.message)
+        except msgspec.ValidationError as problem:
+            message = self._read_leniently(bytes(document.message), MESSAGES, problem, events)
+        if self._started and (message.id is None or self._id is None or message.id == self._id):
+            self._warn("repeated_start", "the server began the same message twice", events)
+            return
+        if self._started and (self._done or self._stop is not None):
+            self._warn("second_message", "what the server sent behind the end is only in metadata['raw']", events)
+            return
+        if self._started:
+            # A go-between lost its upstream and began anew on the same stream. Two halves are no reply: signed thoughts
+            # of both would be refused as soon as they went back.
+            self.failure = ConnectionLost(
+                f"{self._target.provider.name} broke off and began another message on the same stream; try again "
+                "(.partial has what came first)."
+            )
+            return
+        self._take_message(message, events)
+
+    def _take_message(self, message: Message, events: list[Event]) -> None:
+        self._start(message, events)
+        self._take_content(message.content, events)
+        if message.usage is not None:
+            events.append(UsageReported(self._usage.take(message.usage)))
+        if message.stop_reason is not None:
+            self._take_stop(message.stop_reason, message.stop_details, events)
+
+    def _take_content(self, content: msgspec.Raw, events: list[Event]) -> None:
+        """Blocks that come whole, each begun and ended at once."""
+        if not is_given(content):
+            return
+        told = bytes(content)
+        if told[:1] == b'"':
+            told = b'[{"type":"text","text":' + told + b"}]"
+        try:
+            blocks = msgspec.json.decode(told, type=list[msgspec.Raw])
+        except msgspec.ValidationError:
+            self._warn("malformed_field", "content is of another type than expected and was left out", events)
+            return
+        for block in blocks:
+            index = self._free_place()
+            self._begin_block(index, block, events)
+            self._end_block(index, events)
+
+    def _take_end(self, delta: Delta, usage: WireUsage | None, events: list[Event]) -> None:
+        self._start(Message(), events)
+        if usage is not None:
+            events.append(UsageReported(self._usage.take(usage)))
+        if delta.stop_reason is not None:
+            self._take_stop(delta.stop_reason, delta.stop_details, events)
+
+    def _take_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
+        self._stop = Stop(unified_stop(raw), raw)
+        if self._stop.reason == "unknown":
+            self._warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
+        if details is not None and details.explanation:
+            for index in list(self._open):
+                self._end_block(index, events)
+            events.append(RefusalDelta(details.explanation, self._free_place() * self._stride))
+
+    # --- blocks -----------------------------------------------------------------------------------------------------
+
+    def _free_place(self) -> int:
+        """Behind all others."""
+        return max(self._places, default=-1) + 1
+
+    def _begin_block(self, index: int, raw: msgspec.Raw, events: list[Event]) -> None:
+        self._start(Message(), events)
+        if index in self._open:
+            self._end_block(index, events)
+        try:
+            block = BLOCKS.decode(raw)
+        except msgspec.ValidationError as problem:
+            try:
+                block = self._read_leniently(bytes(raw), BLOCKS, problem, events)
+            except ProtocolError:
+                self._warn("malformed_field", "a block is of another type than expected and was left out", events)
+                return
+        # Its own place where that is free; behind all others where the index was used before.
+        place = index if index not in self._places else self._free_place()
+        self._places.add(place)
+        self._open[index] = self._last = self._growing(place * self._stride, block, raw, events)
+
+    def _growing(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> Growing:
+        match block.type:
+            case "text":
+                return TextBlock(number, block, self._splitter(), self._origin, events)
+            case "thinking":
+                return ThinkingBlock(number, block, self._kind, self._origin, events)
+            case "tool_use":
+                return CallBlock(number, block, self._origin, events)
+            case "redacted_thinking":
+                return RedactedBlock(number, block, self._origin, events)
+            case kind:
+                whole = WholeBlock(number, bytes(raw), self._origin, events)
+                if not whole.known:
+                    self._warn("unknown_part", f"a block of type {kind!r} is kept as it came", events)
+                return whole
+
+    def _splitter(self) -> Splitter | None:
+        if not self._tags:
+            return None
+        return Splitter(self._tags, self._target.quirks.tag_position, self._target.rule.starts_inside)
+
+    def _take_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
+        delta = document.delta
+        if delta is None:
+            return
+        growing = self._open.get(document.index)
+        if growing is not None and growing.take(delta, payload, events):
+            return
+        kind = _BLOCK_OF_DELTA.get(delta.type)
+        if kind is None:
+            self._warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
+            return
+        # The block was never begun, or as one of another kind: the delta says what it is.
+        self._begin_block(document.index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
+        self._open[document.index].take(delta, payload, events)
+
+    def _end_block(self, index: int, events: list[Event]) -> None:
+        growing = self._open.pop(index, None)
+        if growing is None:
+            return
+        growing.end(events)
+        if isinstance(growing, TextBlock):
+            self._truncated = growing.truncated
+
+    # --- leniency ---------------------------------------------------------------------------------------------------
+
+    def _warn(self, code: str, detail: str, events: list[Event]) -> None:
+        if detail not in self._warned:
+            self._warned.add(detail)
+            (events if self._started else self._early).append(Warned(Notice(code, detail)))
+
+    def _read_leniently(
+        self,
+        payload: bytes,
+        decoder: msgspec.json.Decoder[_Read],
+        problem: msgspec.ValidationError,
+        events: list[Event],
+    ) -> _Read:
+        read, left_out = read_leniently(payload, decoder, problem)
+        for path in left_out:
+            self._warn("malformed_field", f"{path} is of another type than expected and was left out", events)
+        return read

@@ -1,0 +1,176 @@
+"""A planned prompt as a request for a message: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+
+Not here: messages and thinking, which have files of their own, and whether the model takes what is asked (plan).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from asides.dialects.anthropic.spell_messages import spell_messages
+from asides.dialects.anthropic.spell_thinking import spell_thinking
+from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.dialect import HttpRequest
+from asides.messages import OutputSchema, Prompt
+from asides.notices import Notice
+from asides.providers.provider import Target
+from asides.tools import Tool
+
+# The limit is not optional on this wire. Without a wish: room for an answer, and more where thinking shares it.
+ANSWER_LIMIT = 8_192
+THINKING_LIMIT = 32_000
+
+_SAMPLING = ("temperature", "top_p", "top_k")
+_VERSION = re.compile(r"/v\d\w*$")
+
+# The clouds' own words for the version of the dialect, which stands in the body there.
+_BODY_VERSIONS = {"bedrock_invoke": "bedrock-2023-05-31", "vertex_predict": "vertex-2023-10-16"}
+
+
+def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    notices: list[Notice] = []
+    body, betas = _body(prompt, target, notices)
+    streams = body.get("stream") is True
+    transport = target.quirks.transport
+    accept = "text/event-stream" if streams else "application/json"
+    if transport == "bedrock_invoke":
+        accept = "application/vnd.amazon.eventstream" if streams else "application/json"
+    headers = headers_for(target, accept)
+    if transport != "direct":
+        model = str(body.pop("model"))
+        body = {"anthropic_version": _BODY_VERSIONS[transport], **body}
+    else:
+        model = target.model
+    if transport == "bedrock_invoke":
+        # How it is answered is in the address, and betas are in the body.
+        body.pop("stream", None)
+        if betas:
+            body["anthropic_beta"] = betas
+    elif betas:
+        headers["anthropic-beta"] = ",".join(betas)
+    url = address(target, model, streams=streams)
+    return HttpRequest("POST", url, headers, json_body(body), credential_header(target)), tuple(notices)
+
+
+def address(target: Target, model: str, *, streams: bool) -> str:
+    """Where requests go. A base URL without a version gets one, as the makers of clones write theirs without it."""
+    base = urlsplit(target.base_url)
+    path = base.path.rstrip("/")
+    match target.quirks.transport:
+        case "direct":
+            if not path.endswith(target.quirks.path):
+                path += target.quirks.path if _VERSION.search(path) else f"/v1{target.quirks.path}"
+        case "bedrock_invoke":
+            path += f"/model/{quote(model, safe='')}/{'invoke-with-response-stream' if streams else 'invoke'}"
+        case "vertex_predict":
+            path += f"/{quote(model, safe='@')}:{'streamRawPredict' if streams else 'rawPredict'}"
+    given = parse_qsl(base.query, keep_blank_values=True)
+    names = {name for name, _ in given}
+    given += [(name, value) for name, value in target.provider.query if name not in names and value[:1] != "$"]
+    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+
+
+def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
+    spelled = spell_messages(prompt, notices)
+    # The system prompt and the tools stand in front of the messages in the provider's cache; so they do here.
+    body: dict[str, Any] = {"model": target.model, "max_tokens": _limit(prompt, target)}
+    if spelled.system is not None:
+        body["system"] = spelled.system
+    body |= _tools(prompt, notices)
+    body["messages"] = spelled.messages
+    asked, betas = spell_thinking(prompt, target)
+    body |= _output(prompt, target, notices)
+    body = merged(body, asked)
+    body |= _sampling(prompt, notices)
+    if prompt.stop:
+        body["stop_sequences"] = list(prompt.stop)
+    if prompt.stream:
+        body["stream"] = True
+    body |= _metadata(prompt, notices)
+    extra = dict(prompt.extra)
+    # As the maker's own SDK takes them: a list beside the body, which becomes a header.
+    own = extra.pop("betas", None) or []
+    return merged(body, extra), list(dict.fromkeys([*spelled.betas, *betas, *map(str, own)]))
+
+
+def _limit(prompt: Prompt, target: Target) -> int:
+    if prompt.max_tokens is not None:
+        return prompt.max_tokens
+    rule, thinking = target.rule, prompt.thinking
+    thinks = thinking.mode != "off" and (thinking.wanted or rule.thinking == "always" or rule.default == "on")
+    usual = THINKING_LIMIT if thinks else ANSWER_LIMIT
+    return usual if rule.max_output is None else min(usual, rule.max_output)
+
+
+def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+    spelled: dict[str, Any] = {}
+    if prompt.tools:
+        spelled["tools"] = [_tool(tool) for tool in prompt.tools]
+    elif "tools" not in prompt.extra:
+        notices += [
+            Notice("setting_dropped", f"{setting} means nothing without tools", setting)
+            for setting in ("tool_choice", "parallel_tool_calls")
+            if getattr(prompt, setting) is not None
+        ]
+        return spelled
+    choice: dict[str, Any] | None
+    match prompt.tool_choice:
+        case None:
+            choice = None if prompt.parallel_tool_calls is None else {"type": "auto"}
+        case "auto" | "none":
+            choice = {"type": prompt.tool_choice}
+        case "required":
+            choice = {"type": "any"}
+        case name:
+            choice = {"type": "tool", "name": name}
+    if choice is not None:
+        if prompt.parallel_tool_calls is not None and choice["type"] != "none":
+            choice["disable_parallel_tool_use"] = not prompt.parallel_tool_calls
+        spelled["tool_choice"] = choice
+    return spelled
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    spelled: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        spelled["description"] = tool.description
+    spelled["input_schema"] = tool.parameters
+    if tool.strict:
+        spelled["strict"] = True
+    return spelled
+
+
+def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    output = prompt.output
+    if output is None:
+        return {}
+    takes = target.rule.structured_output or target.quirks.structured_output
+    if isinstance(output, OutputSchema) and takes == "json_schema":
+        return {"output_config": {"format": {"type": "json_schema", "schema": output.schema}}}
+    if isinstance(output, OutputSchema):
+        code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
+    else:
+        code, asked, detail = "json_not_sent", "json_object", "JSON without a schema cannot be asked for here"
+    notices.append(Notice(code, f"{detail}; say in the prompt what you want", "output", asked, "nothing"))
+    return {}
+
+
+def _sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+    given = prompt.sampling.given()
+    notices += [
+        Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing")
+        for name in given
+        if name not in _SAMPLING
+    ]
+    return {name: value for name, value in given.items() if name in _SAMPLING}
+
+
+def _metadata(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+    told = dict(prompt.metadata or {})
+    user = told.pop("user_id", None) or prompt.user
+    if told:
+        notices.append(Notice("setting_dropped", "metadata holds a user_id and nothing else here", "metadata"))
+    return {} if user is None else {"metadata": {"user_id": user}}
