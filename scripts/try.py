@@ -1,9 +1,10 @@
-"""The first command: install asides into its own environment and ask a question, with no key and no account.
+"""The first command: install asides into its own environment and ask the model that comes with it.
 
     python3 scripts/try.py
     python3 scripts/try.py "What is 23 * 47?"
 
-Until the embedded model comes, the question goes to the offline stage (demo.py), which recites and does not think.
+No key, no account, no network but the package index. The thinking is shown dim on standard error, the answer stands
+alone on standard output.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ def main() -> int:
     """Make the environment where needed, then ask in it."""
     sources = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     # Not editable: what answers here is the wheel that a user would get, without a single development tool beside it.
-    python = ensure(".venv-try", [".[terminal]"], [PROJECT, CONSTRAINTS, *sources])
+    python = ensure(".venv-try", [".[local]"], [PROJECT, CONSTRAINTS, *sources])
+    # The model is named, since whoever tries this may have the keys of others in the environment.
+    command = ["ask", "-m", "local:tiny", "-t", "--usage", "--no-stdin", " ".join(sys.argv[1:]) or QUESTION]
     # -I: neither this folder's sources nor a PYTHONPATH may stand in for the installed package.
-    return run([python, "-I", ROOT / "scripts" / "demo.py", " ".join(sys.argv[1:]) or QUESTION])
+    return run([python, "-I", "-m", "asides", *command])
 
 
 if __name__ == "__main__":

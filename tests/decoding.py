@@ -9,8 +9,9 @@ from typing import Any
 from asides import dialects
 from asides.errors import AsidesError
 from asides.events import Event
+from asides.folding import Fold
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.reply import Fold, Reply
+from asides.reply import Reply
 
 
 def target(

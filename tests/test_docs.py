@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import asides
 from asides.arguments.options import OPTIONS
+from asides.providers.provider import AskBy
 from asides.settings import SETTINGS
 from tests.run_page import RUN, read
 
@@ -91,6 +93,14 @@ def test_every_page_is_reached_from_the_readme() -> None:
 def test_the_table_of_providers_is_current() -> None:
     done = _run(_ROOT / "scripts" / "provider_table.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() -> None:
+    page = (_ROOT / "docs" / "thinking.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- thinking:begin -->")[2].partition("<!-- thinking:end -->")[0]
+    assert [row.name for row in asides.list_providers() if f"`{row.name}:`" not in table] == []
+    described = runpy.run_path(str(_ROOT / "scripts" / "provider_table.py"))["_ASKED"]
+    assert set(described) == set(get_args(AskBy))
 
 
 def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:

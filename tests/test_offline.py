@@ -144,6 +144,16 @@ def test_a_contradiction_is_raised_as_a_call_would_raise_it() -> None:
     assert [notice.code for notice in shown.notices] == ["thinking_unsupported"]
 
 
+@pytest.mark.parametrize("provider", [None, "mistral", "made-up", "openai", "anthropic", "google", "bedrock", "cohere"])
+def test_a_provider_that_stands_for_its_dialect_does_so_whoever_sent_the_bytes(provider: str | None) -> None:
+    assert asides.decode("mistral", whole({"content": "A"}), provider=provider).text == "A"
+
+
+def test_a_dialect_that_nobody_speaks_is_named_also_beside_a_provider() -> None:
+    with pytest.raises(asides.Unsupported, match="'morse' is neither a dialect nor a provider"):
+        asides.decode("morse", b"{}", provider="groq")
+
+
 @pytest.mark.parametrize(("dialect", "provider"), [(None, None), (5, None), ("openai_chat", 5)])
 def test_what_names_no_dialect_or_provider_is_a_type_error(dialect: Any, provider: Any) -> None:
     with pytest.raises(TypeError, match="by name"):

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         blocks,
     )
     from asides.flows.call import Timeout
+    from asides.folding import fold
     from asides.messages import (
         File,
         Image,
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
         Prompt,
         Refusal,
         ServerTool,
+        State,
+        Stored,
         Text,
         ToolCall,
         ToolResult,
@@ -71,12 +74,13 @@ if TYPE_CHECKING:
         system,
         user,
     )
+    from asides.model_info import ModelInfo, ThinkingInfo
     from asides.notices import Notice
     from asides.offline import Explanation, decode, explain
     from asides.providers.find import lookup as find_provider
     from asides.providers.find import providers as list_providers
-    from asides.providers.provider import Capabilities, ModelRule, Provider, Quirks, ReplayRule
-    from asides.reply import Reply, fold
+    from asides.providers.provider import Capabilities, ModelRule, Provider, Quirks, ReplayRule, Variant
+    from asides.reply import Reply
     from asides.settings import Settings, load_settings
     from asides.simulation import simulate
     from asides.thinking import Origin, Seal, Thinking, Thought
@@ -141,6 +145,8 @@ else:
             "Prompt",
             "Refusal",
             "ServerTool",
+            "State",
+            "Stored",
             "Text",
             "ToolCall",
             "ToolResult",
@@ -149,10 +155,12 @@ else:
             "system",
             "user",
         ),
+        "asides.model_info": ("ModelInfo", "ThinkingInfo"),
         "asides.notices": ("Notice",),
         "asides.offline": ("Explanation", "decode", "explain"),
-        "asides.providers.provider": ("Capabilities", "ModelRule", "Provider", "Quirks", "ReplayRule"),
-        "asides.reply": ("Reply", "fold"),
+        "asides.providers.provider": ("Capabilities", "ModelRule", "Provider", "Quirks", "ReplayRule", "Variant"),
+        "asides.folding": ("fold",),
+        "asides.reply": ("Reply",),
         "asides.simulation": ("simulate",),
         "asides.settings": ("Settings", "load_settings"),
         "asides.thinking": ("Origin", "Seal", "Thinking", "Thought"),
@@ -203,6 +211,7 @@ __all__ = [
     "InvalidThinking",
     "Message",
     "MissingKey",
+    "ModelInfo",
     "ModelRule",
     "NoAnswer",
     "NotFound",
@@ -229,12 +238,15 @@ __all__ = [
     "Separator",
     "ServerTool",
     "Settings",
+    "State",
     "Stop",
+    "Stored",
     "Stream",
     "Text",
     "TextDelta",
     "Thinking",
     "ThinkingDelta",
+    "ThinkingInfo",
     "Thought",
     "ThoughtSealed",
     "Timeout",
@@ -252,6 +264,7 @@ __all__ = [
     "Unsupported",
     "Usage",
     "UsageReported",
+    "Variant",
     "Warned",
     "__version__",
     "aio",

@@ -9,15 +9,17 @@ import asyncio
 import time
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from asides.arguments import Defaults, Options, PromptLike
+from asides.arguments import Defaults, ListOptions, Options, PromptLike
 from asides.dialects.dialect import HttpRequest
 from asides.errors import AsidesError, ConfigError
 from asides.flows.call import Timeout
+from asides.flows.listing import listing
 from asides.flows.steps import Head
+from asides.model_info import ModelInfo
 from asides.network import faults
-from asides.network.awaiting import AsyncStream
+from asides.network.awaiting import AsyncStream, carry_out
 from asides.network.surroundings import proxy_for, tls_context
 from asides.network.transport import AsyncResponse, AsyncTransport
 from asides.providers.provider import Provider
@@ -65,6 +67,11 @@ class AsyncClient:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return AsyncStream(self._defaults.call(model, prompt, options, stream=True), self._transport)
 
+    async def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
+        """The models that a provider offers today, in its own words; what the rows know of them is not among those."""
+        call = self._defaults.listing(provider, options)
+        return await carry_out(call, lambda: listing(call), self._transport)
+
     async def close(self) -> None:
         """Close the connections that are kept for the next question. The client may still be used."""
         await self._transport.close()
@@ -106,6 +113,7 @@ class _Aiohttp:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
+                trace_configs=[_watch()],
             )
         return session
 
@@ -113,6 +121,18 @@ class _Aiohttp:
         if self._trust is None:
             self._trust = tls_context()
         return self._trust
+
+
+def _watch() -> aiohttp.TraceConfig:
+    import aiohttp
+
+    async def sent(_: aiohttp.ClientSession, context: Any, __: object) -> None:
+        context.trace_request_ctx.sent()
+
+    watch = aiohttp.TraceConfig()
+    watch.on_request_headers_sent.append(sent)
+    watch.on_request_chunk_sent.append(sent)
+    return watch
 
 
 class _AiohttpResponse:
@@ -123,7 +143,6 @@ class _AiohttpResponse:
         self._request = request
         self._timeout = timeout
         self._deadline = _sum(asyncio.get_running_loop().time(), timeout.total)
-        self._place = faults.place_of(request.url)
         self._proxy: str | None = None
         self._opening: asyncio.Timeout | None = None
         self._response: aiohttp.ClientResponse | None = None
@@ -144,7 +163,7 @@ class _AiohttpResponse:
         self._proxy = None if request.direct else proxy_for(request.url)
         secure = request.url.lower().startswith("https:") or (self._proxy or "").startswith("https:")
         # Bytes are written in one go, which aiohttp warns of when they are many; a file it writes in pieces.
-        body = request.body if len(request.body) < _LARGE else BytesIO(request.body)
+        body = (request.body or None) if len(request.body) < _LARGE else BytesIO(request.body)
         try:
             async with asyncio.timeout(self._at_most(_sum(timeout.connect, timeout.first_byte))) as self._opening:
                 response = await self._transport.session().request(
@@ -156,6 +175,7 @@ class _AiohttpResponse:
                     ssl=self._transport.trust() if secure else True,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=self._at_most(timeout.connect)),
+                    trace_request_ctx=self,
                 )
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             raise self._worded(problem) from None
@@ -164,16 +184,15 @@ class _AiohttpResponse:
         self._response = response
         return Head(response.status, {name.lower(): value for name, value in response.headers.items()}, time.time())
 
-    async def read(self, patience: float | None = None) -> bytes:
-        if patience is None:
-            return await self._next()
-        try:
-            async with asyncio.timeout(patience):
-                return await self._next()
-        except TimeoutError:
-            return b""
+    def sent(self) -> None:
+        """The request is on its way: from here on the wait is for the first byte, however fast the connection was."""
+        if self._opening is not None and not self._closed and not self._opening.expired():
+            allowed = self._at_most(self._timeout.first_byte)
+            self._opening.reschedule(_sum(asyncio.get_running_loop().time(), allowed))
 
-    async def _next(self) -> bytes:
+    async def read(self, patience: float | None = None) -> bytes:
+        if patience is not None:
+            return await self._read_briefly(patience)
         response = self._response
         if response is None:
             return b""
@@ -198,6 +217,13 @@ class _AiohttpResponse:
             self._begun = True
             self._stop_looking()
         return data
+
+    async def _read_briefly(self, patience: float) -> bytes:
+        try:
+            async with asyncio.timeout(patience):
+                return await self.read()
+        except TimeoutError:
+            return b""
 
     def close(self) -> None:
         self._closed = True
@@ -245,7 +271,7 @@ class _AiohttpResponse:
         import aiohttp
         from aiohttp.http_exceptions import ContentEncodingError
 
-        place = self._place
+        place = faults.place_of(self._request.url)
         if self._closed and not self._late:
             return faults.broken_off(place, begun=self._begun)
         if self._late or isinstance(problem, TimeoutError):

@@ -13,13 +13,15 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from asides.arguments import Defaults, Options, PromptLike
+from asides.arguments import Defaults, ListOptions, Options, PromptLike
 from asides.dialects.dialect import HttpRequest
-from asides.errors import AsidesError, ConfigError
+from asides.errors import ConfigError
 from asides.flows.call import Timeout
+from asides.flows.listing import listing
 from asides.flows.steps import Head
+from asides.model_info import ModelInfo
 from asides.network import faults
-from asides.network.blocking import Stream
+from asides.network.blocking import Stream, carry_out
 from asides.network.surroundings import proxy_for, proxy_login, tls_context
 from asides.network.transport import Response, Transport
 from asides.providers.provider import Provider
@@ -28,6 +30,9 @@ from asides.settings import Settings
 from asides.wire.chunked import BrokenChunks, Dechunker
 
 if TYPE_CHECKING:
+    import http.client
+    from collections.abc import Callable
+
     import urllib3
 
 __all__ = ["Client", "Stream", "ask", "stream"]
@@ -62,6 +67,11 @@ class Client:
     def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return Stream(self._defaults.call(model, prompt, options, stream=True), self._transport)
+
+    def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
+        """The models that a provider offers today, in its own words; what the rows know of them is not among those."""
+        call = self._defaults.listing(provider, options)
+        return carry_out(call, lambda: listing(call), self._transport)
 
     def close(self) -> None:
         """Close the connections that are kept for the next question. The client may still be used."""
@@ -134,18 +144,28 @@ def _pool_classes() -> dict[str, Any]:
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
     class Body(HTTPResponse):
+        """All that is there, or all that one read brings; the library's own gives one chunk at a time."""
+
         _dechunker: Dechunker | None = None
 
+        def begin(self) -> None:
+            super().begin()
+            self._dechunker = Dechunker() if self.chunked else None
+            if (response := getattr(_at_work, "response", None)) is not None:
+                response.body = self
+
         def read1(self, n: int = -1) -> bytes:
-            """All that is there, or all that one read brings; the library's own gives one chunk at a time."""
-            if not self.chunked or self.isclosed():
-                return super().read1(n)
+            if self.isclosed():
+                return b""
             dechunker = self._dechunker
             if dechunker is None:
-                dechunker = self._dechunker = Dechunker()
+                content = super().read1(n)
+                if not content and self.length:
+                    raise IncompleteRead(b"", self.length)
+                return content
             content = b""
             while not content and not dechunker.ended:
-                received = self.fp.read1(_READ_SIZE)
+                received = self.fp.read1(n)
                 if not received:
                     raise IncompleteRead(b"")
                 try:
@@ -189,10 +209,10 @@ class _Urllib3Response:
         self._timeout = timeout
         self._deadline = None if timeout.total is None else time.monotonic() + timeout.total
         self._proxy: str | None = None
-        self._place = faults.place_of(request.url)
         self._socket: socket.socket | None = None
         self._response: urllib3.BaseHTTPResponse | None = None
-        self._encoded = False
+        self.body: http.client.HTTPResponse | None = None
+        """The same response one floor below: where there is nothing to decompress, urllib3's only makes it slower."""
         self._begun = False
         self._closed = False
 
@@ -207,7 +227,7 @@ class _Urllib3Response:
             response = manager.request(
                 request.method,
                 request.url,
-                body=request.body,
+                body=request.body or None,
                 headers=request.headers,
                 timeout=urllib3.Timeout(connect=self._at_most(timeout.connect), read=self._at_most(timeout.first_byte)),
                 preload_content=False,
@@ -219,7 +239,9 @@ class _Urllib3Response:
         finally:
             _at_work.response = None
         self._response = response
-        self._encoded = "content-encoding" in response.headers
+        self._read: Callable[[int], bytes] = response.read1
+        if self.body is not None and "content-encoding" not in response.headers:
+            self._read = self.body.read1
         if self._closed:
             self.close()
         return Head(response.status, {name.lower(): value for name, value in response.headers.items()}, time.time())
@@ -233,19 +255,17 @@ class _Urllib3Response:
         if patience is not None:
             self._set_timeout(patience)
         try:
-            data = response.read1(_READ_SIZE, self._encoded)
-        except Exception as problem:
-            from urllib3.exceptions import HTTPError, ReadTimeoutError
-
-            if patience is not None and isinstance(problem, ReadTimeoutError):
+            data = self._read(_READ_SIZE)
+        except Exception as problem:  # noqa: BLE001 - `_worded` lets pass what it has no words for
+            if patience is not None and _is_timeout(_root_of(problem)):
                 return b""
-            # Closed by another thread, urllib3 trips over its own remains in many ways.
-            if self._closed or isinstance(problem, (HTTPError, OSError)):
-                raise self._worded(problem) from None
-            raise
+            raise self._worded(problem) from None
         if not self._begun:
             self._begun = True
             self._set_timeout(self._at_most(self._timeout.idle))
+        if not data and self.body is not None:
+            self.body.close()
+            response.release_conn()
         return data
 
     def close(self) -> None:
@@ -273,7 +293,7 @@ class _Urllib3Response:
             return seconds
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise faults.out_of_time(self._place, self._timeout.total)
+            raise faults.out_of_time(faults.place_of(self._request.url), self._timeout.total)
         return left if seconds is None else min(seconds, left)
 
     def _set_timeout(self, seconds: float | None) -> None:
@@ -281,18 +301,21 @@ class _Urllib3Response:
             with suppress(OSError):
                 self._socket.settimeout(seconds)
 
-    def _worded(self, problem: Exception) -> AsidesError:
-        """What happened, in our words: urllib3's may hold the whole address."""
-        from http.client import BadStatusLine
+    def _worded(self, problem: Exception) -> Exception:
+        """What happened, in our words: urllib3's may hold the whole address. A mistake of ours stays what it is."""
+        from http.client import BadStatusLine, HTTPException
 
         from urllib3 import exceptions as theirs
 
-        place, cause = self._place, _root_of(problem)
+        place, cause = faults.place_of(self._request.url), _root_of(problem)
         if self._closed:
+            # By another thread, and then the libraries trip over their own remains in many ways.
             return faults.broken_off(place, begun=self._begun)
+        if not isinstance(problem, (theirs.HTTPError, HTTPException, OSError)):
+            return problem
         if isinstance(problem, theirs.LocationValueError):
             return ConfigError(f"{place} does not read as an address. To do: correct base_url=.")
-        if isinstance(cause, (theirs.TimeoutError, TimeoutError)):
+        if _is_timeout(cause):
             if self._deadline is not None and self._deadline <= time.monotonic():
                 return faults.out_of_time(place, self._timeout.total)
             if self._socket is None:
@@ -307,6 +330,12 @@ class _Urllib3Response:
         if isinstance(problem, theirs.DecodeError):
             return faults.undecodable(place)
         return faults.broken_off(place, begun=self._begun)
+
+
+def _is_timeout(cause: BaseException) -> bool:
+    from urllib3.exceptions import TimeoutError as TheirTimeout
+
+    return isinstance(cause, (TheirTimeout, TimeoutError))
 
 
 def _root_of(problem: BaseException) -> BaseException:

@@ -197,16 +197,19 @@ _ADVICE: dict[type[ProviderError], str] = {
 
 _CONTEXT = re.compile(
     r"context.{0,12}(length|window|size)|too many tokens|prompt is too long"
-    r"|maximum.{0,20}tokens.{0,40}(exceed|request)|exceed.{0,30}context",
+    r"|maximum.{0,20}tokens.{0,40}(exceed|request)|exceed.{0,30}context|token count.{0,40}exceeds",
     re.IGNORECASE,
 )
 _REPLAY = re.compile(
-    r"reasoning_content|thought_?signature|encrypted_content|signature. in .thinking"
+    r"reasoning_content|thought[_ ]?signature|encrypted_content|signature. in .thinking"
     r"|`thinking` or `redacted_thinking`|reasoning.{0,40}required",
     re.IGNORECASE,
 )
 _FILTER = re.compile(r"content.?(filter|management|policy)|responsibleai|safety system|moderation", re.IGNORECASE)
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|nvapi|hf|r8|AIza)[-_][\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
+_WRONG_KEY = re.compile(r"api[_ ]key.{0,12}(invalid|not valid|expired)", re.IGNORECASE)
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|gsk|xai|nvapi|hf|r8)[-_][\w*-]{6,}|\bAIza[\w*-]{6,}|\bya29\.[\w.*-]{6,}|Bearer\s+\S+", re.IGNORECASE
+)
 _MESSAGE_LIMIT = 500
 
 
@@ -248,6 +251,8 @@ def _kind_of(status: int, message: str, code: str | None) -> type[ProviderError]
             return ContextTooLong
         if _FILTER.search(told):
             return ContentFiltered
+        if _WRONG_KEY.search(told):
+            return AuthError  # some hosts call a wrong key a bad request
         return ReplayRejected if _REPLAY.search(told) else BadRequest
     if status in (401, 403, 407):
         return AuthError
@@ -255,7 +260,7 @@ def _kind_of(status: int, message: str, code: str | None) -> type[ProviderError]
         return NotFound
     if status in (402, 429):
         return RateLimited
-    if status == 409 or status >= 500:
+    if status in (408, 409) or status >= 500:
         return Overloaded
     return BadRequest if 400 <= status < 500 else ProviderError
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.messages import ServerTool, Unknown
+from asides.messages import File, Image, ServerTool, Unknown
 from asides.notices import Notice
 from asides.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.usage import Usage
@@ -39,6 +39,8 @@ class ReplyStarted(msgspec.Struct, frozen=True, tag="reply_started"):
     model: str | None = None
     id: str | None = None
     origin: Origin | None = None
+    stored: bool = False
+    """The provider keeps the reply under its id."""
 
 
 class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking", gc=False):
@@ -95,11 +97,11 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
 
 
 class PartArrived(msgspec.Struct, frozen=True, tag="part"):
-    """A part that comes whole: a tool that the provider ran itself, or something unknown. A later one of the same block
-    replaces it, which is how such a tool tells its progress.
+    """A part that comes whole: a tool that the provider ran itself, a picture or a sound, or something unknown. A later
+    one of the same block replaces it, which is how such a tool tells its progress.
     """
 
-    part: ServerTool | Unknown
+    part: ServerTool | Image | File | Unknown
     block: int
 
 

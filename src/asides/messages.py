@@ -43,7 +43,6 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     detail: str | None = None
     cache: bool = False
     """A breakpoint of the provider's cache stands behind this part, where it has such marks."""
-
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
@@ -60,7 +59,6 @@ class File(msgspec.Struct, frozen=True, tag="file"):
     media_type: str = "application/pdf"
     cache: bool = False
     """A breakpoint of the provider's cache stands behind this part, where it has such marks."""
-
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
@@ -117,6 +115,7 @@ class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
     json: str = "{}"
     """The item as it came, so that it can go back."""
     origin: Origin | None = None
+    seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
         return f"ServerTool(name={self.name!r}, id={self.id!r}, status={self.status!r})"
@@ -127,6 +126,7 @@ class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
 
     json: str
     origin: Origin | None = None
+    seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
         return f"Unknown(<{len(self.json)} characters>)"
@@ -135,12 +135,21 @@ class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | Unknown
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """Where a provider keeps a turn, and all that came before it."""
+
+    id: str
+    origin: Origin | None = None
+
+
 class Message(msgspec.Struct, frozen=True):
     """One turn of one speaker: its parts, in the order they were said."""
 
     role: Role
     parts: tuple[Part, ...] = ()
     name: str | None = None
+    stored: Stored | None = None
+    """For a turn that its provider has stored: what to name to go on from there."""
 
     @property
     def text(self) -> str:
@@ -215,6 +224,32 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
+class State(msgspec.Struct, frozen=True):
+    """What a provider keeps of a conversation, where it keeps any. Unset: nothing, and everything is sent each time."""
+
+    store: bool | None = None
+    """Whether the provider is to store this turn; None: only where something below needs it."""
+    resume: bool = False
+    """Go on from the newest turn that this endpoint has stored, and send only what came after it."""
+    previous_response_id: str | None = None
+    """Go on from this response."""
+    conversation: str | None = None
+    """Go on in this conversation of the provider's; not together with a previous response."""
+    truncation: Literal["auto", "disabled"] | None = None
+    """auto: the provider may drop the oldest turns where the context is too long."""
+    include: tuple[str, ...] = ()
+    """More that the provider is to send along, in its own words."""
+    context: Literal["auto", "current_turn", "all_turns"] | None = None
+    """Whose earlier reasoning the model gets to see again."""
+    mode: Literal["standard", "pro"] | None = None
+    """How the model reasons, where it has more than one way."""
+
+    @property
+    def continues(self) -> bool:
+        """Whether a part of the conversation is with the provider."""
+        return self.previous_response_id is not None or self.conversation is not None
+
+
 class Prompt(msgspec.Struct, frozen=True):
     """Everything that is sent, in our words. The model and its host are not part of it."""
 
@@ -232,6 +267,7 @@ class Prompt(msgspec.Struct, frozen=True):
     stream: bool = True
     metadata: dict[str, str] | None = None
     user: str | None = None
+    state: State = State()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Merged into the request body last, so that a native field always wins."""
 
@@ -239,3 +275,22 @@ class Prompt(msgspec.Struct, frozen=True):
         return (
             f"Prompt(messages={len(self.messages)}, tools={[tool.name for tool in self.tools]}, stream={self.stream})"
         )
+
+
+def read_arguments(raw: str) -> dict[str, Any] | None:
+    """The arguments as an object, also when none were sent or when they were encoded twice; None when they do not
+    parse.
+    """
+    if not raw.strip():
+        return {}
+    value: Any = raw
+    for _ in range(2):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return None
+        if not isinstance(value, str):
+            break
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None

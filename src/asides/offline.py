@@ -13,12 +13,11 @@ import msgspec
 from asides import dialects
 from asides.arguments import Defaults, Options, PromptLike
 from asides.errors import UnknownProvider, Unsupported, redacted
-from asides.flows.call import Call
-from asides.flows.exchange import Exchange
-from asides.flows.steps import Done, Head, Read, advance
-from asides.messages import Prompt
+from asides.flows.reading import Reading, refusal
+from asides.flows.steps import Head
 from asides.notices import Notice
 from asides.plan import Decision, plan
+from asides.providers.credentials import AwsCredentials
 from asides.providers.find import lookup
 from asides.providers.provider import Provider, Target
 from asides.providers.table import plain_row
@@ -44,36 +43,42 @@ def decode(
     None is the dialect's plain row. `body` may come in pieces. `streaming` says what had been asked for; the bytes
     themselves show what came, and they count.
     """
+    _check_names(dialect, provider)
     row, notices = _row(dialect, provider)
     target = Target(row, model or "", row.base_url, row.rule(model or ""))
-    exchange = Exchange(Call(Prompt(()), target))
-    told = {name.lower(): value for name, value in (headers or {}).items()}
-    flow = exchange.reading(Head(status, told), notices)
-    pieces = _pieces(body)
-    step = advance(flow)
-    while not isinstance(step, Done):
-        step = advance(flow, next(pieces, b"") if isinstance(step, Read) else None)
-    return step.result
+    spoken = dialects.find(row.dialect)
+    if not 200 <= status < 300:
+        told = {name.lower(): value for name, value in (headers or {}).items()}
+        raise refusal(spoken, Head(status, told), b"".join(_pieces(body)), target)
+    reading = Reading(spoken.decoder(target), notices)
+    for piece in _pieces(body):
+        reading.take(piece)
+    reading.end()
+    return reading.reply()
+
+
+def _check_names(dialect: object, provider: object) -> None:
+    if not isinstance(dialect, str) or not isinstance(provider, (str, Provider, type(None))):
+        raise TypeError("decode takes a dialect by name, and a provider by name or as its row.")
 
 
 def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:
     spoken = dialects.real_name(dialect)
-    speaks = spoken if spoken in dialects.DIALECTS else None
+    plain = plain_row(spoken) if spoken in dialects.DIALECTS else _speaker(dialect)
     if isinstance(provider, Provider):
         row = provider
     elif provider is None:
-        row = plain_row(speaks) if speaks is not None else _speaker(dialect)
+        row = plain
     else:
         try:
             row = lookup(provider)
         except UnknownProvider:
             # Decoding needs no address, so nothing is wrong with a host that nobody has heard of.
-            row = plain_row(speaks) if speaks is not None else _speaker(dialect)
-            detail = f"no provider is called {provider!r}; its bytes were read as plain {row.dialect}"
-            return msgspec.structs.replace(row, name=provider), [Notice("unknown_provider", detail, "provider")]
-    if speaks is not None and row.dialect != speaks:
+            detail = f"no provider is called {provider!r}; its bytes were read as plain {plain.dialect}"
+            return msgspec.structs.replace(plain, name=provider), [Notice("unknown_provider", detail, "provider")]
+    if row.dialect != plain.dialect:
         # Its quirks are those of another language, unless it is known to speak this one too.
-        row = row.speaking(speaks) or msgspec.structs.replace(plain_row(speaks), name=row.name)
+        row = row.speaking(plain.dialect) or msgspec.structs.replace(plain, name=row.name)
     return row, []
 
 
@@ -114,13 +119,18 @@ class Explanation(msgspec.Struct, frozen=True):
     """What was adjusted, dropped or not understood."""
     missing_key: tuple[str, ...] | None = None
     """The variables that could hold the key, where one is needed and none was found."""
+    why_endpoint: str = ""
+    """Why this dialect is spoken."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
 
     def to_text(self) -> str:
         """For people: the request as it would go out, and the reasons."""
-        lines = [f"{self.target.provider.name}:{self.target.model}", "", f"{self.method} {self.url}"]
+        lines = [f"{self.target.provider.name}:{self.target.model}"]
+        if self.why_endpoint:
+            lines.append(f"{self.target.dialect}: {self.why_endpoint}")
+        lines += ["", f"{self.method} {self.url}"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         lines += ["", msgspec.json.format(msgspec.json.encode(self.body), indent=2).decode()]
         if self.missing_key is not None:
@@ -165,7 +175,9 @@ def explain(
     missing: tuple[str, ...] | None = None
     if request.credential_header is not None:
         name, prefix = request.credential_header
-        if call.key is not None or call.target.launches:
+        if isinstance(call.key, AwsCredentials):
+            headers["Authorization"] = f"AWS4-HMAC-SHA256 {HIDDEN}"
+        elif call.key is not None or call.target.launches:
             headers[name] = prefix + HIDDEN
         elif provider.key == "required":
             missing = provider.key_env
@@ -178,4 +190,5 @@ def explain(
         planned.decisions,
         (*call.notices, *planned.notices, *spelled),
         missing,
+        call.why_endpoint,
     )

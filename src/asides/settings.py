@@ -60,6 +60,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The one field that carries thinking, whatever the provider's row says; blank is unset."""
     heuristics: bool = True
     """Take unknown fields named like thinking for thinking."""
+    openai_responses_enabled: bool | None = None
+    """Speak Responses also to an address of one's own; false: only where nothing else will do. None leaves it to the
+    model and the address. OPENAI_RESPONSES_DISABLE=true in the environment wins over it."""
     tools_max_count: Annotated[int, msgspec.Meta(ge=1)] = 16
     tools_max_json_kb: Annotated[int, msgspec.Meta(ge=1)] = 32
     providers: tuple[Provider, ...] = ()
@@ -186,7 +189,7 @@ class _Settled:
     def take_text(self, name: str, text: str, origin: str) -> None:
         if name == "reasoning_allowed_models":
             self.take(name, [part.strip() for part in text.split(",") if part.strip()], origin)
-        elif SETTINGS[name] is bool:
+        elif SETTINGS[name] in (bool, bool | None):
             self.take(name, _WORDS.get(text.lower(), text), origin, strict=False)
         else:
             self.take(name, text, origin, strict=False)

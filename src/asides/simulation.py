@@ -17,7 +17,7 @@ from asides.events import (
     UsageReported,
     Warned,
 )
-from asides.messages import Refusal, ServerTool, Text, ToolCall, Unknown
+from asides.messages import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, Unknown
 from asides.reply import Reply
 from asides.thinking import Thought, ThoughtSource
 from asides.usage import Usage
@@ -29,7 +29,7 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
     """
     if size < 1:
         raise ValueError(f"size is {size}; a piece has at least one character.")
-    events: list[Event] = [ReplyStarted(reply.model, reply.id, reply.origin)]
+    events: list[Event] = [ReplyStarted(reply.model, reply.id, reply.origin, reply.stored)]
     for number, part in enumerate(reply.parts):
         match part:
             case Thought():
@@ -37,7 +37,8 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
                     ThinkingDelta(piece, number, part.kind, part.source, part.via) for piece in _pieces(part.text, size)
                 ]
             case Text():
-                events += [TextDelta(piece, number) for piece in _pieces(part.text, size)]
+                # An empty text that a seal belongs to is a part all the same.
+                events += [TextDelta(piece, number) for piece in _pieces(part.text, size) or [""][: len(part.seals)]]
             case Refusal():
                 events += [RefusalDelta(piece, number) for piece in _pieces(part.text, size)]
             case ToolCall():
@@ -46,11 +47,11 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
                     raw = msgspec.json.encode(part.arguments).decode()
                 events.append(ToolCallDelta(number, part.id, part.name, custom=part.custom))
                 events += [ToolCallDelta(number, arguments=piece, custom=part.custom) for piece in _pieces(raw, size)]
-            case ServerTool() | Unknown():
-                events.append(PartArrived(part, number))
+            case ServerTool() | Image() | File() | Unknown():
+                events.append(PartArrived(msgspec.structs.replace(part, seals=()), number))
             case _:
                 continue
-        if isinstance(part, (Thought, Text, ToolCall)):
+        if not isinstance(part, (Refusal, ToolResult)):
             source: ThoughtSource = part.source if isinstance(part, Thought) else "field"
             events += [ThoughtSealed(seal, number, "hidden", source) for seal in part.seals]
     if reply.usage != Usage():

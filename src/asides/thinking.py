@@ -135,7 +135,8 @@ def read_thinking(
     if isinstance(setting, Mapping):
         return _read_mapping(setting, notices), tuple(notices)
     if isinstance(setting, Thinking):
-        return setting, ()
+        # A Struct takes any value in any field; here is where it is looked at.
+        return _read_mapping(msgspec.structs.asdict(setting), notices), tuple(notices)
     if setting is None:
         return Thinking(), ()
     if isinstance(setting, bool):
@@ -145,7 +146,11 @@ def read_thinking(
     return _read_word(setting), ()
 
 
-def _read_word(word: str) -> Thinking:
+def _read_word(word: object) -> Thinking:
+    if not isinstance(word, str):
+        raise InvalidThinking(
+            f"thinking is a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
+        )
     name = word.strip().lower()
     if name in EFFORTS:
         return Thinking(effort=name)
@@ -165,7 +170,11 @@ def _read_word(word: str) -> Thinking:
             )
 
 
-def _read_budget(tokens: int) -> Thinking:
+def _read_budget(tokens: object) -> Thinking:
+    if not isinstance(tokens, int) or isinstance(tokens, bool):
+        raise InvalidThinking(
+            f"a thinking budget is a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
+        )
     if tokens < 0:
         raise InvalidThinking(f"a thinking budget of {tokens} tokens is below zero.", setting="thinking")
     return Thinking(mode="off") if tokens == 0 else Thinking(budget=tokens)
@@ -192,16 +201,25 @@ def _read_summary(word: object, notices: list[Notice]) -> Summary | None:
             raise InvalidThinking(f"summary={word!r} is not known; use auto, concise or detailed.", setting="summary")
 
 
-def _read_openrouter(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
+_THEIR_FIELDS = frozenset({"effort", "max_tokens", "exclude", "enabled", "summary"})
+
+
+def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
+    if not isinstance(value, Mapping):
+        raise InvalidThinking(
+            f"reasoning is an object with {', '.join(sorted(_THEIR_FIELDS))}, not {type(value).__name__}.",
+            setting="reasoning",
+        )
+    _only_known(value, _THEIR_FIELDS, "reasoning")
     show: Show = "none" if value.get("exclude") is True else "summary"
     summary = _read_summary(value.get("summary"), notices)
     if value.get("enabled") is False:
         return Thinking(mode="off", show=show, summary=summary)
     asked = Thinking(mode="on") if value.get("enabled") is True else Thinking()
     if value.get("effort") is not None:
-        asked = _read_word(str(value["effort"]))
+        asked = _read_word(value["effort"])
     elif value.get("max_tokens") is not None:
-        asked = _read_budget(int(value["max_tokens"]))
+        asked = _read_budget(value["max_tokens"])
     return msgspec.structs.replace(asked, show=show, summary=summary)
 
 
@@ -221,22 +239,30 @@ def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
                 return Thinking(mode="between_tools", show=display)
             case "enabled":
                 budget = value.get("budget_tokens")
-                return Thinking(mode="on" if budget is None else None, budget=budget, show=display)
+                asked = Thinking(mode="on") if budget is None else _read_budget(budget)
+                return msgspec.structs.replace(asked, show=display)
             case other:
                 raise InvalidThinking(
-                    f"thinking type {other!r} is not known; use enabled, adaptive, between_tools or disabled.", setting="thinking"
+                    f"thinking type {other!r} is not known; use enabled, adaptive, between_tools or disabled.",
+                    setting="thinking",
                 )
-    unknown = sorted(set(value) - _OUR_FIELDS)
-    if unknown:
-        raise InvalidThinking(
-            f"thinking has no field {unknown[0]!r}; it has {', '.join(sorted(_OUR_FIELDS))}.", setting="thinking"
-        )
-    fields = dict(value)
+    _only_known(value, _OUR_FIELDS, "thinking")
+    fields = {name: held for name, held in value.items() if held is not None}
     fields["summary"] = _read_summary(fields.get("summary"), notices)
-    if isinstance(fields.get("effort"), str):
-        word = _read_word(fields.pop("effort"))
-        fields = {"mode": word.mode, "effort": word.effort, "budget": word.budget, **fields}
+    for name, read in (("budget", _read_budget), ("effort", _read_word)):
+        if name in fields:
+            told = read(fields.pop(name))
+            amount = {"mode": told.mode, "effort": told.effort, "budget": told.budget}
+            fields = {**{name: held for name, held in amount.items() if held is not None}, **fields}
     try:
         return msgspec.convert(fields, Thinking)
     except msgspec.ValidationError as problem:
         raise InvalidThinking(f"thinking does not read: {problem}.", setting="thinking") from None
+
+
+def _only_known(value: Mapping[str, Any], fields: frozenset[str], setting: str) -> None:
+    unknown = sorted(str(name) for name in value if name not in fields)
+    if unknown:
+        raise InvalidThinking(
+            f"{setting} has no field {unknown[0]!r}; it has {', '.join(sorted(fields))}.", setting=setting
+        )

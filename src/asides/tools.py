@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import msgspec
 
-from asides.errors import ConfigError
+from asides.errors import ConfigError, TooManyTools
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -76,6 +77,39 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
         )
     except msgspec.ValidationError as problem:
         raise ConfigError(f"the tool {name} does not read ({problem}). To do: correct it.") from None
+
+
+_log = logging.getLogger("asides")
+_SOFT = 0.8
+
+
+def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
+    """Raise `TooManyTools`, with the exact count and size, where there are more tools or larger ones than allowed.
+
+    From 80 % of either limit on it is worth a line at DEBUG.
+    """
+    size = sum(len(_written(tool)) for tool in tools)
+    count, size_kb = len(tools), size / 1024
+    if count > most:
+        raise TooManyTools(
+            f"{count} tools were given and {most} are allowed. To do: give fewer, or raise tools_max_count."
+        )
+    if size_kb > most_kb:
+        raise TooManyTools(
+            f"the tools are {size_kb:.1f} KB of JSON ({size} bytes) and {most_kb} KB are allowed. To do: give fewer or "
+            "smaller ones, or raise tools_max_json_kb."
+        )
+    if count > most * _SOFT or size_kb > most_kb * _SOFT:
+        _log.debug("tools: %d of %d, %.1f of %d KB", count, most, size_kb, most_kb)
+
+
+def _written(tool: Tool) -> bytes:
+    try:
+        return msgspec.json.encode({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError(
+            f"invalid tool schema: the parameters of {tool.name!r} cannot be written as JSON. To do: correct them."
+        ) from None
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

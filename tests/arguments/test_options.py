@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 import asides
-from asides.arguments import Defaults, Options
+from asides.arguments import Defaults, Options, defaults, prompts
 from asides.arguments.options import OPTIONS
 from asides.flows.call import Call, Timeout
 from asides.messages import OutputSchema, Prompt, Sampling
@@ -446,12 +447,42 @@ def test_rows_of_the_client_come_before_those_of_the_settings() -> None:
     assert made.call("mine:m", "?", Options(), stream=False).target.base_url == "http://127.0.0.1:1/v1"
 
 
-def test_every_option_is_one_that_this_file_knows() -> None:
-    """A new option needs a test here: this one only reminds."""
-    known = set(SAMPLING) | {
-        *("system", "thinking", "reasoning_effort", "reasoning", "tools", "tool_choice", "parallel_tool_calls"),
-        *("output", "max_tokens", "stop", "user", "metadata", "extra", "stream", "base_url", "api_key", "family"),
-        *("thinking_field", "tags", "starts_inside", "heuristics", "keep_raw", "timeout", "retries", "max_wait"),
-        "on_conflict",
-    }
-    assert known == OPTIONS
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_every_option_is_read_by_somebody(name: str) -> None:
+    readers = "".join(inspect.getsource(module) for module in (defaults, prompts))
+    assert name in Sampling.__struct_fields__ or f'"{name}"' in readers
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"max_tokens": 0},
+        {"max_tokens": -1},
+        {"tool_choice": 5},
+        {"api_key": 5},
+        {"stop": 5},
+        {"extra": "x"},
+        {"metadata": 5},
+        {"include": 5},
+        {"thinking_field": 5},
+        {"tags": 5},
+        {"tags": "made-up"},
+        {"tags": [("<a>",)]},
+        {"tags": [("<a>", " ")]},
+    ],
+)
+def test_a_value_that_no_option_takes_is_named_before_anything_is_sent(mistake: dict[str, Any]) -> None:
+    with pytest.raises(asides.ConfigError, match=next(iter(mistake))):
+        call(**mistake)
+
+
+def test_tags_of_a_row_that_do_not_exist_are_named_before_anything_is_sent() -> None:
+    row = asides.Provider(name="mine", base_url=HERE, quirks=asides.Quirks(tags=("made-up",)))
+    with pytest.raises(asides.ConfigError, match="no tag grammar is called 'made-up'"):
+        Defaults(settings=Settings(), providers=[row]).call("mine:m", "?", Options(), stream=False)
+
+
+@pytest.mark.parametrize("model", [None, 5, b"openai:gpt-4o"])
+def test_a_model_that_is_no_text_is_named(model: Any) -> None:
+    with pytest.raises(asides.UnknownModel, match="provider:model"):
+        call(model=model)

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 _ZERO_CACHED = "the server reports cached tokens, as zero, beside the details; the golden value looks only inside them"
 
+_BLOCKED = (
+    "the prompt was blocked and nothing was answered, which is an error (requirements, G5); the golden value only notes it"
+)
+
 # (the end of the recording's id, the field): the reason
 DISAGREEMENTS: dict[tuple[str, str], str] = {
+    **{
+        (recording, "error"): _BLOCKED
+        for recording in (
+            "googleai-streaming-failure-prompt-blocked-safety-1-5c106a",
+            "vertexai-streaming-failure-prompt-blocked-safety-1-42f092",
+            "vertexai-unary-failure-prompt-blocked-safety-1-f2ccaa",
+        )
+    },
     **{
         (recording, "cached"): _ZERO_CACHED
         for recording in (
@@ -21,6 +33,9 @@ DISAGREEMENTS: dict[tuple[str, str], str] = {
             "test-hf-model-thinking-part-iter-1-cf5f74",
         )
     },
+    ("test-bedrock-model-code-execution-tool-stream-1-f109eb", "tool_calls"): (
+        "the first call is of a tool that the provider runs itself, and its result stands in the same reply"
+    ),
     ("test-snowflake-thinking-1-314ac2", "tool_calls"): (
         "the call has its arguments as JSON text beside an empty `custom` object; the golden value leaves them unparsed"
     ),

@@ -55,8 +55,8 @@ def test_an_example_decodes_the_same_whole_and_streamed_in_any_chunking(folder: 
     request, whole, stream, expected = load(folder)
     row = lookup(folder.parent.name)
     target = Target(row, request["model"], row.base_url, row.rule(request["model"]))
-    assert view(decoded(whole, target)) == expected
-    assert decoded(stream, target) == decoded(whole, target)
+    assert view(decoded(whole, target, target.dialect)) == expected
+    assert decoded(stream, target, target.dialect) == decoded(whole, target, target.dialect)
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=name_of)

@@ -22,12 +22,14 @@ from asides.errors import (
 )
 from asides.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.flows.call import Call, Policy
-from asides.flows.exchange import ERROR_BODY_LIMIT, Exchange, exchange
+from asides.flows.exchange import Exchange, exchange
+from asides.flows.reading import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
+from asides.folding import fold
 from asides.messages import Prompt, user
 from asides.notices import Notice
 from asides.providers.provider import ModelRule, Provider, Target
-from asides.reply import Reply, fold
+from asides.reply import Reply
 from asides.thinking import Thinking
 from tests.decoding import chunk, sse, stream, target, whole
 

@@ -63,6 +63,10 @@ def test_jitter_only_shortens_a_wait_and_by_half_at_most(jitter: float, attempt:
     assert full / 2 <= settled.seconds <= full
 
 
+def test_jitter_makes_a_difference() -> None:
+    assert (judged(500, jitter=0.0), judged(500, jitter=1.0)) == (Retry(1.0), Retry(0.5))
+
+
 def test_attempts_are_the_first_and_the_retries() -> None:
     assert isinstance(judged(500, attempt=2), Retry)
     assert judged(500, attempt=3) == GiveUp("Given up after 3 attempts.")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from asides.dialects import find
 from asides.events import Event
+from asides.folding import fold
 from asides.providers.find import providers
 from asides.providers.provider import Provider, Target
-from asides.reply import Reply, fold
+from asides.reply import Reply
 from tests.decoding import reply_of
 from tests.laws.replies import chat_events
 

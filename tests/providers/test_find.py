@@ -84,9 +84,29 @@ def test_a_provider_without_an_address_says_how_to_give_one() -> None:
 
 def test_a_variable_may_hold_a_bare_host_as_other_programs_write_it() -> None:
     for value in ("localhost:9999", "http://localhost:9999", "http://localhost:9999/", "http://localhost:9999/v1"):
-        assert find("ollama:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://localhost:9999/v1"
+        assert find("ollama-openai:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://localhost:9999/v1"
     both = {"OLLAMA_HOST": "http://second/v1", "OLLAMA_BASE_URL": "http://first/v1"}
-    assert find("ollama:qwen3", environ=both).base_url == "http://first/v1"
+    assert find("ollama-openai:qwen3", environ=both).base_url == "http://first/v1"
+
+
+def test_a_mere_name_means_the_usual_port() -> None:
+    for value in ("gpu-box", "gpu-box/"):
+        assert find("ollama:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://gpu-box:11434"
+        assert find("ollama-openai:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://gpu-box:11434/v1"
+    assert find("ollama:qwen3", environ={"OLLAMA_HOST": "http://gpu-box"}).base_url == "http://gpu-box"
+    assert find("ollama:qwen3", environ={"OLLAMA_HOST": "gpu-box:80"}).base_url == "http://gpu-box"
+
+
+def test_a_part_of_an_address_may_have_two_names_in_the_environment() -> None:
+    def address(**environ: str) -> str:
+        return find("bedrock:amazon.nova-micro-v1:0", environ=environ).base_url
+
+    assert address(AWS_REGION="eu-west-1") == "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    assert address(AWS_DEFAULT_REGION="us-east-2") == "https://bedrock-runtime.us-east-2.amazonaws.com"
+    both = address(AWS_REGION="eu-west-1", AWS_DEFAULT_REGION="us-east-2")
+    assert both == "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    with pytest.raises(ConfigError, match="needs AWS_REGION or AWS_DEFAULT_REGION"):
+        address(AWS_REGION=" ")
 
 
 def test_a_part_of_an_address_comes_from_the_environment() -> None:

@@ -378,6 +378,12 @@ def test_tags_that_cannot_be_read_are_refused(tags: Any) -> None:
     assert "tag" in str(caught.value)
 
 
+def test_one_pair_of_tags_needs_no_list_around_it() -> None:
+    assert separate("<mine>a</mine>B<think>c</think>", tags=("<mine>", "</mine>")) == Separated(
+        "B<think>c</think>", "a"
+    )
+
+
 def test_settings_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ValueError, match="position='middle'"):
         separate("a", position="middle")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from asides.arguments.options import Options, PromptLike, checked, known, laid_over, read_as
+from asides.arguments.options import (
+    LIST_OPTIONS,
+    ListOptions,
+    Options,
+    PromptLike,
+    TagsLike,
+    checked,
+    known,
+    laid_over,
+    read_as,
+)
 from asides.arguments.prompts import read_prompt
 from asides.errors import ConfigError, MissingKey
 from asides.flows.call import Call, Policy, Timeout
+from asides.flows.listing import Listing
+from asides.messages import Prompt, State
+from asides.notices import Notice
 from asides.providers.credentials import Secret, find_key
-from asides.providers.find import find
+from asides.providers.endpoint import RESPONSES, Wish, choose_endpoint, is_disabled, speaking
+from asides.providers.find import find, find_host
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings, load_settings
 from asides.thinking import Thinking
+from asides.tools import check_tools
 from asides.wire.inline_tags import DEFAULT_TAGS
+from asides.wire.tag_grammars import rules_for
 
 
 class Defaults:
@@ -37,10 +54,50 @@ class Defaults:
 
     def call(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
         """Everything settled. Raises before a byte is sent; `stream` is what the caller's verb means by itself."""
-        given = laid_over(laid_over(_of_settings(self.settings), self._options), known(options))
-        target = _target(model, given, self.rows, self.settings)
+        given = laid_over(self._below, known(options))
+        base_url, family = checked("base_url", given), checked("family", given)
+        found = find(model, base_url=base_url, family=family, rows=self.rows)
         read, notices = read_prompt(prompt, given, stream)
-        return Call(read, target, _policy(given), _key(target, given, needs_key), (*self.settings.notices, *notices))
+        choice = choose_endpoint(found, self._wish(read, given))
+        target = _tuned(speaking(found, choice), given, self.settings)
+        if read.thinking.show == "raw":
+            target = msgspec.structs.replace(target, shows_raw=True)
+        self._check_tools(read, target, given)
+        told = (*self.settings.notices, *notices, *choice.notices, *_unkept(read, target))
+        return Call(read, target, _policy(given), _key(target, given, needs_key), told, choice.why)
+
+    def listing(self, provider: str, options: ListOptions) -> Listing:
+        """Whose models are asked for, settled. Raises before a byte is sent."""
+        if strange := sorted(options.keys() - LIST_OPTIONS):
+            raise TypeError(f"{strange[0]} is no option of models; there are {', '.join(sorted(LIST_OPTIONS))}.")
+        given = laid_over(self._below, Options(**options))  # type: ignore[typeddict-item]
+        target = find_host(provider, base_url=checked("base_url", given), rows=self.rows)
+        return Listing(target, _policy(given), _key(target, given, True))
+
+    def _wish(self, prompt: Prompt, given: Options) -> Wish:
+        state = prompt.state
+        return Wish(
+            thinking=prompt.thinking.wanted,
+            stateful=state.continues or state.resume or state.store is True,
+            endpoint=checked("endpoint", given),
+            enabled=checked("openai_responses_enabled", given),
+            disabled=is_disabled(os.environ),
+        )
+
+    def _check_tools(self, prompt: Prompt, target: Target, given: Options) -> None:
+        settings = self.settings
+        chosen = any(name in given or name in settings.origins for name in ("tools_max_count", "tools_max_json_kb"))
+        if prompt.tools and (target.provider.limits_tools or chosen):
+            most, most_kb = checked("tools_max_count", given), checked("tools_max_json_kb", given)
+            check_tools(
+                prompt.tools,
+                most=settings.tools_max_count if most is None else most,
+                most_kb=settings.tools_max_json_kb if most_kb is None else most_kb,
+            )
+
+    @cached_property
+    def _below(self) -> Options:
+        return laid_over(_of_settings(self.settings), self._options)
 
     @property
     def rows(self) -> tuple[Provider, ...]:
@@ -56,21 +113,30 @@ def _of_settings(settings: Settings) -> Options:
         retries=settings.retries,
         on_conflict=settings.on_conflict,
         keep_raw=settings.keep_raw,
+        openai_responses_enabled=settings.openai_responses_enabled,
     )
 
 
-def _target(model: str, given: Options, rows: Sequence[Provider], settings: Settings) -> Target:
-    found = find(model, base_url=checked("base_url", given), family=checked("family", given), rows=rows)
-    target = settings.tuned(found)
+def _unkept(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
+    """What is said about state where no provider keeps any."""
+    if prompt.state == State() or target.dialect == RESPONSES:
+        return ()
+    return (Notice("state_not_sent", "this endpoint keeps no conversations; everything is sent each time", "stateful"),)
+
+
+def _tuned(target: Target, given: Options, settings: Settings) -> Target:
+    """The target with what the settings and the caller say about reading laid over what its row says."""
+    target = settings.tuned(target)
     quirks: dict[str, Any] = {}
     rule: dict[str, Any] = {}
     field = given.get("thinking_field") or ()
-    if fields := tuple(name for name in ((field,) if isinstance(field, str) else field) if name.strip()):
+    named = read_as("thinking_field", (field,) if isinstance(field, str) else field, tuple[str, ...])
+    if fields := tuple(name for name in named if name.strip()):
         quirks["thinking_in"] = fields
     if (heuristics := checked("heuristics", given)) is not None:
         quirks["heuristics"] = heuristics
     if (tags := given.get("tags")) is not None:
-        rule["tags"] = (tags,) if isinstance(tags, str) else tuple(tags)
+        rule["tags"] = _tags(tags)
     if (starts_inside := checked("starts_inside", given)) is not None:
         rule["starts_inside"] = starts_inside
         if starts_inside and "tags" not in rule and not (target.rule.tags or target.quirks.tags):
@@ -79,12 +145,34 @@ def _target(model: str, given: Options, rows: Sequence[Provider], settings: Sett
     if quirks:
         own = msgspec.structs.replace(target.quirks, **quirks)
         target = msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=own))
+    # A row of the caller's may err too.
+    _check_tags(target.quirks.tags if target.rule.tags is None else target.rule.tags)
     return msgspec.structs.replace(target, rule=msgspec.structs.replace(target.rule, **rule)) if rule else target
+
+
+def _tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
+    """The tags, if they are some; found out here and not when the first bytes of the answer are there."""
+    told = (tags,) if isinstance(tags, str) else read_as("tags", tags, tuple[str | tuple[str, str], ...])
+    _check_tags(tags)
+    return told
+
+
+def _check_tags(tags: TagsLike) -> None:
+    try:
+        rules_for(tags)
+    except ValueError as problem:
+        raise ConfigError(f"the tags do not read: {problem}") from None
+
+
+def _given_key(key: object) -> str | Secret | None:
+    if key is None or isinstance(key, (str, Secret)):
+        return key
+    raise ConfigError(f"api_key is text, not {type(key).__name__}.")
 
 
 def _key(target: Target, given: Options, needed: bool) -> Secret | None:
     try:
-        return find_key(target.provider, given.get("api_key"), base_url=target.base_url)
+        return find_key(target.provider, _given_key(given.get("api_key")), base_url=target.base_url)
     except MissingKey:
         if needed:
             raise
@@ -92,7 +180,7 @@ def _key(target: Target, given: Options, needed: bool) -> Secret | None:
 
 
 def _policy(given: Options) -> Policy:
-    names = ("retries", "max_wait", "on_conflict", "keep_raw")
+    names = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
     changes = {name: checked(name, given) for name in names if given.get(name) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
         raise ConfigError("retries and max_wait are not below zero.")

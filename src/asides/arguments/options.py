@@ -69,16 +69,30 @@ class Options(TypedDict, total=False):
     metadata: Mapping[str, str] | None
     extra: Mapping[str, Any] | None
     stream: bool | None
+    # what the provider keeps
+    store: bool | None
+    stateful: bool | None
+    previous_response_id: str | None
+    conversation_id: str | None
+    truncation: Literal["auto", "disabled"] | None
+    include: Sequence[str] | None
+    reasoning_context: Literal["auto", "current_turn", "all_turns"] | None
+    reasoning_mode: Literal["standard", "pro"] | None
     # of whom
     base_url: str | None
     api_key: str | Secret | None
     family: str | None
+    endpoint: str | None
+    openai_responses_enabled: bool | None
+    tools_max_count: int | None
+    tools_max_json_kb: int | None
     # how it is read
     thinking_field: str | Sequence[str] | None
     tags: TagsLike | None
     starts_inside: bool | None
     heuristics: bool | None
     keep_raw: bool | None
+    thinking_encrypted: bool | None
     # how patiently
     timeout: float | Timeout | None
     retries: int | None
@@ -86,7 +100,18 @@ class Options(TypedDict, total=False):
     on_conflict: OnConflict | None
 
 
+class ListOptions(TypedDict, total=False):
+    """Every option of `models`."""
+
+    base_url: str | None
+    api_key: str | Secret | None
+    timeout: float | Timeout | None
+    retries: int | None
+    max_wait: float | None
+
+
 OPTIONS = frozenset(Options.__annotations__)
+LIST_OPTIONS = frozenset(ListOptions.__annotations__)
 
 SPELLINGS_OF_THINKING = frozenset({"thinking", "reasoning_effort", "reasoning"})
 
@@ -100,6 +125,18 @@ _CHECKED: dict[str, Any] = {
     "starts_inside": bool,
     "heuristics": bool,
     "keep_raw": bool,
+    "thinking_encrypted": bool,
+    "endpoint": str,
+    "openai_responses_enabled": bool,
+    "tools_max_count": int,
+    "tools_max_json_kb": int,
+    "store": bool,
+    "stateful": bool,
+    "previous_response_id": str,
+    "conversation_id": str,
+    "truncation": Literal["auto", "disabled"],
+    "reasoning_context": Literal["auto", "current_turn", "all_turns"],
+    "reasoning_mode": Literal["standard", "pro"],
     "stream": bool,
     "retries": int,
     "max_wait": float,

@@ -27,6 +27,8 @@ def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Promp
         for name in ("system", "parallel_tool_calls", "max_tokens", "user")
         if given.get(name) is not None
     }
+    if changes.get("max_tokens", 1) < 1:
+        raise ConfigError("max_tokens is below one; an answer needs at least a token.")
     changes["stream"] = checked("stream", given) if given.get("stream") is not None else stream
     thinking, notices = read_thinking(
         given.get("thinking"), reasoning_effort=given.get("reasoning_effort"), reasoning=given.get("reasoning")
@@ -40,11 +42,13 @@ def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Promp
     if (output := given.get("output")) is not None:
         changes["output"] = _output(output)
     if (stop := given.get("stop")) is not None:
-        changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else tuple(stop), tuple[str, ...])
+        changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else stop, tuple[str, ...])
     if (metadata := given.get("metadata")) is not None:
-        changes["metadata"] = read_as("metadata", dict(metadata), dict[str, str])
+        changes["metadata"] = read_as("metadata", metadata, dict[str, str])
     if (extra := given.get("extra")) is not None:
-        changes["extra"] = {**start.extra, **extra}
+        changes["extra"] = {**start.extra, **read_as("extra", extra, dict[str, Any])}
+    if state := _state(given):
+        changes["state"] = msgspec.structs.replace(start.state, **state)
     if sampling := _sampling(given):
         changes["sampling"] = read_as("sampling", {**start.sampling.given(), **sampling}, Sampling)
     return msgspec.structs.replace(start, **changes), notices
@@ -106,10 +110,12 @@ def _tool(tool: ToolLike) -> Tool:
     raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}.")
 
 
-def _tool_choice(choice: str | Mapping[str, Any]) -> str:
+def _tool_choice(choice: object) -> str:
     """Our word for a choice: "auto", "none", "required" or a tool's name, also from the objects that providers use."""
     if isinstance(choice, str):
         return {"any": "required"}.get(choice, choice)
+    if not isinstance(choice, Mapping):
+        raise ConfigError(f"tool_choice is a word, a tool's name or an object, not {type(choice).__name__}.")
     inner = choice.get("function", choice)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if isinstance(name, str) and name:
@@ -177,6 +183,27 @@ def _requires_all(schema: Any) -> bool:
         if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(fields):
             return False
     return all(_requires_all(value) for value in schema.values())
+
+
+# Options, and what they are called in a State.
+_STATE = {
+    "store": "store",
+    "stateful": "resume",
+    "previous_response_id": "previous_response_id",
+    "conversation_id": "conversation",
+    "truncation": "truncation",
+    "reasoning_context": "context",
+    "reasoning_mode": "mode",
+}
+
+
+def _state(given: Options) -> dict[str, Any]:
+    state: dict[str, Any] = {
+        field: checked(option, given) for option, field in _STATE.items() if given.get(option) is not None
+    }
+    if (include := given.get("include")) is not None:
+        state["include"] = read_as("include", include, tuple[str, ...])
+    return state
 
 
 def _sampling(given: Options) -> dict[str, Any]:

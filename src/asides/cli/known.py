@@ -16,6 +16,7 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.render import print_json
 from asides.cli.terminal import Terminal
+from asides.errors import ConfigError
 from asides.providers.find import lookup, providers
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.settings import load_settings
@@ -36,14 +37,14 @@ def run_providers(arguments: Namespace, terminal: Terminal) -> int:
         if arguments.json:
             print_json(terminal, _row_object(row))
         else:
-            _print(terminal, _row_lines(row))
+            print_lines(terminal, _row_lines(row))
         return Exit.DONE
     every = providers(rows)
     if arguments.json:
         print_json(terminal, [_row_object(row) for row in every])
         return Exit.DONE
     lines = [(row.name, _key(row), _address(row), _facts(row)) for row in every]
-    _print(terminal, _columns([("PROVIDER", "KEY", "ADDRESS", "FACTS"), *lines]))
+    print_lines(terminal, columns([("PROVIDER", "KEY", "ADDRESS", "FACTS"), *lines]))
     terminal.note("`asides providers NAME` tells everything about one.")
     return Exit.DONE
 
@@ -82,7 +83,7 @@ def _row_lines(row: Provider) -> list[str]:
         ("documents", row.docs),
         *((f"quirk {name}", value) for name, value in _quirks(row).items()),
     ]
-    lines = _columns([(f"{name}:", value) for name, value in fields if value])
+    lines = columns([(f"{name}:", value) for name, value in fields if value])
     if row.models:
         lines += ["", "models, the first that matches counts:", *_indented(_model_table(row.models))]
         lines += ["", "where these facts are from:", *_indented(_sources(row.models))]
@@ -99,12 +100,12 @@ def _quirks(row: Provider) -> dict[str, str]:
 
 
 def _replay_lines(rules: Iterable[ReplayRule]) -> list[str]:
-    return _columns([(rule.models, rule.when, rule.since, rule.source) for rule in rules])
+    return columns([(rule.models, rule.when, rule.since, rule.source) for rule in rules])
 
 
 def _sources(rules: Iterable[ModelRule]) -> list[str]:
     told = dict.fromkeys((rule.since, rule.source) for rule in rules if rule.source)
-    return _columns(list(told))
+    return columns(list(told))
 
 
 def _row_object(row: Provider) -> dict[str, Any]:
@@ -124,7 +125,13 @@ _MODEL_HEAD = ("MODELS", "THINKS", "BY DEFAULT", "EFFORTS", "BUDGET", "COMES BAC
 
 
 def run_models(arguments: Namespace, terminal: Terminal) -> int:
-    """The rules for models, of all providers or of one; or what is known of one model."""
+    """The rules for models, of all providers or of one; or what is known of one model; or what is offered today."""
+    if arguments.refresh:
+        from asides.cli.offered import run_refresh
+
+        return run_refresh(arguments, terminal)
+    if arguments.base_url or arguments.api_key:
+        raise ConfigError("--base-url and --api-key are for --refresh: without it nothing is sent.")
     rows = load_settings().providers
     asked = arguments.model or arguments.name
     if asked is None:
@@ -139,7 +146,7 @@ def run_models(arguments: Namespace, terminal: Terminal) -> int:
         print_json(terminal, {row.name: msgspec.to_builtins(row.models) for row in chosen})
         return Exit.DONE
     for place, row in enumerate(row for row in chosen if row.models):
-        _print(terminal, [*([""] if place else []), row.name, *_indented(_model_table(row.models))])
+        print_lines(terminal, [*([""] if place else []), row.name, *_indented(_model_table(row.models))])
     terminal.note("These are rules, the first that matches counts; a model that none names is asked as it is.")
     return Exit.DONE
 
@@ -150,13 +157,13 @@ def _print_model(row: Provider, model: str, arguments: Namespace, terminal: Term
     if arguments.json:
         print_json(terminal, fields)
     else:
-        told = {**fields, "efforts": _efforts(known.efforts), "budget": _budget(known.budget)}
-        _print(terminal, _columns([(f"{name}:", _value(value)) for name, value in told.items()]))
+        told = {**fields, "efforts": efforts_of(known.efforts), "budget": _budget(known.budget)}
+        print_lines(terminal, columns([(f"{name}:", _value(value)) for name, value in told.items()]))
     return Exit.DONE
 
 
 def _model_table(rules: Iterable[ModelRule]) -> list[str]:
-    return _columns([_MODEL_HEAD, *(_model_line(rule) for rule in rules)])
+    return columns([_MODEL_HEAD, *(_model_line(rule) for rule in rules)])
 
 
 def _model_line(rule: ModelRule) -> tuple[str, ...]:
@@ -164,14 +171,15 @@ def _model_line(rule: ModelRule) -> tuple[str, ...]:
         rule.models,
         rule.thinking,
         rule.default or _NOTHING,
-        _efforts(rule.efforts),
+        efforts_of(rule.efforts),
         _budget(rule.budget),
         rule.kind,
         rule.since,
     )
 
 
-def _efforts(efforts: Sequence[str] | None) -> str:
+def efforts_of(efforts: Sequence[str] | None) -> str:
+    """Efforts as one cell."""
     return "not known" if efforts is None else " ".join(efforts) or "none"
 
 
@@ -194,13 +202,13 @@ def run_config(arguments: Namespace, terminal: Terminal) -> int:
         print_json(terminal, {"settings": values, "files": settings.files, "providers": yours, "keys": keys})
         return Exit.DONE
     table = [(name, _value(value), origin) for name, value, origin in settings.entries()]
-    lines = [*_columns([("SETTING", "VALUE", "FROM"), *table]), ""]
+    lines = [*columns([("SETTING", "VALUE", "FROM"), *table]), ""]
     lines += [f"files read: {', '.join(settings.files) or 'none'}"]
     if settings.providers:
         lines += [f"providers of yours: {', '.join(row.name for row in settings.providers)}"]
     lines += ["keys: none is set" if not keys else "keys that are set:"]
-    lines += _indented(_columns(list(keys.items())))
-    _print(terminal, lines)
+    lines += _indented(columns(list(keys.items())))
+    print_lines(terminal, lines)
     return Exit.DONE
 
 
@@ -222,7 +230,7 @@ def _value(value: object) -> str:
             return str(value)
 
 
-def _columns(table: Sequence[Sequence[str]]) -> list[str]:
+def columns(table: Sequence[Sequence[str]]) -> list[str]:
     """Cells, padded to columns; the last one may be as long as it likes."""
     if not table:
         return []
@@ -234,5 +242,6 @@ def _indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def _print(terminal: Terminal, lines: Iterable[str]) -> None:
+def print_lines(terminal: Terminal, lines: Iterable[str]) -> None:
+    """Lines on stdout."""
     terminal.answer("".join(f"{line}\n" for line in lines))

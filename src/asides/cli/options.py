@@ -195,6 +195,10 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="PROVIDER[:MODEL]", help=about)
     parser.add_argument("-m", "--model", metavar="PROVIDER[:MODEL]", help=about)
     _json(parser)
+    asked = parser.add_argument_group("what the provider offers today")
+    asked.add_argument("--refresh", action="store_true", help="ask it for its models, and compare with what is known")
+    asked.add_argument("--base-url", metavar="URL", help="another address for the provider")
+    asked.add_argument("--api-key", metavar="KEY", help="the key; better in the environment, where nobody reads along")
 
 
 def _config(parser: argparse.ArgumentParser) -> None:

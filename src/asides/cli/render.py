@@ -121,7 +121,7 @@ _OPTIONS = [
         (r"\bbase_url=(?!…)", "--base-url"),
         (r"\bapi_key=", "--api-key"),
         (r"\bmax_tokens=", "--max-tokens "),
-        (r"; \.partial has what came", ""),
+        (r"(?:; | \()\.partial has what came\)?", ""),
     )
 ]
 

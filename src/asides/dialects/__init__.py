@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 # The module of each dialect; loaded when first used.
 DIALECTS = {
     "anthropic": "asides.dialects.anthropic",
+    "bedrock": "asides.dialects.bedrock",
+    "cohere": "asides.dialects.cohere",
+    "gemini": "asides.dialects.gemini",
+    "ollama": "asides.dialects.ollama",
     "openai_chat": "asides.dialects.openai_chat",
     "openai_responses": "asides.dialects.openai_responses",
 }
@@ -22,6 +26,7 @@ DIALECTS = {
 # Other names for them, as recordings and other projects have them.
 ALIASES = {
     "anthropic_messages": "anthropic",
+    "bedrock_converse": "bedrock",
 }
 
 

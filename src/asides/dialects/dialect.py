@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from asides.errors import AsidesError, ProviderError
 from asides.events import Event
 from asides.messages import Prompt
+from asides.model_info import ModelInfo, ModelPage
 from asides.notices import Notice
 from asides.providers.provider import Target
 
@@ -91,8 +92,20 @@ class Dialect(Protocol):
         """The error that this response is. Header names are in lower case."""
         ...
 
-    def read(self, body: bytes) -> ServedRequest:
-        """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
+    def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
+        """Ask which models there are; `after` is what the last page gave for the next. The target's model means
+        nothing. Raises Unsupported where there is no list.
+        """
+        ...
+
+    def read_models(self, body: bytes) -> ModelPage:
+        """A page of the list. Raises ProtocolError where the bytes are none."""
+        ...
+
+    def read(self, body: bytes, path: str = "") -> ServedRequest:
+        """Server half: a client's request as a prompt. Raises ConfigError with words for the client. `path` is where it
+        was sent, for the dialects that name the model there.
+        """
         ...
 
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> Writer:
@@ -101,6 +114,10 @@ class Dialect(Protocol):
 
     def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
         """Server half: an error body."""
+        ...
+
+    def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:
+        """Server half: the page of the list that the query asks for."""
         ...
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from asides.messages import Prompt
@@ -38,6 +40,27 @@ class Policy(msgspec.Struct, frozen=True):
     on_conflict: OnConflict = "raise"
     keep_raw: bool = True
     """Keep the documents that a reply was read from (`reply.raw`)."""
+    thinking_encrypted: bool = False
+    """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
+
+
+class Addressed(Protocol):
+    """What a shell has to know of anything that it carries out: where it goes, with whose key, and how patiently."""
+
+    @property
+    def target(self) -> Target:
+        """Where it goes."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """How patiently."""
+        ...
+
+    @property
+    def key(self) -> Secret | None:
+        """Whose key."""
+        ...
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -49,6 +72,8 @@ class Call(msgspec.Struct, frozen=True):
     key: Secret | None = None
     notices: tuple[Notice, ...] = ()
     """What was already found worth knowing while the arguments were read."""
+    why_endpoint: str = ""
+    """Why this dialect was chosen, where there was a choice."""
 
     def __repr__(self) -> str:
         return f"Call({self.target.provider.name}:{self.target.model}, {self.prompt!r})"

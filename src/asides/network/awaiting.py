@@ -13,10 +13,10 @@ from typing import Any, Self
 from asides.dialects.dialect import HttpRequest
 from asides.errors import AsidesError, TransportError
 from asides.events import Event
-from asides.flows.call import Call
-from asides.flows.steps import Done, Emit, Open, Read, Sleep, advance
+from asides.flows.call import Addressed, Call
+from asides.flows.steps import Done, Emit, Flow, Open, Read, Result, Sleep, advance
 from asides.network.on_demand import settled, settled_at_once
-from asides.network.progress import Progress
+from asides.network.progress import Course, Progress
 from asides.network.transport import AsyncResponse, AsyncTransport
 from asides.reply import Reply
 
@@ -30,8 +30,8 @@ class AsyncStream:
     """
 
     def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
-        self._driver = _Driver(call, transport)
-        self._progress = self._driver.progress
+        self._progress = Progress(call)
+        self._driver = _Driver(self._progress, transport)
         self._transport = transport
         self._ends_transport = ends_transport
         self._batches = self._driver.batches()
@@ -69,8 +69,9 @@ class AsyncStream:
         if self._driver.response is not None:
             self._driver.response.close()
         # Another task may be reading at this moment; it finds the connection closed and ends the flow itself.
-        with suppress(RuntimeError):
-            await self._batches.aclose()
+        for generator in (self._events, self._batches):
+            with suppress(RuntimeError):
+                await generator.aclose()
         if self._ends_transport:
             await self._transport.close()
 
@@ -90,11 +91,21 @@ async def _flattened(batches: AsyncIterator[list[Event]]) -> AsyncGenerator[Even
             yield event
 
 
-class _Driver:
-    """What drives a stream. It does not know the stream, which is so closed when the last who holds it lets go."""
+async def carry_out(call: Addressed, flow: Callable[[], Flow[Result]], transport: AsyncTransport) -> Result:
+    """What comes of a flow that hands out nothing on its way. A cancelled task closes its connection."""
+    course = Course(call, flow)
+    async for _ in _Driver(course, transport).batches():
+        pass
+    if course.whole is None:
+        raise RuntimeError("a flow ends with a result or raises.")
+    return course.whole
 
-    def __init__(self, call: Call, transport: AsyncTransport) -> None:
-        self.progress = Progress(call)
+
+class _Driver:
+    """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
+
+    def __init__(self, progress: Course[Any], transport: AsyncTransport) -> None:
+        self.progress = progress
         self.response: AsyncResponse | None = None
         self.closed = asyncio.Event()
         self._transport = transport

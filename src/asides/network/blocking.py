@@ -13,10 +13,10 @@ from typing import Any, Self
 from asides.dialects.dialect import HttpRequest
 from asides.errors import AsidesError, TransportError
 from asides.events import Event
-from asides.flows.call import Call
-from asides.flows.steps import Done, Emit, Open, Read, Sleep, advance
+from asides.flows.call import Addressed, Call
+from asides.flows.steps import Done, Emit, Flow, Open, Read, Result, Sleep, advance
 from asides.network.on_demand import settled
-from asides.network.progress import Progress
+from asides.network.progress import Course, Progress
 from asides.network.transport import Response, Transport
 from asides.reply import Reply
 
@@ -28,8 +28,8 @@ class Stream:
     """
 
     def __init__(self, call: Call, transport: Transport) -> None:
-        self._driver = _Driver(call, transport)
-        self._progress = self._driver.progress
+        self._progress = Progress(call)
+        self._driver = _Driver(self._progress, transport)
         self._batches = self._driver.batches()
         self._events = _flattened(self._batches)
 
@@ -79,11 +79,21 @@ def _flattened(batches: Iterator[list[Event]]) -> Generator[Event, None, None]:
         yield from batch
 
 
-class _Driver:
-    """What drives a stream. It does not know the stream, which is so closed when the last who holds it lets go."""
+def carry_out(call: Addressed, flow: Callable[[], Flow[Result]], transport: Transport) -> Result:
+    """What comes of a flow that hands out nothing on its way."""
+    course = Course(call, flow)
+    for _ in _Driver(course, transport).batches():
+        pass
+    if course.whole is None:
+        raise RuntimeError("a flow ends with a result or raises.")
+    return course.whole
 
-    def __init__(self, call: Call, transport: Transport) -> None:
-        self.progress = Progress(call)
+
+class _Driver:
+    """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
+
+    def __init__(self, progress: Course[Any], transport: Transport) -> None:
+        self.progress = progress
         self.response: Response | None = None
         self.closed = threading.Event()
         self._transport = transport

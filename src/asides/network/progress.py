@@ -6,40 +6,41 @@ Not here: the driving itself, which is the one thing that differs between the sh
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Generic
 
 import msgspec
 
 from asides.errors import AsidesError, TransportError
-from asides.flows.call import Call, Timeout
+from asides.flows.call import Addressed, Call, Timeout
 from asides.flows.exchange import Exchange
-from asides.flows.steps import Flow
+from asides.flows.steps import Flow, Result
 from asides.network.faults import out_of_time, place_of
 from asides.reply import Reply
 
 
-class Progress:
-    """One call in the hands of a shell."""
+class Course(Generic[Result]):
+    """A flow in the hands of a shell: what it is for, what came of it, and the time that it has left."""
 
-    __slots__ = ("_deadline", "call", "exchange", "failure", "place", "whole")
+    __slots__ = ("_deadline", "_flow", "call", "failure", "whole")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Addressed, flow: Callable[[], Flow[Result]]) -> None:
         self.call = call
-        self.exchange = Exchange(call)
-        self.place = place_of(call.target.base_url)
-        self.whole: Reply | None = None
+        self.whole: Result | None = None
         self.failure: AsidesError | None = None
+        self._flow = flow
         self._deadline: float | None = None
 
     @property
-    def partial(self) -> Reply | None:
-        """What has come so far."""
-        return self.exchange.partial if self.whole is None else self.whole
+    def place(self) -> str:
+        """Where the call goes, for messages."""
+        return place_of(self.call.target.base_url)
 
-    def begin(self) -> Flow[Reply]:
+    def begin(self) -> Flow[Result]:
         """The flow to drive; the time of the whole call runs from now on."""
         total = self.call.policy.timeout.total
         self._deadline = None if total is None else time.monotonic() + total
-        return self.exchange.steps()
+        return self._flow()
 
     def timeout(self) -> Timeout:
         """What an attempt that begins now may take."""
@@ -50,6 +51,27 @@ class Progress:
         """Raise if the whole call will be over before a wait of these seconds is."""
         if self._deadline is not None and self._left(self._deadline) < seconds:
             raise out_of_time(self.place, self.call.policy.timeout.total)
+
+    def _left(self, deadline: float) -> float:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise out_of_time(self.place, self.call.policy.timeout.total)
+        return left
+
+
+class Progress(Course[Reply]):
+    """One call for a reply."""
+
+    __slots__ = ("exchange",)
+
+    def __init__(self, call: Call) -> None:
+        self.exchange = Exchange(call)
+        super().__init__(call, self.exchange.steps)
+
+    @property
+    def partial(self) -> Reply | None:
+        """What has come so far."""
+        return self.exchange.partial if self.whole is None else self.whole
 
     def reply(self, *, closed: bool) -> Reply:
         """The whole reply, or the reason why there is none."""
@@ -69,9 +91,3 @@ class Progress:
     def __repr__(self) -> str:
         state = "whole" if self.whole is not None else "failed" if self.failure is not None else "under way"
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
-
-    def _left(self, deadline: float) -> float:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise out_of_time(self.place, self.call.policy.timeout.total)
-        return left

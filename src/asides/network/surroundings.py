@@ -21,10 +21,12 @@ def proxy_for(url: str, environ: Mapping[str, str] | None = None) -> str | None:
     HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in either case; NO_PROXY lists hosts, domains, host:port, networks, or "*".
     """
     environ = os.environ if environ is None else environ
-    parts = urlsplit(url)
-    names = [f"{parts.scheme}_proxy", "all_proxy"]
+    names = (f"{url.partition(':')[0].lower()}_proxy", "all_proxy")
     proxy = next((value for name in names if (value := _variable(name, environ))), None)
-    if proxy is None or _is_exempt(parts.hostname or "", parts.port, _variable("no_proxy", environ) or ""):
+    if proxy is None:
+        return None
+    parts = urlsplit(url)
+    if _is_exempt(parts.hostname or "", parts.port, _variable("no_proxy", environ) or ""):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not proxy.lower().startswith(("http://", "https://")):

@@ -5,12 +5,14 @@ Not here: the transports that come with asides; they live in the shells, beside 
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Timeout
 from asides.flows.steps import Head
-from asides.providers.credentials import Secret
+from asides.providers.credentials import AwsCredentials, Secret
+from asides.providers.signing import signed_headers
 
 
 class Response(Protocol):
@@ -79,9 +81,15 @@ class AsyncTransport(Protocol):
 
 
 def prepared(request: HttpRequest, key: Secret | None) -> HttpRequest:
-    """The request with its credential, as it goes over the wire and nowhere else."""
+    """The request with its credential, as it goes over the wire and nowhere else: a key in its header, or a signature
+    over the request, which is made anew each time since it holds the hour.
+    """
     if key is None or request.credential_header is None:
         return request
-    name, prefix = request.credential_header
-    headers = {**request.headers, name: prefix + key.reveal()}
+    if isinstance(key, AwsCredentials):
+        own = signed_headers(request.method, request.url, request.headers, request.body, key, time.time())
+    else:
+        name, prefix = request.credential_header
+        own = {name: prefix + key.reveal()}
+    headers = {**request.headers, **own}
     return HttpRequest(request.method, request.url, headers, request.body, direct=request.direct)

@@ -1,7 +1,7 @@
 """What is known of Claude's models, generation by generation, wherever they are served: `claude_models(prefix)`.
 
-Not here: who serves them (table). Each generation has its own rules of asking: a budget of tokens up to 4.5, from 4.6 on
-as much as the model finds right (adaptive) with an effort; from 4.7 on nothing about sampling; the newest cannot stop.
+Not here: who serves them (table). Each generation has its own rules of asking: a budget of tokens up to 4.5; from 4.6
+on as much as the model finds right (adaptive), with an effort; from 4.7 on no sampling; the newest cannot stop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PROFILES = (
 )
 _WHATS_NEW = "platform.claude.com whats-new; docs.apiyi.com 2026-11-09; openrouter.ai claude-5-5; AWS adaptive-thinking"
 _PRESERVED = (
-    "platform.claude.com preserved-thinking: earlier turns may always go back, and from Fable 5.1 on must be as they were"
+    "platform.claude.com preserved-thinking: earlier turns may always go back; from Fable 5.1 on they must be unchanged"
 )
 
 
@@ -68,6 +68,7 @@ def _adaptive(
     prefill: Literal["without_thinking", "never"] = "never",
     since: str = "2026-11-09",
     source: str = _WHATS_NEW,
+    prefix_bound: bool = False,
     assumed: bool = False,
 ) -> ModelRule:
     """From 4.7 on: thinks as much as it finds right, shows nothing of it unless told to, and takes no sampling."""
@@ -81,6 +82,7 @@ def _adaptive(
         refuses=_SAMPLING,
         forced_tools=forced_tools,
         interleaves="always",
+        prefix_bound=prefix_bound,
         prefill=prefill,
         display="omitted",
         max_output=128_000,
@@ -114,14 +116,14 @@ def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_out
     )
 
 
-def _never(models: str, max_output: int, *, tags: tuple[str, ...] | None = None) -> ModelRule:
-    """Before 3.7: no thinking to ask for. The largest of them thought aloud, in tags, when it had tools."""
+def _never(models: str, max_output: int) -> ModelRule:
+    """Before 3.7: no thinking to ask for. They think aloud, in tags, when they have tools."""
     return ModelRule(
         models=models,
         thinking="never",
         default="off",
         efforts=(),
-        tags=tags,
+        tags=("thinking",),
         structured_output="nothing",
         max_output=max_output,
         since="2026-08-22",
@@ -133,10 +135,12 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
     """The rules, newest first, for names that begin with `prefix` ("*" where a cloud puts words in front)."""
     name = f"{prefix}claude-"
     return (
-        _adaptive(f"{name}fable-5-1*", "always", forms=("adaptive",), forced_tools=False),
-        _adaptive(f"{name}opus-5-5*", "always", forms=("adaptive",), forced_tools=False),
-        _adaptive(f"{name}sonnet-5-5*", "always", forms=("adaptive", "between_tools"), forced_tools=False),
-        _adaptive(f"{name}haiku-5-5*", "optional"),
+        _adaptive(f"{name}fable-5-1*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
+        _adaptive(f"{name}opus-5-5*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
+        _adaptive(
+            f"{name}sonnet-5-5*", "always", forms=("adaptive", "between_tools"), forced_tools=False, prefix_bound=True
+        ),
+        _adaptive(f"{name}haiku-5-5*", "optional", prefix_bound=True),
         _adaptive(f"{name}fable-5*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}mythos*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}sonnet-5*", "optional", since="2026-08-22", source=_PROFILES),
@@ -153,13 +157,12 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
         _budget(f"{name}haiku-4*"),
         _budget(f"{name}3-7-*", kind="raw", interleaves="never", structured_output="nothing"),
         _never(f"{name}3-5-*", 8_192),
-        _never(f"{name}3-opus*", 4_096, tags=("thinking",)),
         _never(f"{name}3-*", 4_096),
         _never(f"{name}2*", 4_096),
         _never(f"{name}instant*", 4_096),
-        _adaptive(f"{name}*", "optional", forced_tools=False, assumed=True),
+        _adaptive(f"{name}*", "optional", forced_tools=False, prefix_bound=True, assumed=True),
     )
 
 
-CLAUDE_REPLAY = (ReplayRule(when="all", since="2026-11-09", source=_PRESERVED),)
-"""What of earlier thinking goes back to Claude: all of it, since it costs nothing where it is not needed."""
+CLAUDE_REPLAY = (ReplayRule(when="sealed", since="2026-11-09", source=_PRESERVED),)
+"""What of earlier thinking goes back to Claude: all that is signed, since it costs nothing where it is not needed."""

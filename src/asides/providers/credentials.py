@@ -6,6 +6,7 @@ Not here: which header carries it (dialects), and what the variables are called 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -44,6 +45,31 @@ class Secret:
         raise TypeError("a Secret is not pickled or copied; give the key again where it is needed.")
 
 
+class AwsCredentials(Secret):
+    """What a request to AWS is signed with, where it carries no key: `providers/signing.py` says how."""
+
+    __slots__ = ("access_key", "region", "service", "token")
+
+    def __init__(self, access_key: str, secret: str, token: str = "", *, region: str, service: str) -> None:
+        super().__init__(secret)
+        self.access_key = access_key
+        self.token = token
+        """Of a session that ends; "" for keys that stay."""
+        self.region = region
+        self.service = service
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AwsCredentials):
+            return NotImplemented
+        return self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def _all(self) -> tuple[str, ...]:
+        return self.access_key, self._value, self.token, self.region, self.service
+
+
 def find_key(
     provider: Provider,
     explicit: str | Secret | None = None,
@@ -65,9 +91,31 @@ def find_key(
     for name in provider.key_env:
         if value := environ.get(name, "").strip():
             return _checked(value, provider, name)
+    if provider.signing == "aws" and (credentials := _aws(provider, environ, base_url)) is not None:
+        return credentials
     if provider.key == "optional" or is_loopback(provider.base_url if base_url is None else base_url):
         return None
-    raise MissingKey(provider.title or provider.name, provider.key_env)
+    together = (f"{_AWS_ACCESS_KEY} with {_AWS_SECRET}",) if provider.signing == "aws" else ()
+    raise MissingKey(provider.title or provider.name, (*provider.key_env, *together))
+
+
+_AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+_AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_AWS_HOST = re.compile(r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\.")
+
+
+def _aws(provider: Provider, environ: Mapping[str, str], base_url: str | None) -> AwsCredentials | None:
+    """The credentials in the environment; the region is the address's own, where it names one."""
+    names = (_AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN)
+    given = {name: value for name in names if (value := environ.get(name, "").strip())}
+    if _AWS_ACCESS_KEY not in given or _AWS_SECRET not in given:
+        return None
+    checked = {name: _checked(value, provider, name).reveal() for name, value in given.items()}
+    named = _AWS_HOST.match((urlsplit(base_url or provider.base_url).hostname or "").lower())
+    told = next((value for name in _AWS_REGIONS if (value := environ.get(name, "").strip())), "us-east-1")
+    region = told if named is None else named["region"]
+    access_key, secret, token = (checked.get(name, "") for name in names)
+    return AwsCredentials(access_key, secret, token, region=region, service="bedrock")
 
 
 def _checked(value: str, provider: Provider, where: str) -> Secret:

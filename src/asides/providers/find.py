@@ -17,9 +17,9 @@ from asides.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.providers.provider import Provider, Target
 from asides.providers.table import PROVIDERS, plain_row
 
-__all__ = ["candidates", "find", "lookup", "plain_row", "providers"]
+__all__ = ["candidates", "find", "find_host", "lookup", "plain_row", "providers"]
 
-_VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*)")
+_VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)")
 # What may stand for a part of a host or path: nothing that could turn an address into another one.
 _ADDRESS_PART = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_CANDIDATES = 8
@@ -48,6 +48,21 @@ def find(
     if query != provider.query:
         provider = msgspec.structs.replace(provider, query=query)
     return Target(provider, name, address, provider.rule(family or name), family)
+
+
+def find_host(
+    name: str,
+    *,
+    base_url: str | None = None,
+    rows: Sequence[Provider] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Target:
+    """Where a provider is, for what is asked of it and of no model."""
+    provider = lookup(name, rows)
+    address, query = _address(provider, "", base_url, os.environ if environ is None else environ)
+    if query != provider.query:
+        provider = msgspec.structs.replace(provider, query=query)
+    return Target(provider, "", address)
 
 
 def lookup(name: str, rows: Sequence[Provider] = ()) -> Provider:
@@ -90,7 +105,9 @@ def _row_of(name: str, rows: Sequence[Provider]) -> Provider | None:
     return next((row for row in rows if key in _keys(row)), None) or _our_rows().get(key)
 
 
-def _split(model: str, rows: Sequence[Provider]) -> tuple[Provider, str]:
+def _split(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:
+    if not isinstance(model, str):
+        raise UnknownModel(f"a model is text, written provider:model, not {type(model).__name__}.")
     text = model.strip()
     if not text:
         raise UnknownModel("the model is empty; write provider:model.")
@@ -134,7 +151,8 @@ def _advice(model: str, rows: Sequence[Provider]) -> str:
 def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
     """The providers that have a rule for this model: its makers, whose patterns begin with a name, then servers of
     one's own, then hosts."""
-    known = [(row, row.rule(model).models) for row in providers(rows)]
+    # Rows that are one host count as one.
+    known = [(row, row.rule(model).models) for row in providers(rows) if not row.host]
     ranked = [((pattern.startswith("*"), row.key), row.name) for row, pattern in known if pattern != "*"]
     return tuple(name for _, name in sorted(ranked, key=lambda entry: entry[0]))
 
@@ -170,7 +188,13 @@ def _address(provider: Provider, model: str, explicit: str | None, environ: Mapp
     for name, value in provider.query:
         if name not in given and (filled := _from_environ(value, environ)):
             query = (*query, (name, filled))
-    return _azure(base, query, model) if provider.addressing == "azure" else (base, query)
+    match provider.addressing:
+        case "azure":
+            return _azure(base, query, model)
+        case "regional":
+            return base.replace("://global-", "://", 1), query
+        case "plain":
+            return base, query
 
 
 def _base_url(provider: Provider, explicit: str | None, environ: Mapping[str, str]) -> str:
@@ -188,15 +212,24 @@ def _base_url(provider: Provider, explicit: str | None, environ: Mapping[str, st
 def _complete(value: str, provider: Provider) -> str:
     """A variable's value as an address. People share these variables with other programs, some of which write a bare
     host and port where we need the path too."""
+    own = urlsplit(provider.base_url)
     url = value if "://" in value else f"http://{value}"
-    path = urlsplit(provider.base_url).path
+    if url != value and own.port is not None and re.fullmatch(r"[\w.-]+/?", value):
+        # A mere name means the program's usual port, not the web's.
+        url = f"{url.rstrip('/')}:{own.port}"
+    path = own.path
     return url.rstrip("/") + path if urlsplit(url).path in ("", "/") else url
 
 
-def _part(name: str, provider: Provider, environ: Mapping[str, str]) -> str:
-    value = environ.get(name, "").strip()
-    if not value:
-        raise ConfigError(f"the address of {provider.name} needs {name}: set it in the environment, or pass base_url=.")
+def _part(names: str, provider: Provider, environ: Mapping[str, str]) -> str:
+    """What stands for a part of an address: the first of these variables that is set."""
+    name = next((name for name in names.split("|") if environ.get(name, "").strip()), None)
+    if name is None:
+        wanted = " or ".join(names.split("|"))
+        raise ConfigError(
+            f"the address of {provider.name} needs {wanted}: set it in the environment, or pass base_url=."
+        )
+    value = environ[name].strip()
     if not _ADDRESS_PART.fullmatch(value):
         raise ConfigError(
             f"{name} is to be a part of an address and holds more than letters, digits, '.', '_' and '-'."
@@ -222,7 +255,9 @@ def _normal(url: str, provider: Provider) -> tuple[str, Query]:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if port is not None and port != _DEFAULT_PORTS[parts.scheme.lower()]:
         host = f"{host}:{port}"
-    path = parts.path.rstrip("/").removesuffix(provider.quirks.path).rstrip("/")
+    path = parts.path.rstrip("/")
+    for own in (provider.quirks.path, *(variant.quirks.path for variant in provider.also)):
+        path = path.removesuffix(own).rstrip("/")
     return urlunsplit((parts.scheme.lower(), host, path, "", "")), tuple(parse_qsl(parts.query))
 
 

@@ -21,6 +21,11 @@ AskBy: TypeAlias = Literal[
     "template",
     "template_and_effort",
     "prompt_mode",
+    "thinking_budget",
+    "thinking_level",
+    "think",
+    "max_reasoning_effort",
+    "reasoning_config",
     "nothing",
 ]
 """How this host is asked for thinking:
@@ -33,17 +38,22 @@ enable_thinking             `enable_thinking: true`, `thinking_budget: 1024`
 template                    `chat_template_kwargs: {enable_thinking: true}`
 template_and_effort         the same, and `reasoning_effort` beside it
 prompt_mode                 `prompt_mode: "reasoning"` for the models that always think, else `reasoning_effort`
+thinking_budget             `thinkingConfig: {thinkingBudget: 1024}`; -1 leaves it to the model, off is 0
+thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
+think                       `think: true`, false, or an effort
+max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
+reasoning_config            `reasoning_config: "low"`
 nothing                     it cannot be asked
 """
 
 ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
-"""What `thinking.type` can say: with a budget · as much as it finds right · not at all · only between calls of tools."""
+"""What `thinking.type` can say: with a budget · as much as it finds right · not at all · only between tool calls."""
 
 ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
 """How thinking goes back: in the field it came in, as `reasoning_details`, in the content list, as tags in the text."""
 
-ReplayWhen: TypeAlias = Literal["never", "tool_turns", "since_last_user", "all"]
-"""never · on turns that call tools · after the last user message · on every turn"""
+ReplayWhen: TypeAlias = Literal["never", "tool_turns", "since_last_user", "sealed", "all"]
+"""never · on turns that call tools · after the last user message · thoughts that carry a seal · on every turn"""
 
 Sampled: TypeAlias = Literal[
     "temperature",
@@ -99,18 +109,19 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     structured_output: Literal["json_schema", "json_object", "nothing"] = "json_schema"
     output_excludes_thinking: bool = False
     """Its output count leaves thinking out, where its own total does not settle it."""
-    auth: Literal["bearer", "api-key", "x-api-key", "nothing"] = "bearer"
+    auth: Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "nothing"] = "bearer"
     path: str = "/chat/completions"
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct"
     """How a cloud carries another maker's dialect: its own address for each model, the version inside the body."""
-    replay_unsigned: bool = True
-    """Whether thinking without a seal goes back; a maker that checks seals refuses it."""
     raw_reasoning: Literal["aside", "alone", "shown"] | None = None
     """What `reasoning_text` of a Responses reply is. aside: more than the provider means to show, left out. alone: the
     thinking of an item that has no summary, known at the item's end. shown: the thinking, live, before any summary.
     None: "aside" for models that are known to give summaries, else "alone"."""
     call_order: Literal["as_said", "grouped"] = "as_said"
     """grouped: the calls of a turn have to stand together, behind its words."""
+    encrypted_reasoning: bool = False
+    """It hands reasoning out encrypted, for conversations that it does not store: nothing is stored then, and it is
+    asked for."""
     hides_truncation: bool = False
     """It calls a reply complete that ran out of tokens; one that is nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()
@@ -164,17 +175,23 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether a model with a budget thinks between calls of tools too; the budget may then exceed max_tokens."""
     begins_with_thinking: bool = False
     """While it thinks with a budget, a turn that calls tools has to begin with its thinking when it goes back."""
+    prefix_bound: bool = False
+    """Its seals hold only behind the very same system prompt, tools and messages: a history is only ever added to."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
     """Whether a conversation may end with words of the assistant, which the model goes on with."""
     display: Literal["summarized", "omitted"] | None = None
     """What it shows of its thinking when nothing is said; None = it cannot be told."""
     structured_output: Literal["json_schema", "nothing"] | None = None
     """Whether these models take a schema for their answer, where they differ from the host."""
+    top_k_in: str = "top_k"
+    """Where top_k stands among a model's own fields, in dialects that leave it to the model."""
     max_output: int | None = None
     """The most tokens that it puts out, thinking included; None = not known."""
     starts_inside: bool | Literal["auto"] = False
     """Its template opens the thinking tag, so that inline text begins in thinking; "auto": it may, and content is held
     until a tag or the end tells. True is for hosts that are known to inline: content is thinking until it closes."""
+    thinks_though_off: bool = False
+    """Told not to think, it may do so all the same, inside its content."""
     tags: tuple[str | tuple[str, str], ...] | None = None
     """Inline grammars of these models, where they differ from the host's."""
     ask_by: AskBy | None = None
@@ -185,6 +202,9 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """responses: these models are not served as chat completions at all."""
     fields: tuple[tuple[str, str | bool], ...] = ()
     """Fields that requests for these models carry besides the host's, so that thinking is sent apart."""
+    signed_calls: bool = False
+    """It refuses a call of the current turn whose signature is missing; one that another model made, or that nobody
+    did, goes with the provider's documented stand-in."""
     default_max_tokens: int | None = None
     """The limit that is sent when none was asked for, where a model needs one; reported."""
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
@@ -223,6 +243,10 @@ class Capabilities(msgspec.Struct, frozen=True):
 
 _ANY_MODEL = ModelRule()
 
+# Dozens of globs a call add up; the rule of a model is looked for once.
+_FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
+_MOST_FOUND = 4096
+
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a host speaks a second dialect; what is left out is as in its first."""
@@ -243,14 +267,17 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Lower case, with hyphens; matched without regard to case, `-` and `_`."""
     dialect: str = "openai_chat"
     base_url: str = ""
-    """"" when only the user knows it; a part "$NAME" is read from the environment."""
+    """"" when only the user knows it; a part "$NAME" is read from the environment, "$ONE|OTHER" from the first of them
+    that is set."""
     base_url_env: tuple[str, ...] = ()
     """Environment variables that replace `base_url`."""
-    addressing: Literal["plain", "azure"] = "plain"
+    addressing: Literal["plain", "azure", "regional"] = "plain"
     """azure: the address is a resource's. `/openai/v1` is appended; where `query` has a dated api-version, the older
-    `/openai/deployments/<model>`."""
+    `/openai/deployments/<model>`. regional: the host begins with a region, except where that is `global`."""
     key_env: tuple[str, ...] = ()
     key: Literal["required", "optional"] = "required"
+    signing: Literal["nothing", "aws"] = "nothing"
+    """aws: where there is no key, requests are signed with AWS's own credentials (SigV4), if those are there."""
     title: str = ""
     """The name as its owner writes it."""
     aliases: tuple[str, ...] = ()
@@ -267,6 +294,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The other dialects that this host speaks. The row's own is the one that is used unless another is chosen."""
     chooses: bool = False
     """Which of its dialects is spoken is decided call by call (providers/endpoint.py)."""
+    limits_tools: bool = False
+    """The limits on tools hold here also where nobody has set them."""
+    own_hosts: tuple[str, ...] = ()
+    """The hosts that are the provider's own, where `base_url` cannot say it; a dot in front means any below it."""
     host: str = ""
     """The name that thoughts from here go by, where several rows are one host; "" is the row's own."""
     docs: str = ""
@@ -289,8 +320,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def rule(self, model: str) -> ModelRule:
         """What is known of this model."""
-        name = model.lower()
-        return next((rule for rule in self.models if fnmatchcase(name, rule.models)), _ANY_MODEL)
+        key = (id(self.models), model)
+        known = _FOUND.get(key)
+        if known is None:
+            name = model.lower()
+            found = next((rule for rule in self.models if fnmatchcase(name, rule.models)), _ANY_MODEL)
+            if len(_FOUND) >= _MOST_FOUND:
+                _FOUND.clear()
+            # With the rules themselves, so that no others can come to stand at their address.
+            known = _FOUND[key] = (self.models, found)
+        return known[1]
 
     def replay_rule(self, model: str) -> ReplayRule:
         """What of earlier thinking goes back to this model."""
@@ -327,6 +366,8 @@ class Target(msgspec.Struct, frozen=True):
     """The model's public name, where the address knows it by another (a deployment)."""
     chosen_dialect: str | None = None
     """The dialect for this call, where the row leaves a choice."""
+    shows_raw: bool = False
+    """Raw reasoning beside a summary is asked to be seen (`show="raw"`)."""
 
     @property
     def dialect(self) -> str:

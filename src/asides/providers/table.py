@@ -14,7 +14,9 @@ from typing import Literal
 import msgspec
 
 from asides.errors import UnknownProvider
+from asides.providers.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
 from asides.providers.claude import CLAUDE_REPLAY, claude_models
+from asides.providers.gemini import GEMINI_MODELS, GEMINI_REPLAY
 from asides.providers.provider import (
     ON_DEMAND,
     ModelRule,
@@ -163,7 +165,7 @@ def _responses(
     source: str = "recorded",
 ) -> Variant:
     """The same host, speaking Responses."""
-    told = quirks or Quirks()
+    told = Quirks(encrypted_reasoning=True) if quirks is None else quirks
     return Variant(
         dialect="openai_responses",
         quirks=msgspec.structs.replace(told, path="/responses"),
@@ -237,7 +239,8 @@ def _open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule
             efforts=_THREE,
             off_as_effort=False,
             ask_by="reasoning_effort",
-            tags=("harmony", "think"),
+            # Its servers write the channels out as tags of two names, where they do not set them apart.
+            tags=("harmony", "reasoning", "think"),
             since=_AUGUST,
             source="openai/harmony docs/format.md",
         ),
@@ -405,6 +408,19 @@ _GLM_MODELS = (
     _never("glm-4*", "2026-08", _ZAI),
 )
 
+def _command(models: str) -> ModelRule:
+    """A reasoning model of Cohere: thinks unless told not to, with a budget where one is named."""
+    return ModelRule(
+        models=models,
+        thinking="optional",
+        default="on",
+        efforts=(),
+        budget=(1, None),
+        since="2026-08",
+        source="docs.cohere.com reasoning; cohere-python types/thinking.py; recorded",
+    )
+
+
 _XAI = "docs.x.ai guides/reasoning; BerriAI/litellm#16265; unsure: whose thinking is hidden, 4.7, 2 and 3"
 _XAI_FORBIDS: tuple[Sampled, ...] = ("presence_penalty", "frequency_penalty", "stop")
 
@@ -435,7 +451,7 @@ def _messages(
     auth: Literal["bearer", "x-api-key", "nothing"] = "bearer",
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct",
     path: str = "/messages",
-    replay_unsigned: bool = False,
+    clone: bool = False,
 ) -> Quirks:
     """A host of Anthropic's Messages. Clones sign nothing, so what they thought goes back unsigned."""
     return Quirks(
@@ -443,8 +459,7 @@ def _messages(
         auth=auth,
         path=path,
         transport=transport,
-        replay_unsigned=replay_unsigned,
-        structured_output="nothing" if replay_unsigned else "json_schema",
+        structured_output="nothing" if clone else "json_schema",
     )
 
 
@@ -454,6 +469,7 @@ def _clone(
     forms: tuple[ThinkingForm, ...],
     *,
     efforts: tuple[Effort, ...] | None = None,
+    least: int = 1,
 ) -> ModelRule:
     """Another maker's model behind Anthropic's Messages: it shows its thinking as it is."""
     return ModelRule(
@@ -461,7 +477,7 @@ def _clone(
         thinking=thinking,
         default=None if thinking == "unknown" else "on",
         efforts=efforts if efforts is not None else None if "adaptive" in forms else (),
-        budget=(1, None) if "enabled" in forms else None,
+        budget=(least, None) if "enabled" in forms else None,
         forms=forms,
         since="2026-08",
         source="the makers' pages on Anthropic's Messages; unsure: single models",
@@ -505,10 +521,35 @@ _FIREWORKS = "docs.fireworks.ai/guides/reasoning; langchain deepagents reasoning
 _PERPLEXITY = "docs.perplexity.ai; langchain_perplexity output parsers; unsure: which models do not think"
 _MISTRAL = "docs.mistral.ai capabilities/reasoning; mistralai/client-python examples"
 _GEMINI_OPENAI = "unsure: ai.google.dev/gemini-api/docs/openai, from memory"
-_GEMINI_MODELS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, ...]], ...] = (
+_GEMINI_EFFORTS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, ...]], ...] = (
     ("gemini-[34]*", "always", _THREE),
     ("gemini-2.5-pro*", "always", ("minimal", *_THREE)),
     ("gemini-2.5-flash*", "optional", ("minimal", *_THREE)),
+)
+# Signatures of calls travel in extra_content and go back there.
+_GEMINI_AS_CHAT = Variant(
+    dialect="openai_chat",
+    quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
+    models=(
+        *(
+            ModelRule(
+                models=models,
+                thinking=thinking,
+                default="on",
+                kind="summary",
+                efforts=efforts,
+                off_as_effort=thinking == "optional",
+                since="2026-08",
+                source=_GEMINI_OPENAI,
+            )
+            for models, thinking, efforts in _GEMINI_EFFORTS
+        ),
+        _never("gemini-[12].[05]*", "2026-08", _GEMINI_OPENAI),
+    ),
+    replay=(_replay("never", "2026-08", "ai.google.dev: optional; signatures travel with their calls"),),
+    tier="verified",
+    since="2026-08",
+    source=_GEMINI_OPENAI,
 )
 
 # --- llama.cpp's server, wherever it runs ----------------------------------------------------------------------------
@@ -541,6 +582,75 @@ _LLAMACPP = Provider(
     since="2026-11",
 )
 
+# --- Bedrock, in its own language and in two others --------------------------------------------------------------------
+
+_BEDROCK_AS_CHAT = Variant(
+    dialect="openai_chat",
+    quirks=Quirks(tags=("reasoning", "think")),
+    models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
+    replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
+    tier="verified",
+    since="2026-08",
+    source="recorded",
+)
+
+_BEDROCK_AS_MESSAGES = Variant(
+    dialect="anthropic",
+    quirks=_messages(transport="bedrock_invoke", path=""),
+    models=claude_models("*"),
+    replay=CLAUDE_REPLAY,
+    tier="verified",
+    since="2026-08",
+    source="recorded",
+)
+
+# --- Ollama, in its own language and in two others --------------------------------------------------------------------
+
+_OLLAMA = Quirks(ask_by="think", thinking_in=("thinking",), tags=_ANY_TAGS, path="/api/chat")
+
+# In its library these sizes are the models that always think; told not to, they do so in the content, and their template
+# has opened the tag (recorded: qwen3:4b with `think: false`).
+_OLLAMA_MODELS = (
+    *(
+        ModelRule(
+            models=f"*qwen3:{size}*",
+            thinking="optional",
+            default="on",
+            efforts=(),
+            tags=("think",),
+            starts_inside="auto",
+            thinks_though_off=True,
+            since="2026-08",
+            source="recorded; unsure: which sizes",
+        )
+        for size in ("4b", "30b", "235b")
+    ),
+    # Whether a template opened the tag cannot be seen, and a server that parses may have found nothing to parse.
+    *_open_weights(opened="auto", hybrid="auto"),
+)
+
+_OLLAMA_REPLAY = (
+    _replay("tool_turns", "2026-08-21", "docs.ollama.com capabilities/thinking, tool-calling; recorded: it is accepted"),
+)
+
+_OLLAMA_AS_CHAT = Variant(
+    dialect="openai_chat",
+    quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
+    models=_SELF_HOSTED,
+    replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
+    tier="verified",
+    since="2026-08-21",
+    source="ollama openai/openai.go; recorded",
+)
+
+_OLLAMA_AS_RESPONSES = _responses(
+    quirks=Quirks(tags=_ANY_TAGS),
+    models=_SELF_HOSTED,
+    replay="tool_turns",
+    since="2026-08-21",
+    source="ollama openai/responses.go: its encrypted_content is the thinking, plain",
+)
+
 _GROK_MODELS = (
     _never("*non-reasoning*", "2026-08-16", "400 on any reasoning_effort (neavo/LinguaGacha#771)"),
     _grok("grok-4.20*", "always", ()),
@@ -560,6 +670,7 @@ PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
     Provider(
         name="openai",
+        limits_tools=True,
         title="OpenAI",
         base_url="https://api.openai.com/v1",
         base_url_env=("OPENAI_BASE_URL",),
@@ -575,6 +686,7 @@ PROVIDERS: tuple[Provider, ...] = (
     # The same host with the endpoint named, for those who want one and no other.
     Provider(
         name="openai-responses",
+        limits_tools=True,
         title="OpenAI, Responses",
         host="openai",
         dialect="openai_responses",
@@ -591,6 +703,7 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="openai-chat",
+        limits_tools=True,
         title="OpenAI, chat completions",
         host="openai",
         base_url="https://api.openai.com/v1",
@@ -619,10 +732,12 @@ PROVIDERS: tuple[Provider, ...] = (
     # The model is a deployment's name; family= says which model it is. Also serves DeepSeek, with a field or with tags.
     Provider(
         name="azure",
+        limits_tools=True,
         title="Azure OpenAI",
         aliases=("azure-openai",),
         base_url_env=("AZURE_OPENAI_ENDPOINT",),
         addressing="azure",
+        own_hosts=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
         key_env=("AZURE_OPENAI_API_KEY",),
         query=(("api-version", "$OPENAI_API_VERSION"),),
         quirks=Quirks(auth="api-key", output_limit="max_completion_tokens", tags=("think",)),
@@ -634,7 +749,7 @@ PROVIDERS: tuple[Provider, ...] = (
         also=(
             _responses(
                 models=(*_GPT_SUMMARISED, *_HOSTED),
-                quirks=Quirks(auth="api-key"),
+                quirks=Quirks(auth="api-key", encrypted_reasoning=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
             ),
@@ -1080,7 +1195,9 @@ PROVIDERS: tuple[Provider, ...] = (
     # Maps efforts to what the model behind it takes. Never seen to inline, but a host behind it may.
     Provider(
         name="openrouter",
-        also=(_responses(quirks=Quirks(tags=("think",)), tier="verified"),),
+        also=(_responses(
+                quirks=Quirks(tags=("think",), encrypted_reasoning=True, raw_reasoning="alone"), tier="verified"
+            ),),
         title="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
         key_env=("OPENROUTER_API_KEY",),
@@ -1122,6 +1239,35 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         replay=(_replay("never", "2026-08", "langchain_perplexity output parsers: stripped"),),
         docs="https://docs.perplexity.ai",
+        tier="verified",
+        since="2026-08",
+    ),
+    # The plan before calls (`tool_plan`) is neither answer nor thinking here.
+    Provider(
+        name="cohere",
+        title="Cohere",
+        dialect="cohere",
+        base_url="https://api.cohere.com/v2",
+        base_url_env=("CO_API_URL",),
+        key_env=("COHERE_API_KEY", "CO_API_KEY"),
+        quirks=Quirks(ask_by="thinking_toggle", budget_in="thinking.token_budget", path="/chat"),
+        models=(
+            _command("command-a-reasoning*"),
+            _command("command-a-plus*"),
+            _never("command-a-0*", "2026-08", "recorded: no thinking"),
+            _never("command-a-vision*", "2026-08", "docs.cohere.com models"),
+            _never("command-a-translate*", "2026-08", "docs.cohere.com models"),
+            _never("command-r*", "2026-08", "docs.cohere.com models"),
+            _never("c4ai-*", "2026-08", "docs.cohere.com models"),
+        ),
+        replay=(
+            _replay(
+                "tool_turns",
+                "2026-08",
+                "cohere-python types/assistant_message_v2content_item: thinking items are accepted; unsure: earlier turns",
+            ),
+        ),
+        docs="https://docs.cohere.com/docs/reasoning",
         tier="verified",
         since="2026-08",
     ),
@@ -1190,26 +1336,36 @@ PROVIDERS: tuple[Provider, ...] = (
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-08",
     ),
-    # Its OpenAI endpoint. Thinks unless told not to; clamps efforts itself.
+    # Its own endpoint. Thinks unless told not to.
     Provider(
         name="ollama",
-        also=(
-            _responses(
-                quirks=Quirks(tags=_ANY_TAGS),
-                replay="tool_turns",
-                since="2026-08-21",
-                source="ollama openai/responses.go: its encrypted_content is the thinking, plain",
-            ),
-        ),
         title="Ollama",
-        aliases=("ollama-openai",),
+        dialect="ollama",
+        aliases=("ollama-native",),
+        base_url="http://localhost:11434",
+        base_url_env=("OLLAMA_BASE_URL", "OLLAMA_HOST"),
+        key_env=("OLLAMA_API_KEY",),
+        key="optional",
+        quirks=_OLLAMA,
+        models=_OLLAMA_MODELS,
+        replay=_OLLAMA_REPLAY,
+        also=(_OLLAMA_AS_CHAT, _OLLAMA_AS_RESPONSES),
+        docs="https://docs.ollama.com/capabilities/thinking",
+        tier="verified",
+        since="2026-08-21",
+    ),
+    # Its OpenAI endpoint. Clamps efforts itself.
+    Provider(
+        name="ollama-openai",
+        also=(_OLLAMA_AS_RESPONSES,),
+        title="Ollama (OpenAI endpoint)",
         base_url="http://localhost:11434/v1",
         base_url_env=("OLLAMA_BASE_URL", "OLLAMA_HOST"),
         key_env=("OLLAMA_API_KEY",),
         key="optional",
-        quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
-        models=_SELF_HOSTED,
-        replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
+        quirks=_OLLAMA_AS_CHAT.quirks,
+        models=_OLLAMA_AS_CHAT.models or (),
+        replay=_OLLAMA_AS_CHAT.replay,
         docs="https://docs.ollama.com/api/openai-compatibility",
         tier="verified",
         since="2026-08-21",
@@ -1240,55 +1396,110 @@ PROVIDERS: tuple[Provider, ...] = (
         since="2026-08",
     ),
     # ── clouds and gateways ───────────────────────────────────────────────────────────────────────────────────────────
-    # Gemini's OpenAI endpoint. Signatures of calls travel in extra_content and go back there.
+    Provider(
+        name="google",
+        title="Google Gemini (AI Studio)",
+        dialect="gemini",
+        aliases=("gemini", "google-ai", "ai-studio"),
+        base_url="https://generativelanguage.googleapis.com/v1beta",
+        base_url_env=("GOOGLE_GEMINI_BASE_URL",),
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path=""),
+        models=GEMINI_MODELS,
+        replay=GEMINI_REPLAY,
+        also=(_GEMINI_AS_CHAT,),
+        docs="https://ai.google.dev/gemini-api/docs/thinking",
+        tier="verified",
+        since="2026-11",
+    ),
+    # The key is an access token: `gcloud auth print-access-token`.
+    Provider(
+        name="vertex",
+        title="Google Vertex AI",
+        dialect="gemini",
+        aliases=("google-vertex", "vertex-ai"),
+        base_url="https://$GOOGLE_CLOUD_LOCATION-aiplatform.googleapis.com/v1beta1/projects/$GOOGLE_CLOUD_PROJECT"
+        "/locations/$GOOGLE_CLOUD_LOCATION/publishers/google",
+        base_url_env=("GOOGLE_VERTEX_BASE_URL",),
+        addressing="regional",
+        key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
+        quirks=Quirks(ask_by="thinking_level", path=""),
+        models=GEMINI_MODELS,
+        replay=GEMINI_REPLAY,
+        docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/thinking",
+        tier="verified",
+        since="2026-11",
+    ),
+    # Reads what anybody sends who took up the language.
+    Provider(
+        name="gemini-compatible",
+        title="A server that speaks Gemini's generateContent",
+        dialect="gemini",
+        base_url_env=("GEMINI_COMPATIBLE_BASE_URL",),
+        key_env=("GEMINI_COMPATIBLE_API_KEY",),
+        key="optional",
+        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path=""),
+        models=GEMINI_MODELS,
+        replay=GEMINI_REPLAY,
+        docs="https://ai.google.dev/api/generate-content",
+        tier="verified",
+        since="2026-11",
+    ),
+    # Gemini's OpenAI endpoint.
     Provider(
         name="google-openai",
         title="Google Gemini (OpenAI endpoint)",
-        aliases=("google", "gemini-openai"),
+        aliases=("gemini-openai",),
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
-        models=(
-            *(
-                ModelRule(
-                    models=models,
-                    thinking=thinking,
-                    default="on",
-                    kind="summary",
-                    efforts=efforts,
-                    off_as_effort=thinking == "optional",
-                    since="2026-08",
-                    source=_GEMINI_OPENAI,
-                )
-                for models, thinking, efforts in _GEMINI_MODELS
-            ),
-            _never("gemini-[12].[05]*", "2026-08", _GEMINI_OPENAI),
-        ),
-        replay=(_replay("never", "2026-08", "ai.google.dev: optional; signatures travel with their calls"),),
+        quirks=_GEMINI_AS_CHAT.quirks,
+        models=_GEMINI_AS_CHAT.models or (),
+        replay=_GEMINI_AS_CHAT.replay,
         docs="https://ai.google.dev/gemini-api/docs/openai",
         tier="verified",
         since="2026-08",
+    ),
+    # All its models in one language. A key of Bedrock is sent as a bearer; without one, AWS's own credentials sign.
+    Provider(
+        name="bedrock",
+        title="Amazon Bedrock (Converse)",
+        dialect="bedrock",
+        aliases=("aws-bedrock", "amazon-bedrock"),
+        base_url="https://bedrock-runtime.$AWS_REGION|AWS_DEFAULT_REGION.amazonaws.com",
+        base_url_env=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        signing="aws",
+        quirks=Quirks(ask_by="nothing", tags=("thinking", "reasoning", "think"), path=""),
+        models=BEDROCK_MODELS,
+        replay=BEDROCK_REPLAY,
+        also=(_BEDROCK_AS_CHAT, _BEDROCK_AS_MESSAGES),
+        docs="https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html",
+        tier="verified",
+        since="2026-11",
     ),
     # gpt-oss writes its thinking into the content, in <reasoning> tags; sent back it would turn up in the answer.
     Provider(
         name="bedrock-openai",
         title="Amazon Bedrock (OpenAI endpoint)",
-        aliases=("bedrock",),
-        base_url="https://bedrock-runtime.$AWS_REGION.amazonaws.com/v1",
+        base_url="https://bedrock-runtime.$AWS_REGION|AWS_DEFAULT_REGION.amazonaws.com/v1",
         base_url_env=("AWS_BEDROCK_BASE_URL",),
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
-        quirks=Quirks(tags=("reasoning", "think")),
-        models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
-        replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
+        signing="aws",
+        quirks=_BEDROCK_AS_CHAT.quirks,
+        models=_BEDROCK_AS_CHAT.models or (),
+        replay=_BEDROCK_AS_CHAT.replay,
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html",
         tier="verified",
         since="2026-08",
     ),
     Provider(
         name="bedrock-mantle",
-        also=(_responses(quirks=Quirks(tags=("reasoning", "think")), tier="verified"),),
+        also=(_responses(
+                quirks=Quirks(tags=("reasoning", "think"), encrypted_reasoning=True, raw_reasoning="alone"),
+                tier="verified",
+            ),),
         title="Amazon Bedrock Mantle",
-        base_url="https://bedrock-mantle.$AWS_REGION.api.aws/v1",
+        base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
         models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
@@ -1316,6 +1527,16 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
         models=_HOSTED,
         replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
+        also=(
+            Variant(
+                dialect="ollama",
+                quirks=_OLLAMA,
+                models=_OLLAMA_MODELS,
+                replay=_OLLAMA_REPLAY,
+                since="2026-08-21",
+                source="docs.ollama.com cloud: the same API",
+            ),
+        ),
         docs="https://docs.ollama.com/cloud",
         tier="verified",
         since="2026-08-21",
@@ -1527,15 +1748,16 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Claude on Amazon Bedrock (InvokeModel)",
         dialect="anthropic",
         aliases=("bedrock-invoke", "bedrock-claude"),
-        base_url="https://bedrock-runtime.$AWS_REGION.amazonaws.com",
+        base_url="https://bedrock-runtime.$AWS_REGION|AWS_DEFAULT_REGION.amazonaws.com",
         base_url_env=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
-        quirks=_messages(transport="bedrock_invoke", path=""),
-        models=claude_models("*"),
-        replay=CLAUDE_REPLAY,
+        signing="aws",
+        quirks=_BEDROCK_AS_MESSAGES.quirks,
+        models=_BEDROCK_AS_MESSAGES.models or (),
+        replay=_BEDROCK_AS_MESSAGES.replay,
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-09",
     ),
     # The key is an access token: `gcloud auth print-access-token`.
     Provider(
@@ -1545,13 +1767,15 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("vertex-claude", "google-vertex-anthropic"),
         base_url="https://$GOOGLE_CLOUD_LOCATION-aiplatform.googleapis.com/v1/projects/$GOOGLE_CLOUD_PROJECT"
         "/locations/$GOOGLE_CLOUD_LOCATION/publishers/anthropic/models",
-        key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN"),
+        base_url_env=("GOOGLE_VERTEX_ANTHROPIC_BASE_URL",),
+        addressing="regional",
+        key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
         quirks=_messages(transport="vertex_predict", path=""),
         models=claude_models("*"),
         replay=CLAUDE_REPLAY,
         docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude",
         tier="verified",
-        since="2026-08",
+        since="2026-11-09",
     ),
     # Reads what anybody sends who took up the language; many clones have no signatures, or empty ones.
     Provider(
@@ -1562,7 +1786,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("ANTHROPIC_COMPATIBLE_API_KEY",),
         key="optional",
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        quirks=_messages(auth="x-api-key", clone=True),
         models=claude_models("*"),
         replay=(_replay("all", "2026-11", "the language of Messages: whole turns go back"),),
         docs="https://platform.claude.com/docs/en/api/messages",
@@ -1575,7 +1799,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.minimax.io/anthropic/v1",
         key_env=("MINIMAX_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        quirks=_messages(auth="x-api-key", clone=True),
         models=(_clone("minimax-m2*", "always", ("adaptive",)), _clone("*", "optional", ("adaptive", "disabled"))),
         replay=(_replay("all", "2026-08-22", "vercel/ai packages/minimax; unsure: earlier turns"),),
         docs="https://platform.minimax.io/docs/api-reference/text-anthropic-api",
@@ -1588,7 +1812,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.deepseek.com/anthropic",
         key_env=("DEEPSEEK_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        quirks=_messages(auth="x-api-key", clone=True),
         models=(_clone("*", "optional", ("enabled", "adaptive", "disabled"), efforts=("low", "high", "max")),),
         replay=(_replay("all", "2026-08", "api-docs.deepseek.com anthropic_api; unsure: earlier turns"),),
         docs="https://api-docs.deepseek.com/guides/anthropic_api",
@@ -1602,7 +1826,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.moonshot.ai/anthropic",
         key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        quirks=_messages(auth="x-api-key", clone=True),
         models=(_clone("*", "optional", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-08", "kimi-cli kosong; unsure: earlier turns"),),
         docs="https://platform.moonshot.ai/docs/guide/agent-support",
@@ -1615,7 +1839,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.z.ai/api/anthropic",
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        quirks=_messages(auth="x-api-key", clone=True),
         models=(_clone("*", "optional", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-08", "docs.z.ai; unsure: earlier turns"),),
         docs="https://docs.z.ai/scenario-example/develop-tools/claude",
@@ -1628,7 +1852,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="http://127.0.0.1:11434/v1",
         base_url_env=("OLLAMA_BASE_URL", "OLLAMA_HOST"),
         key="optional",
-        quirks=_messages(auth="nothing", replay_unsigned=True),
+        quirks=_messages(auth="nothing", clone=True),
         models=(_clone("*", "unknown", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-08-21", "ollama anthropic/anthropic.go; recorded"),),
         docs="https://docs.ollama.com/api/anthropic-compatibility",
@@ -1644,7 +1868,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LLAMACPP_BASE_URL",),
         key_env=("LLAMACPP_API_KEY", "LLAMA_API_KEY"),
         key="optional",
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
+        quirks=_messages(auth="x-api-key", clone=True),
         models=(_clone("*", "unknown", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-11", "recorded: the blocks are accepted"),),
         docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
@@ -1659,8 +1883,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("VLLM_BASE_URL",),
         key_env=("VLLM_API_KEY",),
         key="optional",
-        quirks=_messages(auth="x-api-key", replay_unsigned=True),
-        models=(_clone("*", "unknown", ("enabled", "disabled")),),
+        quirks=_messages(auth="x-api-key", clone=True),
+        models=(_clone("*", "unknown", ("enabled", "disabled"), least=1024),),
         replay=(_replay("all", "2026-11", "recorded: the blocks are accepted"),),
         docs="https://docs.vllm.ai/en/latest/serving/",
         tier="verified",
@@ -1671,7 +1895,15 @@ PROVIDERS: tuple[Provider, ...] = (
 WITHOUT_A_KEY = "local:tiny"
 """The model that comes with asides and needs nothing: no key, no account, no network."""
 
-_PLAIN_ROWS = {"anthropic": "anthropic-compatible", "openai_responses": "openai-compatible", "openai_chat": "openai-compatible"}
+_PLAIN_ROWS = {
+    "anthropic": "anthropic-compatible",
+    "bedrock": "bedrock",
+    "cohere": "cohere",
+    "gemini": "gemini-compatible",
+    "ollama": "ollama",
+    "openai_chat": "openai-compatible",
+    "openai_responses": "openai-compatible",
+}
 
 
 def plain_row(dialect: str) -> Provider:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -38,7 +39,11 @@ class Performance(msgspec.Struct, frozen=True):
         return f"Performance({self.status}, <{sum(map(len, self.pieces))} bytes>, ending={self.ending!r})"
 
 
-def perform(scene: Scene, request: ServedRequest, dialect: Dialect) -> Performance:
+Sealing: TypeAlias = Callable[[list[Event]], list[Event]]
+"""What a strict provider does to its replies before they go out."""
+
+
+def perform(scene: Scene, request: ServedRequest, dialect: Dialect, sealing: Sealing | None = None) -> Performance:
     """What this scene answers to this request."""
     match scene:
         case Say():
@@ -46,6 +51,8 @@ def perform(scene: Scene, request: ServedRequest, dialect: Dialect) -> Performan
                 model=scene.model or request.model, stream=request.stream, include_usage=request.include_usage
             )
             events = _events_of(scene, request)
+            if sealing is not None:
+                events = sealing(events)
             pieces = [writer.write([event]) for event in events] if request.stream else [writer.write(events)]
             return _deliver(scene, 200, writer.content_type, pieces, streamed=request.stream)
         case Fail():
@@ -71,7 +78,11 @@ def fail(scene: Fail, dialect: Dialect) -> Performance:
 
 def document(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Performance:
     """A JSON document of the stage's own."""
-    body = msgspec.json.encode(content)
+    return of_bytes(msgspec.json.encode(content), status, headers)
+
+
+def of_bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Performance:
+    """A JSON document that is written already."""
     return Performance(status, {"content-type": "application/json", **(headers or {})}, (body,), len(body))
 
 

@@ -4,34 +4,56 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.errors import AsidesError
+from asides.model_info import ModelInfo
+from asides.stage.house_rules import Houses
 from asides.stage.http_requests import Request
 from asides.stage.ledger import Ledger, Received
-from asides.stage.performance import Performance, document, fail, perform
+from asides.stage.performance import Performance, document, fail, of_bytes, perform
 from asides.stage.script import Fail, Scene
 
 # The end of the path that asks for a reply, and the dialect that it is asked in.
-REPLIES = {"/chat/completions": "openai_chat"}
+REPLIES = {
+    "/messages": "anthropic",
+    "/chat/completions": "openai_chat",
+    "/responses": "openai_responses",
+    ":generateContent": "gemini",
+    ":streamGenerateContent": "gemini",
+    "/converse": "bedrock",
+    "/converse-stream": "bedrock",
+    "/api/chat": "ollama",
+    "/chat": "cohere",
+}
 _PLAIN_DIALECT = "openai_chat"
+_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
+_WRONG_KEY = "the key is missing or is not the one this stage was given."
 
 
 class Routes:
     """The stage's front desk."""
 
     def __init__(
-        self, script: Callable[[ServedRequest], Scene], ledger: Ledger, *, key: str | None, models: Sequence[str]
+        self,
+        script: Callable[[ServedRequest], Scene],
+        ledger: Ledger,
+        *,
+        key: str | None,
+        models: Sequence[str | ModelInfo],
     ) -> None:
         self._script = script
         self._ledger = ledger
         self._key = key
-        self._models = tuple(models)
+        self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
+        self._houses = Houses()
 
     def answer(self, request: Request) -> Performance:
         """The answer to this request; both are in the ledger before a byte is sent."""
@@ -45,28 +67,32 @@ class Routes:
         path = request.path.rstrip("/") or "/"
         if path in ("/", "/health"):
             return self._only(("GET", "HEAD"), request, lambda: document({"status": "ok", "server": "asides stage"}))
+        if (lists := _lister(path, request)) is not None:
+            return self._list_models(request, dialects.find(lists))
         name = next((name for ending, name in REPLIES.items() if path.endswith(ending)), None)
-        if name is None and not path.endswith("/models"):
+        if name is None:
             paths = ", ".join(f"…{ending}" for ending in REPLIES)
             return _turn_away(
                 404, f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health."
             )
-        dialect = dialects.find(name or _PLAIN_DIALECT)
+        dialect = dialects.find(name)
         if not self._may_enter(request):
-            return _turn_away(401, "the key is missing or is not the one this stage was given.", dialect)
-        if name is None:
-            return self._only(("GET", "HEAD"), request, self._list_models, dialect)
+            return _turn_away(401, _WRONG_KEY, dialect)
         if request.method != "POST":
             return _wrong_method(("POST",), request, dialect)
         return self._reply(request, dialect)
 
     def _reply(self, request: Request, dialect: Dialect) -> tuple[Performance, ServedRequest | None, str | None]:
         try:
-            served = dialect.read(request.body)
+            served = dialect.read(request.body, request.path)
         except AsidesError as problem:
             return _turn_away(400, str(problem), dialect)
+        house = self._houses.of(dialect.name)
+        if house is not None and (refusal := house.refuse(request)) is not None:
+            return fail(Fail(status=400, message=refusal), dialect), served, refusal
+        sealing = None if house is None else partial(house.seal, request=request)
         try:
-            return perform(self._script(served), served, dialect), served, None
+            return perform(self._script(served), served, dialect, sealing), served, None
         except Exception as problem:  # noqa: BLE001 - whatever a script raises must reach the test, not die in a thread
             self._ledger.note_problem(problem)
             told = f"the stage's script raised {type(problem).__name__}; closing the stage raises it again."
@@ -77,12 +103,16 @@ class Routes:
             return True
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            given = request.headers.get("x-api-key", "") or request.headers.get("api-key", "")
+            given = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), "")
         return hmac.compare_digest(given.strip().encode(), self._key.encode())
 
-    def _list_models(self) -> Performance:
-        models = [{"id": model, "object": "model", "created": 0, "owned_by": "asides"} for model in self._models]
-        return document({"object": "list", "data": models})
+    def _list_models(self, request: Request, dialect: Dialect) -> tuple[Performance, None, str | None]:
+        if not self._may_enter(request):
+            return _turn_away(401, _WRONG_KEY, dialect)
+        query = dict(parse_qsl(request.query))
+        return self._only(
+            ("GET", "HEAD"), request, lambda: of_bytes(dialect.write_models(self._models, query)), dialect
+        )
 
     def _only(
         self,
@@ -94,6 +124,20 @@ class Routes:
         if request.method not in methods:
             return _wrong_method(methods, request, dialect)
         return answer(), None, None
+
+
+def _lister(path: str, request: Request) -> str | None:
+    """The dialect in which the list of models is asked for: most ask at one path, and differ in what they bring."""
+    if path.endswith("/api/tags"):
+        return "ollama"
+    if not path.endswith("/models"):
+        return None
+    query = dict(parse_qsl(request.query))
+    if "anthropic-version" in request.headers:
+        return "anthropic"
+    if "x-goog-api-key" in request.headers or "pageSize" in query:
+        return "gemini"
+    return "cohere" if "endpoint" in query else _PLAIN_DIALECT
 
 
 def _wrong_method(methods: tuple[str, ...], request: Request, dialect: Dialect | None) -> tuple[Performance, None, str]:

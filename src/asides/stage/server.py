@@ -21,6 +21,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.errors import ConfigError
+from asides.model_info import ModelInfo
 from asides.stage.actor import MODEL, improvise
 from asides.stage.connection import Connection
 from asides.stage.ledger import Ledger, Received
@@ -49,10 +50,11 @@ class Stage:
         host: str = "127.0.0.1",
         port: int = 0,
         key: str | None = None,
-        models: Sequence[str] = (MODEL,),
+        models: Sequence[str | ModelInfo] = (MODEL,),
         anywhere: bool = False,
     ) -> None:
-        """`key` is what clients must bring; `anywhere` allows a host that other machines can reach."""
+        """`key` is what clients must bring; `models` are listed, by name or with all that is to be told of them;
+        `anywhere` allows a host that other machines can reach."""
         _check_host(host, anywhere=anywhere)
         self._host = _numeric(host)
         self._port = port
@@ -165,7 +167,7 @@ class OpenStage(Protocol):
         self,
         *script: Scene | Callable[[ServedRequest], Scene],
         key: str | None = None,
-        models: Sequence[str] = (MODEL,),
+        models: Sequence[str | ModelInfo] = (MODEL,),
     ) -> Stage:
         """Open a stage with these scenes, with one function that gives them, or with the stage's own actor."""
         ...

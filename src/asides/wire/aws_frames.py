@@ -1,4 +1,4 @@
-"""AWS event-stream frames: bytes in any chunking in, whole messages out, both checksums checked.
+"""AWS event-stream frames: bytes in any chunking in, whole messages out, both checksums checked; and `write_frame`.
 
 Not here: what an event means. A frame is: total length, headers length, CRC of those eight bytes, headers, payload,
 CRC of all before it; numbers are big-endian.
@@ -6,7 +6,8 @@ CRC of all before it; numbers are big-endian.
 
 from __future__ import annotations
 
-from struct import unpack_from
+from struct import error as struct_error
+from struct import pack, unpack_from
 from zlib import crc32
 
 import msgspec
@@ -27,24 +28,46 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class FrameReader:
-    """Bytes in any chunking in, complete frames out. A frame that lies about itself raises `ProtocolError`."""
+    """Bytes in any chunking in, complete frames out.
 
-    __slots__ = ("_held", "_limit")
+    A frame that lies about itself raises `ProtocolError`, after every frame before it was handed over.
+    """
+
+    __slots__ = ("_failure", "_held", "_limit")
 
     def __init__(self, max_frame_bytes: int = 24 * 1024 * 1024) -> None:
         self._held = bytearray()
         self._limit = max_frame_bytes
+        self._failure: ProtocolError | None = None
 
     @property
     def midway(self) -> bool:
-        """True when a frame has begun and not ended."""
-        return bool(self._held)
+        """Whether a frame has begun and not ended, and nothing is wrong with it."""
+        return bool(self._held) and self._failure is None
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes; return every frame they complete."""
-        held = self._held
-        held += data
+        if self._failure is not None:
+            raise self._failure
+        self._held += data
         frames: list[Frame] = []
+        try:
+            self._cut(frames)
+        except ProtocolError as problem:
+            self._failure = problem
+            if not frames:
+                raise
+        return frames
+
+    def finish(self) -> None:
+        """The end of the bytes. Raises `ProtocolError` behind a broken frame, and in the middle of one (`midway`)."""
+        if self._failure is not None:
+            raise self._failure
+        if self._held:
+            raise ProtocolError("the body ended inside an AWS frame.", payload=bytes(self._held[:64]))
+
+    def _cut(self, frames: list[Frame]) -> None:
+        held = self._held
         start = 0
         while len(held) - start >= _PRELUDE:
             total, headers_length, checksum = unpack_from(">III", held, start)
@@ -60,7 +83,6 @@ class FrameReader:
             start += total
         if start:
             del held[:start]
-        return frames
 
 
 def _frame(data: bytes, headers_length: int) -> Frame:
@@ -87,6 +109,17 @@ def _headers(data: bytes) -> dict[str, str]:
                 at += 2 + size
             else:
                 at += _FIXED_SIZES[kind]
-    except (IndexError, KeyError, UnicodeDecodeError) as problem:
+    except (IndexError, KeyError, UnicodeDecodeError, struct_error) as problem:
         raise ProtocolError("the headers of an AWS frame do not read.", payload=data) from problem
     return headers
+
+
+def write_frame(headers: dict[str, str], payload: bytes) -> bytes:
+    """A frame with these string headers."""
+    told = b"".join(
+        pack(">B", len(name)) + name.encode() + b"\7" + pack(">H", len(value.encode())) + value.encode()
+        for name, value in headers.items()
+    )
+    prelude = pack(">II", _PRELUDE + len(told) + len(payload) + _CLOSING, len(told))
+    frame = prelude + pack(">I", crc32(prelude)) + told + payload
+    return frame + pack(">I", crc32(frame))

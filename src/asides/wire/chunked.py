@@ -29,6 +29,12 @@ class Dechunker:
         """The content in the next bytes; what follows the end of the body is left out."""
         if self._held:
             data, self._held = self._held + data, b""
+        elif not self._left and data.endswith(b"\r\n") and not self._in_trailer:
+            # One chunk, whole: what a model that is in no hurry sends.
+            start = data.find(b"\r\n") + 2
+            size = _size_in(data[: start - 2])
+            if size and len(data) == start + size + 2:
+                return data[start:-2]
         pieces: list[bytes] = []
         place, end, left = 0, len(data), self._left
         while place < end and not self.ended:
@@ -58,11 +64,16 @@ class Dechunker:
         if self._in_trailer:
             self.ended = not line
             return 0
-        try:
-            size = int(line.partition(b";")[0], 16)
-        except ValueError:
-            raise BrokenChunks("a chunk does not say how long it is.") from None
-        if size < 0:
-            raise BrokenChunks("a chunk is shorter than nothing.")
+        size = _size_in(line)
         self._in_trailer = size == 0
         return size + 2 if size else 0
+
+
+def _size_in(line: bytes) -> int:
+    try:
+        size = int(line.partition(b";")[0] if b";" in line else line, 16)
+    except ValueError:
+        raise BrokenChunks("a chunk does not say how long it is.") from None
+    if size < 0:
+        raise BrokenChunks("a chunk is shorter than nothing.")
+    return size

@@ -84,21 +84,23 @@ _CERTAIN_LINKS = 3
 class Increments:
     """Deltas, from a server that may send everything so far each time instead.
 
-    Such a server is recognised by its first three texts, each beginning with the one before; until then the doubtful
-    ones are held. A server known for it is told so. Once `settled`, texts need not come through here any more.
+    Such a server is recognised by its first texts, each beginning with the one before; until then the doubtful ones are
+    held. For one that is known for it (`snapshots`) less is enough, but not nothing: it may send deltas after all, and
+    two that begin alike. Once `settled`, texts need not come through here any more.
     """
 
-    __slots__ = ("_chain", "_snapshots", "_whole", "settled")
+    __slots__ = ("_certain", "_chain", "_suspect", "_whole", "settled")
 
     def __init__(self, *, snapshots: bool = False) -> None:
         self.settled = False
-        self._snapshots = snapshots
+        self._suspect = snapshots
+        self._certain = False
         self._whole = ""
         self._chain: list[str] = []
 
     def take(self, text: str) -> str:
         """What of `text` can be released."""
-        if self._snapshots:
+        if self._certain:
             if text.startswith(self._whole):
                 fresh = text[len(self._whole) :]
                 self._whole = text
@@ -109,17 +111,28 @@ class Increments:
         if not chain:
             chain.append(text)
             return text
-        if len(text) > len(chain[-1]) and text.startswith(chain[-1]):
+        if text.startswith(chain[-1]) and (self._suspect or len(text) > len(chain[-1])):
             chain.append(text)
-            if len(chain) >= _CERTAIN_LINKS and len(text) >= _CERTAIN_LENGTH:
-                self._snapshots, self._whole = True, text
+            sure = self._suspect and len(chain[-2]) >= _CERTAIN_LENGTH
+            if sure or (len(chain) >= _CERTAIN_LINKS and len(text) >= _CERTAIN_LENGTH):
+                self._certain, self._whole = True, text
                 return text[len(chain[0]) :]
             return ""
-        self.settled = True
-        return "".join(chain[1:]) + text
+        released = "".join(chain[1:]) + text
+        if self._suspect:
+            self._certain, self._whole = True, chain[0] + released
+        else:
+            self.settled = True
+        return released
 
     def finish(self) -> str:
-        """What is still held: too little to call it repetition, so it is released as it came."""
-        held = "" if self.settled or self._snapshots else "".join(self._chain[1:])
+        """What is still held: too little to call it repetition, so it is released as it came, except from a suspect."""
+        chain, self._chain = self._chain, []
+        if self.settled or self._certain or not chain:
+            held = ""
+        elif self._suspect:
+            held = chain[-1][len(chain[0]) :]
+        else:
+            held = "".join(chain[1:])
         self.settled = True
         return held

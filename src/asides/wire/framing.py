@@ -1,4 +1,5 @@
-"""How a body is cut into JSON documents, told from its first bytes: one document, server-sent events, or AWS frames.
+"""How a body is cut into JSON documents, told from its first bytes: one document, a document per line, server-sent
+events, or AWS frames.
 
 What the request asked for is only a hope: servers stream when not asked to, and answer whole (errors above all) when
 asked to stream. Not here: what the documents say.
@@ -13,45 +14,96 @@ import msgspec
 
 from asides.errors import ProtocolError
 from asides.wire.aws_frames import Frame, FrameReader
+from asides.wire.ndjson import LineReader
 from asides.wire.sse import SseReader
 
-Form: TypeAlias = Literal["unknown", "json", "sse", "aws"]
+Form: TypeAlias = Literal["unknown", "json", "lines", "sse", "aws"]
 
 MAX_BODY_BYTES = 256 * 1024 * 1024
+MAX_EVENT_BYTES = 8 * 1024 * 1024
+# What a stream of events can begin with.
+_FIRST_WORDS = (b":", b"data:", b"event:", b"id:", b"retry:")
+_LONGEST_WORD = max(map(len, _FIRST_WORDS))
 
 
 class Framing:
-    """Bytes of one body in, JSON documents out (and `[DONE]`, where a stream says it)."""
+    """Bytes of one body in, JSON documents out (and `[DONE]`, where a stream says it).
 
-    __slots__ = ("_blank", "_frames", "_json", "_json_size", "_sse", "form", "head")
+    `lines`: the dialect streams a document per line; to others a body that begins with a brace is one document.
+    `named`: the dialect tells its events apart by the names of the frames alone, so a frame of the event `x` comes out
+    as the document `{"x": …}`. `max_event_bytes`: the longest event of a stream; pictures come in one.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = (
+        "_blank",
+        "_event_limit",
+        "_failure",
+        "_frames",
+        "_json",
+        "_json_size",
+        "_lines",
+        "_named",
+        "_sse",
+        "form",
+        "head",
+    )
+
+    def __init__(self, *, lines: bool = False, named: bool = False, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.form: Form = "unknown"
         self.head = b""
         """The first bytes, to show when nothing could be read."""
         self._blank: list[bytes] = []
         self._json: list[bytes] = []
         self._json_size = 0
+        self._lines = LineReader(MAX_BODY_BYTES) if lines else None
+        self._named = named
+        self._event_limit = max_event_bytes
         self._sse: SseReader | None = None
         self._frames: FrameReader | None = None
+        self._failure: ProtocolError | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return every document they complete."""
         if self._sse is not None:
+            if len(self.head) < _LONGEST_WORD:
+                self.head += data
             return self._sse.feed(data)
         if self.form == "unknown":
             data = self._recognise(data)
         if self.form == "sse":
-            self._sse = SseReader()
+            self._sse = SseReader(self._event_limit)
             return self._sse.feed(data)
         if self._frames is not None:
-            return [document for frame in self._frames.feed(data) for document in _documents(frame)]
-        if self.form == "json":
+            return self._unframed(self._frames, data)
+        if self.form in ("json", "lines"):
+            if self._lines is not None:
+                documents = self._lines.feed(data)
+                self._count_lines(self._lines)
+                return documents
             self._json.append(data)
             self._json_size += len(data)
             if self._json_size > MAX_BODY_BYTES:
                 raise ProtocolError(f"the body is longer than {MAX_BODY_BYTES >> 20} MiB.", payload=self.head)
         return []
+
+    def _unframed(self, reader: FrameReader, data: bytes) -> list[bytes]:
+        if self._failure is not None:
+            raise self._failure
+        documents: list[bytes] = []
+        try:
+            for frame in reader.feed(data):
+                documents.append(_document(frame, self._named))  # noqa: PERF401 - what came before a failure counts
+        except ProtocolError as problem:
+            # Handed over first, or the chunking would decide what is seen of the body.
+            self._failure = problem
+            if not documents:
+                raise
+        return documents
+
+    def _count_lines(self, lines: LineReader) -> None:
+        # One document may be all that comes, with or without an end of its line.
+        if lines.documents > 1:
+            self.form = "lines"
 
     def _recognise(self, data: bytes) -> bytes:
         seen = data if data[:1] in (b"{", b"d") else data.lstrip(b"\r\n\t \xef\xbb\xbf")
@@ -71,33 +123,57 @@ class Framing:
         self.form = "sse"
         return b"".join([*self._blank, data])
 
+    @property
+    def cut(self) -> bool:
+        """Whether the bytes stop in the middle of a frame: whoever sent them was cut off, rather than wrong."""
+        return self._failure is None and self._frames is not None and self._frames.midway
+
+    @property
+    def begun(self) -> bool:
+        """Whether the first bytes are those of a stream of events, be it only of its first word."""
+        words = (word.startswith(self.head) or self.head.startswith(word) for word in _FIRST_WORDS)
+        return self.form == "sse" and any(words)
+
+    def cuts(self, document: bytes) -> bool:
+        """Whether a document from `finish` that does not read was cut off: the last of a stream, and it begins well."""
+        streams = self.form in ("sse", "lines") or (self._lines is not None and self.form == "json")
+        return streams and document[:1] in (b"{", b"[")
+
     def finish(self) -> list[bytes]:
         """The end of the bytes."""
         if self._sse is not None:
             return self._sse.finish()
+        if self._lines is not None and self.form in ("json", "lines"):
+            documents = self._lines.finish()
+            self._count_lines(self._lines)
+            return documents
         if self.form == "json":
             return [b"".join(self._json)]
-        if self._frames is not None and self._frames.midway:
-            raise ProtocolError("the body ended inside an AWS frame.", payload=self.head)
+        if self._failure is not None:
+            raise self._failure
+        if self._frames is not None:
+            self._frames.finish()
         return []
 
 
-def _documents(frame: Frame) -> list[bytes]:
-    """The documents of a frame: an event that wraps another server's bytes is unwrapped, an exception told as an
+def _document(frame: Frame, named: bool) -> bytes:
+    """The document of a frame: an event that wraps another server's bytes is unwrapped, an exception told as an
     error.
     """
     if frame.headers.get(":message-type", "event") != "event":
         name = frame.headers.get(":exception-type") or frame.headers.get(":error-code") or "exception"
         try:
             told: Any = msgspec.json.decode(frame.payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             told = {}
         message = told.get("message") if isinstance(told, dict) else None
-        return [msgspec.json.encode({"error": {"message": message or name, "code": name}})]
-    if frame.headers.get(":event-type") != "chunk":
-        return [frame.payload]
+        message = message or frame.headers.get(":error-message") or name
+        return msgspec.json.encode({"error": {"message": message, "code": name}})
+    event = frame.headers.get(":event-type", "")
+    if event != "chunk":
+        return b"{%b:%b}" % (msgspec.json.encode(event), frame.payload or b"{}") if named else frame.payload
     try:
-        return [a2b_base64(msgspec.json.decode(frame.payload, type=_Wrapped).bytes)]
+        return a2b_base64(msgspec.json.decode(frame.payload, type=_Wrapped).bytes)
     except (msgspec.DecodeError, ValueError):
         raise ProtocolError("an AWS chunk does not unwrap.", payload=frame.payload) from None
 

@@ -44,7 +44,7 @@ import msgspec
 
 from asides.events import TextDelta, ThinkingDelta
 from asides.thinking import join_thoughts
-from asides.wire.tag_grammars import DEFAULT_TAGS, GRAMMARS, Tags
+from asides.wire.tag_grammars import DEFAULT_TAGS, GRAMMARS, Tags, rules_for
 from asides.wire.tag_splitter import Piece, Position, Splitter, StartsInside
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "Splitter",
     "StartsInside",
     "Tags",
+    "may_hold_tags",
     "separate",
     "strip_tags",
 ]
@@ -73,6 +74,11 @@ class Separated(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         thinking = "None" if self.thinking is None else f"<{len(self.thinking)} characters>"
         return f"Separated(text={self.text!r}, thinking={thinking}, truncated={self.truncated})"
+
+
+def may_hold_tags(text: str, tags: Tags | None = None) -> bool:
+    """Whether there is any character in the text that could begin a tag: a glance, for texts that are whole."""
+    return any(first in text for first in rules_for(tags).orphans.firsts)
 
 
 def separate(

@@ -17,6 +17,44 @@ Read = TypeVar("Read")
 _MISFIT = re.compile(r" - at `\$\.(.+)`$")
 _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
 _MOST_MISFITS = 64
+INVALID_TEXT = ("invalid_text", "characters that do not read were replaced by U+FFFD")
+"""The notice for it."""
+# An escape: a pair of surrogates, half a pair, or any other.
+_ESCAPE = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|(ud[89a-f]..)|.)", re.IGNORECASE | re.DOTALL)
+
+
+def legible(payload: bytes) -> bytes:
+    """The same bytes; where characters were cut in two (`read_document`), others with U+FFFD in their place.
+
+    For types that keep parts of a document unread: what is passed over is not checked.
+    """
+    readable = payload
+    if not payload.isascii():
+        try:
+            payload.decode()
+        except UnicodeDecodeError:
+            readable = payload.decode("utf-8", "replace").encode()
+    if b"\\ud" in readable or b"\\uD" in readable:
+        mended = _mended(readable.decode()).encode()
+        return payload if mended == payload else mended
+    return readable
+
+
+def _mended(text: str) -> str:
+    return _ESCAPE.sub(lambda found: "\\ufffd" if found[2] else found[0], text)
+
+
+def read_document(payload: bytes) -> tuple[Any, bool]:
+    """The document, and whether characters had to be replaced in it: some servers cut one in two between two deltas, as
+    bytes or as escapes. Raises `ProtocolError` when it is no JSON.
+    """
+    try:
+        return msgspec.json.decode(payload), False
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        try:
+            return msgspec.json.decode(_mended(payload.decode("utf-8", "replace"))), True
+        except msgspec.DecodeError:
+            raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
 
 
 def misfit(problem: msgspec.ValidationError) -> tuple[str, ...] | None:

@@ -217,6 +217,8 @@ class Matcher:
         self._rows = rows
         self._table = (None, *(tag for _, tag in rows))
         firsts = {part[0] for part in (phrase[0] for phrase, _ in rows) if isinstance(part, str)}
+        self.firsts = "".join(sorted({case for first in firsts for case in (first.lower(), first.upper())}))
+        """The characters that may begin a tag."""
         self.trigger: Find = re.compile(
             f"[{re.escape(''.join(sorted(firsts)))}]" if firsts else "(?!)", re.IGNORECASE
         ).search
@@ -330,7 +332,21 @@ def rules_for(tags: Tags | None) -> Rules:
         return _rules(DEFAULT_TAGS)
     if isinstance(tags, str):
         return _rules((tags,))
-    return _rules(tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags))
+    hashable = tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags)
+    return _rules_of_tuple(hashable) if isinstance(tags, tuple) else _rules(hashable)
+
+
+@lru_cache(maxsize=64)
+def _rules_of_tuple(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
+    """The same for a tuple, which may also be a single pair."""
+    if len(tags) == 2 and all(_is_marked(tag) for tag in tags):
+        return _rules(((str(tags[0]), str(tags[1])),))
+    return _rules(tags)
+
+
+def _is_marked(tag: object) -> bool:
+    """Whether this is a tag as it stands in the text, and no grammar's name: two of them are a pair."""
+    return isinstance(tag, str) and tag.strip().casefold() not in GRAMMARS and not tag.strip()[:1].isalnum()
 
 
 @lru_cache(maxsize=64)

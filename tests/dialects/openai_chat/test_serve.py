@@ -24,10 +24,11 @@ from asides.events import (
     UsageReported,
     Warned,
 )
+from asides.folding import fold
 from asides.messages import ToolCall
 from asides.notices import Notice
 from asides.providers.provider import Provider, Target
-from asides.reply import Reply, fold
+from asides.reply import Reply
 from asides.thinking import Seal
 from asides.usage import Usage
 

@@ -340,6 +340,11 @@ def test_thinking_in_a_content_list_keeps_its_place_and_its_signature() -> None:
         {"type": "thinking", "thinking": [{"type": "text", "text": "b"}]},
         {"type": "text", "text": "43"},
     ]
+    hidden = assistant(Thought("", "hidden", "block", seals=(Seal("signature", "s1"),)), "42")
+    assert spelled(hidden, to=target(replay_as="content_list"))[0]["content"] == [
+        {"type": "thinking", "thinking": [], "signature": "s1"},
+        {"type": "text", "text": "42"},
+    ]
     nothing = assistant(Thought(""), "42")
     assert spelled(nothing, to=target(replay_as="content_list"))[0]["content"] == [{"type": "text", "text": "42"}]
 

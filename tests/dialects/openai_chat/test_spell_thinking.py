@@ -81,8 +81,14 @@ GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
 }
 
 
+# How other dialects ask; a row that mixes them up is one that cannot be asked.
+FOREIGN: set[AskBy] = {"thinking_budget", "thinking_level", "think", "max_reasoning_effort", "reasoning_config"}
+
+
 def test_the_golden_table_has_every_way_to_ask() -> None:
-    assert set(GOLDEN) == set(get_args(AskBy))
+    assert set(GOLDEN) | FOREIGN == set(get_args(AskBy))
+    for ask_by in FOREIGN:
+        assert [spelled(wish, target(ask_by)) for wish in (OFF, HIGH, BUDGET)] == list(GOLDEN["nothing"])
 
 
 @pytest.mark.parametrize("ask_by", GOLDEN)

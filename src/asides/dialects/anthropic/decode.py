@@ -41,7 +41,7 @@ from asides.providers.provider import Target
 from asides.thinking import ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter
-from asides.wire.lenient import read_leniently
+from asides.wire.lenient import INVALID_TEXT, legible, read_leniently
 from asides.wire.sse import DONE
 
 _Read = TypeVar("_Read")
@@ -70,6 +70,7 @@ class MessagesDecoder:
         self._origin = target.origin
         self._framing = Framing()
         self._started = False
+        self._mended = False
         self._id: str | None = None
         self._done = False
         self._stop: Stop | None = None
@@ -85,6 +86,11 @@ class MessagesDecoder:
         self._open: dict[int, Growing] = {}
         self._last: Growing | None = None
         self._truncated = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the server said that nothing follows."""
+        return self._done
 
     @property
     def streamed(self) -> bool:
@@ -108,13 +114,15 @@ class MessagesDecoder:
             try:
                 self._take_all(self._framing.finish(), events)
             except ProtocolError as problem:
-                self._fail(problem)
+                self._fail_at_end(problem)
         for index in list(self._open):
             self._end_block(index, events)
         if self.failure is None:
             self._check_whole()
         if self.failure is None:
             self._start(Message(), events)
+            if self._mended:
+                self._warn(*INVALID_TEXT, events)
             events.append(ReplyEnded(self._stop or Stop(), self._truncated or self._cut_in_thought()))
         return events
 
@@ -122,9 +130,26 @@ class MessagesDecoder:
         told = f"{self._target.provider.name}: {problem}"
         self.failure = ProtocolError(told, dialect="anthropic", payload=problem.payload)
 
+    def _fail_at_end(self, problem: ProtocolError) -> None:
+        if self._framing.cuts(problem.payload):
+            self.payloads.pop()
+            self._fail_cut()
+        elif self._framing.cut:
+            self._fail_cut()
+        else:
+            self._fail(problem)
+
+    def _fail_cut(self) -> None:
+        who = self._target.provider.name
+        self.failure = ConnectionLost(
+            f"the stream from {who} ended before the reply did; try again (.partial has what came)."
+        )
+
     def _check_whole(self) -> None:
         who = self._target.provider.name
-        if not self.payloads:
+        if not self.payloads and self._framing.begun:
+            self._fail_cut()
+        elif not self.payloads:
             if self._framing.head:
                 problem = ProtocolError(
                     "the body is neither JSON nor a stream of events; check the base URL.", payload=self._framing.head
@@ -133,9 +158,7 @@ class MessagesDecoder:
             else:
                 self.failure = ConnectionLost(f"{who} sent an empty body; try again, or check the base URL.")
         elif self.streamed and self._stop is None and not self._done:
-            self.failure = ConnectionLost(
-                f"the stream from {who} ended before the reply did; try again (.partial has what came)."
-            )
+            self._fail_cut()
 
     def _cut_in_thought(self) -> bool:
         # A signature ends a thought; without one, the limit did.
@@ -154,7 +177,9 @@ class MessagesDecoder:
                 self._done = True
                 continue
             self.payloads.append(payload)
-            self._take(payload, events)
+            document = legible(payload)
+            self._mended = self._mended or document is not payload
+            self._take(document, events)
 
     def _take(self, payload: bytes, events: list[Event]) -> None:
         try:

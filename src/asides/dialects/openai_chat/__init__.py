@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.openai_chat.decode import ChatDecoder
@@ -10,6 +10,7 @@ from asides.dialects.openai_chat.encode import encode
 from asides.dialects.openai_chat.endings import chat_error
 from asides.errors import ProviderError
 from asides.messages import Prompt
+from asides.model_info import ModelInfo, ModelPage
 from asides.notices import Notice
 from asides.providers.provider import Target
 
@@ -35,7 +36,19 @@ class OpenAIChat:
         """The error that this response is. Header names are in lower case."""
         return chat_error(status, headers, body, target)
 
-    def read(self, body: bytes) -> ServedRequest:
+    def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - it comes whole
+        """Ask which models there are."""
+        from asides.dialects.openai_chat.listing import models_request
+
+        return models_request(target)
+
+    def read_models(self, body: bytes) -> ModelPage:
+        """A page of the list."""
+        from asides.dialects.openai_chat.listing import read_models
+
+        return read_models(body)
+
+    def read(self, body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG002 - all of it is in the body
         """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
         from asides.dialects.openai_chat.serve import read
 
@@ -62,6 +75,12 @@ class OpenAIChat:
         from asides.dialects.openai_chat.serve import write_error
 
         return write_error(status, message, kind)
+
+    def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - it comes whole
+        """Server half: the page of the list that the query asks for."""
+        from asides.dialects.openai_chat.listing import write_models
+
+        return write_models(models)
 
 
 dialect = OpenAIChat()

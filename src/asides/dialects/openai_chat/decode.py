@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.openai_chat.endings import error_of, unified_stop
+from asides.dialects.openai_chat.thinking_parts import is_thought, seals_of, text_of
 from asides.dialects.openai_chat.thoughts import Thoughts
 from asides.dialects.openai_chat.tool_calls import ToolCalls
 from asides.dialects.openai_chat.wire import NOTHING, WireUsage, reading_for, unknown_field, usage_of
@@ -34,13 +35,15 @@ from asides.providers.provider import Target
 from asides.thinking import Seal, ThoughtKind
 from asides.wire.echoes import Increments
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
-from asides.wire.lenient import misfit, without
+from asides.wire.inline_tags import Splitter, may_hold_tags
+from asides.wire.lenient import INVALID_TEXT, misfit, read_document, without
 from asides.wire.sse import DONE
 
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
 CALL_BLOCK = 1_000_000
+# What a stream may begin with before it says anything.
+_SIGNS_OF_LIFE = (b":", b"event:", b"id:", b"retry:")
 
 
 class ChatDecoder:
@@ -56,6 +59,7 @@ class ChatDecoder:
         self._decode = self._reading.decode
         self._started = False
         self._done = False
+        self._cut = False
         self._stop: Stop | None = None
         self._usage: WireUsage | None = None
         self._choice: int | None = None
@@ -102,7 +106,12 @@ class ChatDecoder:
                 for payload in self._framing.finish():
                     self._take(payload, events)
             except ProtocolError as problem:
-                self._fail(problem)
+                # A last event that begins well and does not end was cut off, and the stream with it.
+                self._cut = self._framing.form == "sse" and problem.payload[:1] in (b"{", b"[")
+                if self._cut:
+                    self.payloads.pop()
+                else:
+                    self._fail(problem)
         self._flush(events)
         if self.failure is None:
             self._check_whole()
@@ -118,14 +127,15 @@ class ChatDecoder:
 
     def _check_whole(self) -> None:
         who = self._target.provider.name
-        if not self.payloads and not self._done:
-            if self._framing.head:
+        if not self.payloads and not self._done and not self._cut:
+            if self._framing.head and not self._framing.head.startswith(_SIGNS_OF_LIFE):
                 problem = ProtocolError(
                     "the body is neither JSON nor a stream of events; check the base URL.", payload=self._framing.head
                 )
                 self._fail(problem)
             else:
-                self.failure = ConnectionLost(f"{who} sent an empty body; try again, or check the base URL.")
+                what = "nothing but signs of life" if self._framing.head else "an empty body"
+                self.failure = ConnectionLost(f"{who} sent {what}; try again, or check the base URL.")
         elif self.streamed and self._stop is None and not self._done:
             self.failure = ConnectionLost(
                 f"the stream from {who} ended before the reply did; try again (.partial has what came)."
@@ -140,10 +150,8 @@ class ChatDecoder:
         self.payloads.append(payload)
         try:
             chunk = self._decode(payload)
-        except msgspec.ValidationError as problem:
-            chunk = self._decode_leniently(payload, problem, events)
-        except msgspec.DecodeError as problem:
-            raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            chunk = self._decode_leniently(payload, events)
         choices = chunk.choices
         if choices:
             if not self._started:
@@ -151,7 +159,7 @@ class ChatDecoder:
             for choice in choices:
                 if choice.index == self._choice or self._is_ours(choice, events):
                     self._take_choice(choice, events)
-        elif not self.streamed or chunk.base_resp is not None:
+        else:
             self._take_bare(chunk, events)
         if chunk.error and self.failure is None:
             self.failure = error_of(200, {}, chunk.error, payload, self._target)
@@ -183,11 +191,15 @@ class ChatDecoder:
         """A document without choices: an error in one of its many shapes, or nothing at all."""
         if chunk.base_resp is not None and chunk.base_resp.status_code:
             chunk.error = {"message": chunk.base_resp.status_msg, "code": chunk.base_resp.status_code}
-        elif chunk.error is None and (chunk.message or chunk.detail) and chunk.usage is None:
+        elif chunk.error is None and (chunk.message or chunk.detail) and chunk.usage is None and self._is_error(chunk):
             chunk.error = {"message": chunk.message or chunk.detail, "code": chunk.code, "type": chunk.type}
         if not chunk.error and not self.streamed:
             self._start(chunk, events)
             self._warn("no_choices", "the server sent no choice", events)
+
+    def _is_error(self, chunk: Any) -> bool:
+        # In a stream a notice on the way has a message too; an error says that it is one, or has a code.
+        return not self.streamed or bool(chunk.code) or "error" in (chunk.type, chunk.object)
 
     def _take_choice(self, choice: Any, events: list[Event]) -> None:
         # Some servers send both: in a stream the delta is what is new, in a whole body the message is what was said.
@@ -210,7 +222,7 @@ class ChatDecoder:
                 self._calls.take(delta, events)
             if delta.refusal:
                 events.append(RefusalDelta(str(delta.refusal), REFUSAL_BLOCK))
-            if delta.extra_content is not NOTHING or delta.thought_signature:
+            if delta.extra_content is not NOTHING or delta.thought_signature or delta.reasoning_opaque:
                 self._thoughts.take_signature(delta, events)
         if choice.finish_reason is not None:
             self._take_finish(choice.finish_reason, events)
@@ -229,7 +241,7 @@ class ChatDecoder:
                 self._increments = None
             if not text:
                 return
-        if self._tags:
+        if self._tags and (self._splitter is not None or self._may_think_in(text)):
             if self._splitter is None:
                 self._splitter = self._make_splitter()
             self._say(self._splitter.feed(text), events)
@@ -237,6 +249,10 @@ class ChatDecoder:
         if self._segment_key is not False:
             self._turn(False)
         events.append(TextDelta(text, self._segment))
+
+    def _may_think_in(self, text: str) -> bool:
+        """Whether tags have to be looked for; a whole body shows at a glance that it has none."""
+        return self.streamed or self._target.rule.starts_inside is True or may_hold_tags(text, self._tags)
 
     def _make_splitter(self) -> Splitter:
         # A thought that came in a field was taken out by the server, and with it the tag that its template opened.
@@ -283,11 +299,11 @@ class ChatDecoder:
             kind = part.get("type") if isinstance(part, dict) else None
             if isinstance(part, str):
                 self._take_text(part, events)
-            elif kind in ("text", "output_text") and isinstance(part.get("text"), str):
+            elif isinstance(part, dict) and is_thought(part):
+                self._take_thinking_part(part, events)
+            elif isinstance(part, dict) and kind in ("text", "output_text", None) and isinstance(part.get("text"), str):
                 if part["text"]:
                     self._take_text(part["text"], events)
-            elif kind in ("thinking", "reasoning"):
-                self._take_thinking_part(part, events)
             elif kind == "refusal":
                 events.append(RefusalDelta(str(part.get("refusal", "")), REFUSAL_BLOCK))
             else:
@@ -296,19 +312,12 @@ class ChatDecoder:
                 )
 
     def _take_thinking_part(self, part: dict[str, Any], events: list[Event]) -> None:
-        held = part.get("thinking", part.get("text", part.get("summary", "")))
-        if isinstance(held, list):
-            texts = (item.get("text") for item in held if isinstance(item, dict))
-            held = "".join(text for text in texts if isinstance(text, str))
         if self._segment_key != "part":
             self._turn("part")
-        if isinstance(held, str) and held:
-            events.append(ThinkingDelta(held, self._segment, self._kind, "block", "content"))
-        signature = part.get("signature")
-        if isinstance(signature, str) and signature:
-            events.append(
-                ThoughtSealed(Seal("signature", signature, self._target.origin), self._segment, source="block")
-            )
+        if text := text_of(part):
+            events.append(ThinkingDelta(text, self._segment, self._kind, "block", "content"))
+        for kind, value in seals_of(part):
+            events.append(ThoughtSealed(Seal(kind, value, self._target.origin), self._segment, source="block"))
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 
@@ -345,16 +354,24 @@ class ChatDecoder:
             self._start(None, events)
             events.append(Warned(Notice(code, detail)))
 
-    def _decode_leniently(self, payload: bytes, problem: msgspec.ValidationError, events: list[Event]) -> Any:
-        """Decode again without what does not fit: unknown fields are learnt, values of a wrong type left out, both
-        told.
+    def _decode_leniently(self, payload: bytes, events: list[Event]) -> Any:
+        """Decode again without what does not fit, and tell: unknown fields are learnt, values of a wrong type left out,
+        characters that do not read replaced.
         """
-        try:
-            document = msgspec.json.decode(payload)
-        except msgspec.DecodeError as broken:
-            raise ProtocolError(f"a document is not JSON ({broken}).", payload=payload) from None
-        notices: list[tuple[str, str]] = []
+        document, mended = read_document(payload)
+        notices: list[tuple[str, str]] = [INVALID_TEXT] if mended else []
+        problem: msgspec.ValidationError | None = None
         for _ in range(64):
+            try:
+                chunk = self._decode(msgspec.json.encode(document))
+            except msgspec.ValidationError as found:
+                problem = found
+            else:
+                if notices:
+                    self._start(chunk, events)
+                    for code, detail in notices:
+                        self._warn(code, detail, events)
+                return chunk
             if (name := unknown_field(problem)) is not None:
                 self._reading, is_thinking = self._reading.learnt(name)
                 self._decode = self._reading.decode
@@ -369,14 +386,4 @@ class ChatDecoder:
                 document = document[0]
             else:
                 break
-            try:
-                chunk = self._decode(msgspec.json.encode(document))
-            except msgspec.ValidationError as next_problem:
-                problem = next_problem
-                continue
-            if notices:
-                self._start(chunk, events)
-                for code, detail in notices:
-                    self._warn(code, detail, events)
-            return chunk
         raise ProtocolError(f"a document does not read ({problem}).", payload=payload)

@@ -60,7 +60,10 @@ class Details:
 
     def _merge(self, fragment: dict[str, Any]) -> Told:
         kind = fragment.get("type")
-        key = (fragment.get("index"), kind, fragment.get("id"))
+        key = tuple(
+            value if isinstance(value, (str, int, float)) else None
+            for value in (fragment.get("index"), kind, fragment.get("id"))
+        )
         if key not in self._entries:
             # An entry's id may come late, and its fragments without one belong to the last entry of their index.
             key = next(

@@ -5,22 +5,17 @@ Not here: messages and thinking, which have files of their own, and whether the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
-
-import msgspec
 
 from asides.dialects.bodies import credential_header, headers_for, json_body, merged
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.openai_chat.spell_messages import spell_messages
 from asides.dialects.openai_chat.spell_thinking import spell_thinking
-from asides.errors import ConfigError
 from asides.messages import OutputSchema, Prompt
 from asides.notices import Notice
 from asides.providers.provider import Target
 from asides.tools import Tool
-from asides.version import VERSION
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -29,9 +24,8 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
-    request = HttpRequest(
-        "POST", address(target), headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json"), json_body(body), credential_header(target)
-    )
+    headers = headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json")
+    request = HttpRequest("POST", address(target), headers, json_body(body), credential_header(target))
     return request, tuple(notices)
 
 

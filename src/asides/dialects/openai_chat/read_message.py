@@ -16,9 +16,21 @@ import msgspec
 from asides.dialects.openai_chat.wire import signature_in
 from asides.errors import ConfigError
 from asides.events import Event, ReplyEnded
-from asides.messages import File, Image, Message, Part, Refusal, Role, Text, ToolCall, ToolResult, Unknown
+from asides.folding import fold
+from asides.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Refusal,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    read_arguments,
+)
 from asides.providers.provider import THINKING_FIELDS
-from asides.reply import fold, read_arguments
 from asides.thinking import Seal, Thought, ThoughtKind
 from asides.wire.inline_tags import Separator
 

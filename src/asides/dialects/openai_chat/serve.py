@@ -28,8 +28,8 @@ from asides.events import (
     UsageReported,
     Warned,
 )
+from asides.folding import fold
 from asides.providers.provider import THINKING_FIELDS
-from asides.reply import fold
 from asides.usage import Usage
 
 __all__ = ["ChatWriter", "read", "read_message", "read_messages", "write_error"]

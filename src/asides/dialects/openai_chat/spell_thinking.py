@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from asides.notices import Notice
 from asides.providers.provider import AskBy, Target
 from asides.thinking import EFFORTS, Effort, Thinking
@@ -41,9 +39,6 @@ class _Spelling:
         self.notices: list[Notice] = []
 
     def run(self) -> None:
-        if self._least_is_off():
-            self._note("effort_mapped", "the least that this model takes is not to think", "minimal", "off")
-            self.thinking = msgspec.structs.replace(self.thinking, mode="off")
         if self.ask_by == "reasoning_object":
             self._object()  # which also says what is shown
         elif self.thinking.mode == "off":
@@ -55,15 +50,6 @@ class _Spelling:
         # "auto" alone is the host's own habit, which is what it does when nothing is said.
         thinking = self.thinking
         return thinking.mode == "on" or thinking.effort is not None or thinking.budget is not None
-
-    def _least_is_off(self) -> bool:
-        """Whether "minimal" means "off" (requirements, I8): to models whose efforts start higher and that can stop."""
-        rule, thinking = self.rule, self.thinking
-        if thinking.mode == "off" or thinking.effort != "minimal" or thinking.budget is not None:
-            return False
-        if not rule.efforts or "minimal" in rule.efforts or rule.thinking != "optional":
-            return False
-        return rule.off_as_effort if self.ask_by in ("reasoning_effort", "prompt_mode") else self.ask_by != "nothing"
 
     def _object(self) -> None:
         thinking = self.thinking
@@ -108,7 +94,7 @@ class _Spelling:
                 self.fields["enable_thinking"] = False
             case "template" | "template_and_effort":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: False}
-            case "nothing" | "reasoning_object":
+            case _:  # cannot be asked, or only in another dialect
                 self._note_off()
 
     def _on(self) -> None:
@@ -135,7 +121,7 @@ class _Spelling:
                 self._effort_beside(None)
             case "prompt_mode":
                 self._by_prompt_mode()
-            case "nothing" | "reasoning_object":
+            case _:  # cannot be asked, or only in another dialect
                 self._budget_or_not(None)
                 self._effort_not_sent()
                 if self.thinking.effort is None and self.thinking.budget is None:

@@ -111,7 +111,11 @@ class Thoughts:
         if entry is not None:
             value = signature_in(entry) or value
         if value:
-            seal = Seal("thought_signature", value, self._target.origin, None if entry is None else entry.decode())
+            told = None if entry is None else entry.decode("utf-8", "replace")
+            seal = Seal("thought_signature", value, self._target.origin, told)
+            events.append(ThoughtSealed(seal, FIELD_BLOCK))
+        if isinstance(delta.reasoning_opaque, str) and delta.reasoning_opaque:
+            seal = Seal("reasoning_opaque", delta.reasoning_opaque, self._target.origin)
             events.append(ThoughtSealed(seal, FIELD_BLOCK))
 
     def finish(self, events: list[Event]) -> None:

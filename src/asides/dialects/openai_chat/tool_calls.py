@@ -105,9 +105,8 @@ class ToolCalls:
     def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
         value = signature_in(extra_content)
         if value:
-            events.append(
-                ThoughtSealed(Seal("thought_signature", value, self._origin, extra_content.decode()), call.block)
-            )
+            entry = extra_content.decode("utf-8", "replace")
+            events.append(ThoughtSealed(Seal("thought_signature", value, self._origin, entry), call.block))
 
     def finish(self, events: list[Event]) -> None:
         """What the splitters still held."""

@@ -112,6 +112,14 @@ def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
 _THINKING_NAME = re.compile(r"reason|think|thought|(?:^|_)cot(?:$|_)", re.IGNORECASE)
 
 
+# Named after thinking, and yet something else: a seal, which must never be shown, a mark or a figure.
+_NO_TEXT_NAME = re.compile(
+    r"opaque|signature|encrypt|redact|(?:^|_)(?:is|has)_"
+    r"|(?:^|_)(?:ids?|type|effort|tokens?|time|duration|seconds|ms|format|status|mode|level|budget|count|index|enabled)$",
+    re.IGNORECASE,
+)
+
+
 class Reading:
     """How messages with these thinking fields are read: a decoder, and the fields' values of a message as a tuple."""
 
@@ -129,7 +137,7 @@ class Reading:
 
     def learnt(self, name: str) -> tuple[Reading, bool]:
         """The reading that knows one field more, and whether that field is taken for thinking."""
-        if self.heuristics and _THINKING_NAME.search(name):
+        if self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
             return _reading((*self.thinking_fields, name), self.ignored, True), True
         return _reading(self.thinking_fields, self.ignored | {name}, self.heuristics), False
 
@@ -154,6 +162,7 @@ def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> ty
         ("function_call", Function | None, None),
         ("extra_content", msgspec.Raw, NOTHING),
         ("thought_signature", Any, None),
+        ("reasoning_opaque", Any, None),
     ]
     names = {f"thought_{place}": name for place, name in enumerate(thinking_fields)}
     fields: list[tuple[str, Any, Any]] = [(name, Any, None) for name in names]
@@ -186,6 +195,7 @@ def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> ty
         ("detail", Any, None),
         ("code", Any, None),
         ("type", Any, None),
+        ("object", Any, None),
     ]
     return msgspec.defstruct("Chunk", chunk_fields)
 
@@ -212,6 +222,6 @@ def signature_in(extra_content: bytes) -> str | None:
     """The thought signature inside an `extra_content` object."""
     try:
         value = msgspec.json.decode(extra_content, type=_Signed).google.get("thought_signature")
-    except msgspec.ValidationError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return value if isinstance(value, str) else None

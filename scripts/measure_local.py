@@ -1,0 +1,101 @@
+"""The figures of docs/local.md, measured on this machine: start, speed, memory, right answers. Prints a table.
+
+    python scripts/measure_local.py
+
+Run it in an environment with asides[local], on a machine that has nothing else to do. Memory is read from /proc.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import asides
+from asides.local import launch, shared, stop
+
+MODEL = "local:tiny"
+QUESTION = "What is 23 * 47?"
+STARTS = 10
+SUMS = 300
+STREAMS = 50
+
+
+def main() -> None:
+    """Measure, and print."""
+    rows = [("machine", f"{platform.machine()}, {os.cpu_count()} cores"), ("day", f"{datetime.now(UTC):%Y-%m-%d}")]
+    rows.append(("start of the server, median", f"{statistics.median(_starts()):.2f} s"))
+    rows.append(("`asides ask` with the start and the end of it, median", f"{statistics.median(_commands()):.2f} s"))
+    asides.ask(MODEL, QUESTION)
+    rows.append(("memory after the first answer", f"{_memory():.0f} MB"))
+    rows.append(("tokens a second, one question after another", f"{_speed():.0f}"))
+    right, seconds, tokens = asyncio.run(_sums())
+    rows.append((f"tokens a second, {STREAMS} streams at once", f"{tokens / seconds:.0f}"))
+    rows.append((f"right of {SUMS} sums of two-digit numbers", str(right)))
+    rows.append((f"memory after {SUMS} sums", f"{_memory():.0f} MB"))
+    for name, value in rows:
+        print(f"| {name} | {value} |")
+
+
+def _starts() -> list[float]:
+    taken: list[float] = []
+    for _ in range(STARTS):
+        stop()
+        began = time.monotonic()
+        launch("tiny")
+        taken.append(time.monotonic() - began)
+    return taken
+
+
+def _commands() -> list[float]:
+    taken: list[float] = []
+    for _ in range(STARTS):
+        began = time.monotonic()
+        command = [sys.executable, "-m", "asides", "ask", "-q", "-m", MODEL, QUESTION]
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        taken.append(time.monotonic() - began)
+    return taken
+
+
+def _memory() -> float:
+    (child,) = shared.running()
+    status = Path(f"/proc/{child.pid}/status").read_text()
+    return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
+
+
+def _speed() -> float:
+    began, tokens = time.monotonic(), 0
+    for _ in range(20):
+        tokens += asides.ask(MODEL, QUESTION).usage.output or 0
+    return tokens / (time.monotonic() - began)
+
+
+async def _sums() -> tuple[int, float, int]:
+    chance = random.Random(20261115)
+    at_once = asyncio.Semaphore(STREAMS)
+
+    async def is_right(client: asides.AsyncClient, sign: str) -> tuple[bool, int]:
+        low, high = sorted(chance.sample(range(10, 100), 2))
+        result = {"+": low + high, "-": high - low, "*": low * high}[sign]
+        async with at_once, client.stream(MODEL, f"What is {high} {sign} {low}?") as events:
+            reply = await events.drain()
+        figures = re.findall(r"\d+", reply.text.replace(",", ""))
+        return figures[-1:] == [str(result)], reply.usage.output or 0
+
+    began = time.monotonic()
+    async with asides.AsyncClient() as client:
+        replies = await asyncio.gather(*(is_right(client, "+-*"[place % 3]) for place in range(SUMS)))
+    seconds = time.monotonic() - began
+    return sum(right for right, _ in replies), seconds, sum(tokens for _, tokens in replies)
+
+
+if __name__ == "__main__":
+    main()

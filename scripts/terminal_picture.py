@@ -1,0 +1,132 @@
+"""Draws a terminal for the docs: runs the command line at a real one, with the embedded model, and keeps what it wrote.
+
+    python scripts/terminal_picture.py            write docs/terminal.svg
+    python scripts/terminal_picture.py --check    fail when it is not what would be drawn
+
+Run by `dev.py docs`, inside its environment. Needs a system with terminals of Unix.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs" / "terminal.svg"
+WORDS = ("ask", "-t", "--usage", "What is 23 * 47?")
+COLUMNS = 106
+
+_PIECE = re.compile(r"\x1b\[(\d*)m|\x1b\[K|([^\x1b]+)")
+_DIM = "2"
+_WIDTH, _HEIGHT, _MARGIN, _BAR = 8.4, 19, 18, 30
+_STYLE = (
+    "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#e8e8ea}"
+    ".dim{fill:#8f8f9d}.typed{fill:#ffffff;font-weight:bold}"
+)
+
+Line = list[tuple[str, str]]
+"""Pieces of text, each with its class."""
+
+
+def recorded() -> str:
+    """What the command writes to a terminal: both streams, as they come."""
+    master, slave = pty.openpty()
+    kept = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "asides", *WORDS], stdin=slave, stdout=slave, stderr=slave, env=environment
+    ) as child:
+        os.close(slave)
+        written = b"".join(_read(master))
+    os.close(master)
+    if child.returncode:
+        raise SystemExit(f"the command ended with {child.returncode}: {written.decode()}")
+    return written.decode().replace("\r\n", "\n")
+
+
+def _read(descriptor: int) -> Iterator[bytes]:
+    try:
+        while data := os.read(descriptor, 65536):
+            yield data
+    except OSError:
+        return  # Linux says so when the last writer is gone.
+
+
+def lines(written: str) -> list[Line]:
+    """The screen, line by line. What was drawn over is not in it."""
+    shown: list[Line] = [[]]
+    style = ""
+    for code, text in _PIECE.findall(written):
+        if not text:
+            style = "dim" if code == _DIM else ""
+            continue
+        for place, piece in enumerate(text.split("\n")):
+            if place:
+                shown.append([])
+            if "\r" in piece:
+                shown[-1] = []
+                piece = piece.rpartition("\r")[2]
+            if piece:
+                shown[-1].append((piece, style))
+    while shown and not shown[-1]:
+        shown.pop()
+    return shown
+
+
+def drawn(shown: list[Line]) -> str:
+    """The picture."""
+    typed = " ".join(f'"{word}"' if " " in word else word for word in WORDS)
+    screen: list[Line] = [[("$ ", "dim"), (f"asides {typed}", "typed")], *shown]
+    width = _MARGIN * 2 + _WIDTH * COLUMNS
+    height = _BAR + _MARGIN + _HEIGHT * len(screen)
+    rows = [
+        f'<text x="{_MARGIN}" y="{_BAR + _HEIGHT * place + 16}" xml:space="preserve">{_pieces(line)}</text>'
+        for place, line in enumerate(screen)
+        if line
+    ]
+    lights = [f'<circle cx="{_MARGIN + 6 + 18 * place}" cy="16" r="5" fill="#4a4a57"/>' for place in range(3)]
+    label = escape(f"A terminal: asides {typed}. The thinking is dim, the answer is plain.", quote=True)
+    box = f"0 0 {width:.0f} {height}"
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{label}">',
+            f"<style>{_STYLE}</style>",
+            f'<rect width="{width:.0f}" height="{height}" rx="8" fill="#1d1d26"/>',
+            *lights,
+            *rows,
+            "</svg>\n",
+        ]
+    )
+
+
+def _pieces(line: Line) -> str:
+    merged: Line = []
+    for text, style in line:
+        if merged and merged[-1][1] == style:
+            merged[-1] = (merged[-1][0] + text, style)
+        else:
+            merged.append((text, style))
+    return "".join(f'<tspan class="{style or "plain"}">{escape(text, quote=False)}</tspan>' for text, style in merged)
+
+
+def main(words: list[str]) -> int:
+    """Write or check; 0 when all is well."""
+    picture = drawn(lines(recorded()))
+    if words == ["--check"]:
+        if PICTURE.exists() and PICTURE.read_text(encoding="utf-8") == picture:
+            return 0
+        print(f"{PICTURE.relative_to(ROOT)} is not what the terminal shows: python3 scripts/dev.py docs")
+        return 1
+    PICTURE.write_text(picture, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

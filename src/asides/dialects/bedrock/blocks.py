@@ -1,0 +1,148 @@
+"""Content blocks while they grow: each kind takes its deltas and says what they are as events.
+
+A block of a whole response is begun and ended at once, so that nothing is read in two ways. Not here: the events around
+blocks, and texts, whose tags may run over several blocks (decode).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from typing import Any
+
+import msgspec
+
+from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse, is_given
+from asides.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.messages import ServerTool, Unknown
+from asides.thinking import Origin, Seal, ThoughtKind
+
+SIGNATURE = "signature"
+REDACTED = "redacted"
+CITATIONS = "citations"
+VIA = "reasoningContent"
+_OWN_CALL = "server_tool_use"
+
+
+class ThoughtBlock:
+    """A thought: its text and its signature, or what only the provider can read. It has no event that begins it."""
+
+    __slots__ = ("_kind", "_origin", "_redacted", "_signature", "number")
+
+    def __init__(self, number: int, kind: ThoughtKind, origin: Origin) -> None:
+        self.number = number
+        self._kind: ThoughtKind = kind
+        self._origin = origin
+        self._signature: list[str] = []
+        self._redacted: list[str] = []
+
+    @property
+    def sealed(self) -> bool:
+        """Whether a signature, or what stands for one, has come."""
+        return bool(self._signature or self._redacted)
+
+    def take(self, delta: ReasoningDelta, events: list[Event]) -> None:
+        """More of it."""
+        if delta.text:
+            events.append(ThinkingDelta(delta.text, self.number, self._kind, "block", VIA))
+        if delta.signature:
+            self._signature.append(delta.signature)
+        if delta.redacted_content:
+            self._redacted.append(delta.redacted_content)
+
+    def end(self, events: list[Event]) -> None:
+        """The block is complete, or nothing more will come."""
+        if self._signature:
+            seal = Seal(SIGNATURE, "".join(self._signature), self._origin)
+            events.append(ThoughtSealed(seal, self.number, self._kind, "block"))
+        if self._redacted:
+            seal = Seal(REDACTED, _joined(self._redacted), self._origin)
+            events.append(ThoughtSealed(seal, self.number, "hidden", "block"))
+
+
+def _joined(pieces: list[str]) -> str:
+    """Base64 put together: text as long as nothing is padded before the end, bytes where something is."""
+    if not any(piece.endswith("=") for piece in pieces[:-1]):
+        return "".join(pieces)
+    try:
+        return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
+    except (NotBase64, ValueError):
+        return "".join(pieces)
+
+
+class CallBlock:
+    """A call of one of the caller's tools."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int, call: ToolUse, events: list[Event]) -> None:
+        self.number = number
+        arguments = ""
+        if is_given(call.input):
+            value = msgspec.json.decode(call.input)
+            arguments = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        events.append(ToolCallDelta(number, call.tool_use_id or None, call.name or None, arguments))
+
+    def take(self, text: str, events: list[Event]) -> None:
+        """More of its arguments."""
+        if text:
+            events.append(ToolCallDelta(self.number, arguments=text))
+
+
+class KeptBlock:
+    """A block that is kept as it came: a tool that the provider ran itself, or something unknown."""
+
+    __slots__ = ("_fields", "_input", "_origin", "kind", "number")
+
+    def __init__(self, number: int, kind: str, fields: Any, origin: Origin) -> None:
+        self.number = number
+        self.kind = kind
+        self._fields: Any = fields
+        self._input: list[str] = []
+        self._origin = origin
+
+    def take(self, more: Any) -> None:
+        """More of it: text of its input, items of its content, or other fields."""
+        if isinstance(more, dict) and isinstance(more.get("input"), str):
+            self._input.append(more["input"])
+        elif isinstance(self._fields, dict) and isinstance(more, list):
+            self._fields["content"] = [*self._fields.get("content", []), *more]
+        elif isinstance(self._fields, dict) and isinstance(more, dict):
+            self._fields |= more
+        else:
+            self._fields = more
+
+    @property
+    def known(self) -> bool:
+        """Whether it is of the provider's own doing, and not something new."""
+        return is_own(self.kind, self._fields)
+
+    def end(self, events: list[Event]) -> None:
+        """The block is complete, or nothing more will come."""
+        if self._input and isinstance(self._fields, dict):
+            text = "".join(self._input)
+            try:
+                self._fields["input"] = msgspec.json.decode(text)
+            except msgspec.DecodeError:
+                self._fields["input"] = text
+        events.append(PartArrived(kept_part(self.kind, self._fields, self._origin), self.number))
+
+
+def is_own(kind: str, fields: Any) -> bool:
+    """Whether a block is of the provider's own doing; a call of the caller's tools is not."""
+    if kind == "toolUse":
+        return isinstance(fields, dict) and fields.get("type") == _OWN_CALL
+    return kind == "toolResult"
+
+
+def kept_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | Unknown:
+    """A block that goes back as it came. Its fields are sorted, so that streamed and whole agree."""
+    told = msgspec.json.encode({kind: fields}, order="sorted").decode()
+    if not is_own(kind, fields):
+        return Unknown(told, origin)
+    name = str(fields.get("name") or fields.get("type") or kind)
+    call_id = fields.get("toolUseId")
+    status = fields.get("status")
+    return ServerTool(
+        name, str(call_id) if call_id else None, str(status) if status is not None else None, told, origin
+    )

@@ -1,0 +1,174 @@
+"""A planned prompt as a Responses request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+
+Not here: the items of the history (spell_items), and whether the model takes what is asked (plan).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.dialect import HttpRequest
+from asides.dialects.openai_chat.spell_thinking import spell_thinking
+from asides.dialects.openai_responses.spell_items import spell_items
+from asides.errors import ConfigError
+from asides.messages import OutputSchema, Prompt
+from asides.notices import Notice
+from asides.providers.provider import Quirks, Target
+from asides.tools import Tool
+
+ENCRYPTED = "reasoning.encrypted_content"
+# The sampling settings that this endpoint has.
+_SAMPLING = ("temperature", "top_p", "top_logprobs")
+
+
+def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    notices: list[Notice] = []
+    body = _body(prompt, target, notices)
+    headers = headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json")
+    return HttpRequest("POST", address(target), headers, json_body(body), credential_header(target)), tuple(notices)
+
+
+def address(target: Target) -> str:
+    """Where requests go. The older address of a deployment has chat only; Responses stand beside the deployments."""
+    base = urlsplit(target.base_url)
+    own = target.quirks.path
+    wanted = "/responses" if own == Quirks().path else own
+    path = base.path.rstrip("/").partition("/deployments/")[0]
+    if not path.endswith(wanted):
+        path += wanted
+    given = parse_qsl(base.query, keep_blank_values=True)
+    names = {name for name, _ in given}
+    given += [pair for pair in target.provider.query if pair[0] not in names and not pair[1].startswith("$")]
+    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+
+
+def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    state = prompt.state
+    if state.previous_response_id is not None and state.conversation is not None:
+        raise ConfigError("previous_response_id and conversation both say where to go on; give one of them.")
+    body: dict[str, Any] = {"model": target.model}
+    if prompt.system and prompt.system.strip():
+        # Never carried over by the provider, so they go along each time.
+        body["instructions"] = prompt.system
+    body["input"] = spell_items(prompt, target, notices)
+    body |= _tools(prompt, notices)
+    if prompt.output is not None:
+        body["text"] = {"format": _format(prompt.output)}
+    if prompt.max_tokens is not None:
+        body["max_output_tokens"] = prompt.max_tokens
+    body |= _sampling(prompt, notices)
+    if prompt.stream:
+        body["stream"] = True
+    if prompt.metadata is not None:
+        body["metadata"] = prompt.metadata
+    if prompt.user is not None:
+        body["user"] = prompt.user
+    body |= _state(prompt, target)
+    if reasoning := _reasoning(prompt, target, notices):
+        body["reasoning"] = reasoning
+    body = (
+        merged(body, dict(target.quirks.fields) | dict(target.rule.fields)) if target.rule.thinking != "never" else body
+    )
+    return merged(body, prompt.extra)
+
+
+def _state(prompt: Prompt, target: Target) -> dict[str, Any]:
+    """Three ways to carry reasoning on: with the provider, encrypted with us, or not at all."""
+    state, quirks = prompt.state, target.quirks
+    spelled: dict[str, Any] = {}
+    store = state.store
+    if store is None and quirks.encrypted_reasoning and not state.continues:
+        store = state.resume
+    if store is not None:
+        spelled["store"] = store
+    if state.previous_response_id is not None:
+        spelled["previous_response_id"] = state.previous_response_id
+    if state.conversation is not None:
+        spelled["conversation"] = state.conversation
+    if state.truncation is not None:
+        spelled["truncation"] = state.truncation
+    include = list(state.include)
+    thinks = target.rule.thinking != "never" and prompt.thinking.mode != "off"
+    if quirks.encrypted_reasoning and thinks and not state.continues and ENCRYPTED not in include:
+        include.append(ENCRYPTED)
+    if include:
+        spelled["include"] = include
+    return spelled
+
+
+def _reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    if target.rule.thinking == "never":
+        return {}
+    thinking, state = prompt.thinking, prompt.state
+    rule = msgspec.structs.replace(target.rule, ask_by="reasoning_effort", fields=())
+    quirks = msgspec.structs.replace(target.quirks, budget_in=None, fields=())
+    asked_like_chat = msgspec.structs.replace(
+        target, rule=rule, provider=msgspec.structs.replace(target.provider, quirks=quirks)
+    )
+    fields, unspoken = spell_thinking(thinking, asked_like_chat)
+    notices += unspoken
+    reasoning: dict[str, Any] = {}
+    if (effort := fields.get("reasoning_effort")) is not None:
+        reasoning["effort"] = effort
+    # Who sends its raw reasoning unasked has no summary to give.
+    summarises = target.quirks.raw_reasoning != "shown"
+    if thinking.summary is not None and thinking.show != "none":
+        reasoning["summary"] = thinking.summary
+    elif thinking.wanted and thinking.show != "none" and summarises:
+        reasoning["summary"] = "auto"
+    if state.context is not None:
+        reasoning["context"] = state.context
+    if state.mode is not None:
+        reasoning["mode"] = state.mode
+    return reasoning
+
+
+def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+    spelled: dict[str, Any] = {}
+    if prompt.tools:
+        spelled["tools"] = [_tool(tool) for tool in prompt.tools]
+    elif "tools" not in prompt.extra:
+        notices += [
+            Notice("setting_dropped", f"{setting} means nothing without tools", setting)
+            for setting in ("tool_choice", "parallel_tool_calls")
+            if getattr(prompt, setting) is not None
+        ]
+        return spelled
+    match prompt.tool_choice:
+        case None:
+            pass
+        case "auto" | "none" | "required":
+            spelled["tool_choice"] = prompt.tool_choice
+        case name:
+            spelled["tool_choice"] = {"type": "function", "name": name}
+    if prompt.parallel_tool_calls is not None:
+        spelled["parallel_tool_calls"] = prompt.parallel_tool_calls
+    return spelled
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    spelled: dict[str, Any] = {"type": "function", "name": tool.name}
+    if tool.description:
+        spelled["description"] = tool.description
+    spelled["parameters"] = tool.parameters
+    # Left out, this endpoint takes a tool for strict, unlike chat; what is not said here is not meant.
+    spelled["strict"] = tool.strict is True
+    return spelled
+
+
+def _format(output: OutputSchema | str) -> dict[str, Any]:
+    if isinstance(output, OutputSchema):
+        return {"type": "json_schema", "name": output.name, "schema": output.schema, "strict": output.strict}
+    return {"type": "json_object"}
+
+
+def _sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+    given = prompt.sampling.given()
+    refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
+    notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]
+    return {name: value for name, value in given.items() if name in _SAMPLING}

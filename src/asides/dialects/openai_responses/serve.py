@@ -1,0 +1,148 @@
+"""The server half: `ResponsesWriter`, events of one reply in, a response out, as a stream of events or whole.
+
+Not here: requests (read_request), sockets and status lines. A whole response is a stream that was put together: both
+are made of the same items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from asides.dialects.openai_responses.written_items import WrittenItem, written_item
+from asides.events import Event, ReplyEnded, ReplyStarted, Stop, UsageReported, Warned
+from asides.usage import Usage
+
+Wire: TypeAlias = dict[str, Any]
+
+
+class ResponsesWriter:
+    """Events of one reply in, a response out. Warnings are not on this wire, nor are seals of other dialects."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        stream: bool,
+        include_usage: bool = True,
+        created: int = 0,
+    ) -> None:
+        self.content_type = "text/event-stream" if stream else "application/json"
+        self._stream = stream
+        self._started = ReplyStarted(model)
+        self._include_usage = include_usage
+        self._created = created
+        self._usage: Usage | None = None
+        self._items: dict[int, WrittenItem] = {}
+        self._open: WrittenItem | None = None
+        self._number = 0
+        self._begun = False
+        self._ended = False
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
+        written: list[bytes] = []
+        for event in events:
+            if self._ended:
+                break
+            if isinstance(event, ReplyStarted):
+                self._started = msgspec.structs.replace(event, model=event.model or self._started.model)
+            elif isinstance(event, UsageReported):
+                self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
+            elif isinstance(event, ReplyEnded):
+                self._ended = True
+                written += [*self._begin(), *self._close(), *self._end(event.stop)]
+            elif not isinstance(event, Warned):
+                written += [*self._begin(), *self._add(event)]
+        return b"".join(written)
+
+    # --- items ------------------------------------------------------------------------------------------------------
+
+    def _add(self, event: Event) -> list[bytes]:
+        number: int = getattr(event, "block", 0)
+        item = self._items.get(number)
+        written: list[bytes] = []
+        if item is None:
+            made = written_item(event, self._id, len(self._items))
+            if made is None:
+                return []
+            written += self._close()
+            item = self._items[number] = self._open = made
+            item.place = len(self._items) - 1
+            written.append(self._event("response.output_item.added", output_index=item.place, item=item.announced()))
+        if item.closed:
+            return written  # its item is out; what comes late of it has no place any more
+        for kind, fields in item.take(event):
+            written.append(self._event(kind, item_id=item.id, output_index=item.place, **fields))
+        return written
+
+    def _close(self) -> list[bytes]:
+        item, self._open = self._open, None
+        if item is None:
+            return []
+        item.closed = True
+        written = [
+            self._event(kind, item_id=item.id, output_index=item.place, **fields) for kind, fields in item.finish()
+        ]
+        done = self._event("response.output_item.done", output_index=item.place, item=item.whole())
+        return [*written, done]
+
+    # --- the response -----------------------------------------------------------------------------------------------
+
+    def _begin(self) -> list[bytes]:
+        if self._begun:
+            return []
+        self._begun = True
+        response = self._response("in_progress")
+        return [self._event(kind, response=response) for kind in ("response.created", "response.in_progress")]
+
+    def _end(self, stop: Stop) -> list[bytes]:
+        reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(stop.reason)
+        response = self._response("completed" if reason is None else "incomplete")
+        if reason is not None:
+            response["incomplete_details"] = {"reason": reason}
+        items = sorted(self._items.items()) if not self._stream else self._items.items()
+        response["output"] = [item.whole() for _, item in items]
+        if self._usage is not None and self._include_usage:
+            response["usage"] = _usage(self._usage)
+        if not self._stream:
+            return [msgspec.json.encode(response)]
+        return [self._event(f"response.{response['status']}", response=response)]
+
+    @property
+    def _id(self) -> str:
+        return self._started.id or "resp_0"
+
+    def _response(self, status: str) -> Wire:
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "model": self._started.model,
+            "output": [],
+            "store": self._started.stored,
+            "usage": None,
+        }
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        if not self._stream:
+            return b""
+        document = {"type": kind, "sequence_number": self._number, **fields}
+        self._number += 1
+        return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(document))
+
+
+def _usage(usage: Usage) -> Wire:
+    """Counts under their names here; what was not reported is absent, not zero."""
+    counts = {"input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total}
+    spelled: Wire = {name: count for name, count in counts.items() if count is not None}
+    if usage.cached is not None:
+        spelled["input_tokens_details"] = {"cached_tokens": usage.cached}
+    if usage.thinking is not None:
+        spelled["output_tokens_details"] = {"reasoning_tokens": usage.thinking}
+    return spelled

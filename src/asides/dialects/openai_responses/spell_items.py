@@ -1,0 +1,269 @@
+"""The history as input items: `spell_items(prompt, target, notices)`.
+
+A turn goes back as the items that it came as, in their order, verbatim where nothing was changed. What the endpoint
+demands of them is seen to here: a reasoning item stands before the item that followed it, or not at all; `summary` is
+always there; and ids go along for a whole turn or for none of it. Not here: which thoughts go back (plan).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any, TypeAlias
+
+import msgspec
+
+from asides.errors import Unsupported
+from asides.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    read_arguments,
+)
+from asides.notices import Notice
+from asides.providers.provider import Target
+from asides.thinking import Seal, Thought
+
+Wire: TypeAlias = dict[str, Any]
+
+
+def spell_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+    """Every message of the prompt as items, in order; a longer history begins with the same list as a shorter one."""
+    return _Speller(prompt, target, notices).run()
+
+
+class _Speller:
+    """One history, while it is put into items."""
+
+    def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
+        self.prompt = prompt
+        self.target = target
+        self.notices = notices
+        self.system_role = target.rule.system_role or target.quirks.system_role
+        self.stored = prompt.state.store is True or prompt.state.continues
+        self.custom_calls = {call.id for message in prompt.messages for call in message.tool_calls if call.custom}
+
+    def run(self) -> list[Wire]:
+        spelled: list[Wire] = []
+        for message in self.prompt.messages:
+            match message.role:
+                case "system":
+                    spelled += self._system(message)
+                case "assistant":
+                    spelled += self._assistant(message)
+                case "user" | "tool":
+                    spelled += self._results(message)
+                    spelled += self._user(message)
+        return spelled
+
+    def _note(self, code: str, detail: str) -> None:
+        notice = Notice(code, detail, "messages")
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    def _left_out(self, part: Part, role: str) -> None:
+        self._note("part_not_sent", f"{type(part).__name__} in the words of the {role} cannot be sent in this dialect")
+
+    # --- system, user and tools -------------------------------------------------------------------------------------
+
+    def _system(self, message: Message) -> list[Wire]:
+        for part in message.parts:
+            if not isinstance(part, Text):
+                self._left_out(part, "system")
+        return [{"role": self.system_role, "content": message.text}] if message.text.strip() else []
+
+    def _results(self, message: Message) -> list[Wire]:
+        return [
+            {
+                "type": "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output",
+                "call_id": result.call_id,
+                "output": result.content
+                if isinstance(result.content, str)
+                else [wire for part in result.content if (wire := self._input_part(part, "tool")) is not None],
+            }
+            for result in message.parts
+            if isinstance(result, ToolResult)
+        ]
+
+    def _user(self, message: Message) -> list[Wire]:
+        said = [part for part in message.parts if not isinstance(part, ToolResult)]
+        if not said and (message.parts or message.role == "tool"):
+            return []
+        if message.role == "tool":
+            raise Unsupported("a message of role 'tool' holds ToolResult parts; put other words into a user message.")
+        spelled = [wire for part in said if (wire := self._input_part(part, "user")) is not None]
+        match spelled:
+            case []:
+                content: str | list[Any] = ""
+            case [{"type": "input_text", "text": str() as text}]:
+                content = text
+            case _:
+                content = spelled
+        return [{"role": "user", "content": content}]
+
+    def _input_part(self, part: Part, role: str) -> Wire | msgspec.Raw | None:
+        match part:
+            case Text():
+                return {"type": "input_text", "text": part.text}
+            case Image():
+                return _image(part)
+            case File():
+                return _file(part)
+            case Unknown(origin=None):
+                # Written by the caller in this dialect's own form; whoever writes a native part means it.
+                return msgspec.Raw(part.json.encode())
+            case _:
+                self._left_out(part, role)
+                return None
+
+    # --- assistant --------------------------------------------------------------------------------------------------
+
+    def _assistant(self, message: Message) -> list[Wire]:
+        items: list[Wire] = []
+        for part in message.parts:
+            match part:
+                case Thought():
+                    items += self._reasoning(part)
+                case Text() | Refusal():
+                    self._say(part, items)
+                case ToolCall():
+                    items.append(_call(part))
+                case ServerTool() | Unknown():
+                    item = msgspec.json.decode(part.json)
+                    items += [item] if isinstance(item, dict) else []
+                case _:
+                    self._left_out(part, "assistant")
+        items = [_simple(item) for item in self._paired(items)]
+        if self.target.quirks.call_order == "grouped":
+            items.sort(key=lambda item: item.get("type") == "function_call")
+        return items if self._ids_agree(items) else [_without_id(item) for item in items]
+
+    def _reasoning(self, thought: Thought) -> list[Wire]:
+        entry = next((seal for seal in thought.seals if seal.entry is not None), None)
+        if entry is not None and entry.entry is not None:
+            item: Wire = {name: value for name, value in msgspec.json.decode(entry.entry).items() if value is not None}
+            if item.get("type") == "reasoning":
+                item.setdefault("summary", [])
+                return [item] if self._carries_state(item) else []
+        value = next((seal.value for seal in thought.seals if seal.kind == "encrypted" and seal.value), None)
+        if value is not None:
+            return [{"type": "reasoning", "summary": [], "encrypted_content": value}]
+        if thought.kind == "raw" and thought.text and not self.target.quirks.encrypted_reasoning:
+            content = [{"type": "reasoning_text", "text": thought.text}]
+            return [{"type": "reasoning", "id": "rs_0", "summary": [], "content": content}]
+        self._note("reasoning_not_sent", "a thought came without anything that this endpoint takes back")
+        return []
+
+    def _carries_state(self, item: Wire) -> bool:
+        if item.get("encrypted_content") or self.stored or not self.target.quirks.encrypted_reasoning:
+            return True
+        # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
+        self._note("reasoning_not_sent", "a thought came without its encrypted content and nothing is stored")
+        return False
+
+    def _say(self, part: Text | Refusal, items: list[Wire]) -> None:
+        entry = _entry_of(part.seals, "message") if isinstance(part, Text) else None
+        if not items or items[-1].get("type") != "message" or entry is not None:
+            beside: Wire = entry or {}
+            begun: Wire = {"type": "message", "role": "assistant", **beside, "content": []}
+            begun["annotated"] = beside.get("content") or []
+            items.append(begun)
+        content: list[Wire] = items[-1]["content"]
+        annotated: list[Wire] = items[-1]["annotated"]
+        place = len(content)
+        shape = annotated[place] if place < len(annotated) else {}
+        if isinstance(part, Refusal):
+            content.append({"type": "refusal", "refusal": part.text})
+        else:
+            kept = shape if shape.get("type") in ("output_text", "text") else {}
+            content.append({**kept, "type": "output_text", "text": part.text})
+
+    def _paired(self, items: list[Wire]) -> list[Wire]:
+        """The items without reasoning that nothing follows, which the endpoint refuses."""
+        end = len(items)
+        while end and items[end - 1].get("type") == "reasoning":
+            end -= 1
+        if end < len(items):
+            self._note("reasoning_not_sent", "a thought that nothing followed cannot go back")
+        return items[:end]
+
+    def _ids_agree(self, items: list[Wire]) -> bool:
+        """Whether ids may go along. They bind an item to the reasoning before it, so one that lacks its own, or a turn
+        that lost its reasoning, goes without any."""
+        if self.stored or not self.target.quirks.encrypted_reasoning:
+            return True
+        followers = [item for item in items if item.get("type") != "reasoning"]
+        return len(followers) < len(items) and all(item.get("id") for item in items)
+
+
+def _call(call: ToolCall) -> Wire:
+    entry = _entry_of(call.seals, "function_call", "custom_tool_call")
+    if call.custom:
+        item = {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.raw_arguments or ""}
+        return {**(entry or {}), **item}
+    if entry is not None:
+        told = entry.get("arguments")
+        same = isinstance(told, str) and (call.raw_arguments == told or read_arguments(told) == call.arguments)
+        if same and entry.get("name") == call.name:
+            return {**entry, "call_id": call.id}
+    raw = call.raw_arguments
+    arguments = msgspec.json.encode(call.arguments).decode() if raw is None else raw
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments or "{}"}
+
+
+def _entry_of(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:
+    for seal in seals:
+        if seal.entry is None:
+            continue
+        item = msgspec.json.decode(seal.entry)
+        if isinstance(item, dict) and item.get("type") in kinds:
+            return {name: value for name, value in item.items() if value is not None}
+    return None
+
+
+def _simple(item: Wire) -> Wire:
+    """A message that nothing but its words is known of, in the plain form."""
+    if "annotated" not in item:
+        return item
+    item = {name: value for name, value in item.items() if name != "annotated"}
+    match item:
+        case {"content": [{"type": "output_text", "text": str() as text}], **beside} if len(beside) == 2:
+            return {"role": "assistant", "content": text}
+        case _:
+            return item
+
+
+def _without_id(item: Wire) -> Wire:
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def _image(image: Image) -> Wire:
+    if image.data is not None:
+        url = _data_url(image.media_type, image.data)
+    elif image.url is not None:
+        url = image.url
+    else:
+        raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
+    spelled = {"type": "input_image", "image_url": url}
+    return spelled if image.detail is None else {**spelled, "detail": image.detail}
+
+
+def _file(file: File) -> Wire:
+    if file.id is not None:
+        return {"type": "input_file", "file_id": file.id}
+    if file.data is not None:
+        return {"type": "input_file", "filename": file.name, "file_data": _data_url(file.media_type, file.data)}
+    if file.url is not None:
+        return {"type": "input_file", "file_url": file.url}
+    raise Unsupported("a file has neither data, an address nor an id; give File(data=…), File(url=…) or File(id=…).")
+
+
+def _data_url(media_type: str, data: bytes) -> str:
+    return f"data:{media_type};base64,{b64encode(data).decode()}"

@@ -1,0 +1,53 @@
+"""A client's request while a server half reads it: what is understood is taken out, and what remains is `extra`.
+
+Not here: any field of any dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from asides.errors import ConfigError
+
+Value = TypeVar("Value")
+
+
+class RequestFields:
+    """The fields of one JSON object. A field that is null was not set."""
+
+    def __init__(self, fields: Mapping[str, Any], where: str = "") -> None:
+        self.left: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        self._where = where
+
+    @classmethod
+    def of_body(cls, body: bytes) -> RequestFields:
+        """The fields of a request. Raises ConfigError with words for whoever sent it."""
+        try:
+            document = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise ConfigError(f"the body is not JSON: {problem}.") from None
+        if not isinstance(document, dict):
+            raise ConfigError("the body is not a JSON object.")
+        return cls(document)
+
+    def take(self, name: str, kind: type[Value]) -> Value | None:
+        """The field, out of the object; an error when it is of another type."""
+        if name not in self.left:
+            return None
+        try:
+            return msgspec.convert(self.left.pop(name), kind)
+        except msgspec.ValidationError as problem:
+            raise ConfigError(f"{self._where}{name}: {problem}.") from None
+
+    def within(self, name: str) -> RequestFields:
+        """The fields of an object inside this one; give back what is left of them with `put_back`."""
+        told = self.take(name, dict[str, Any])
+        return RequestFields(told or {}, f"{self._where}{name}.")
+
+    def put_back(self, name: str, rest: RequestFields) -> None:
+        """What was not understood of an inner object stays under its name."""
+        if rest.left:
+            self.left[name] = rest.left

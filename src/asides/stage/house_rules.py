@@ -1,0 +1,50 @@
+"""What a strict provider checks before it answers, and adds to what it says: one set of rules for each such dialect.
+
+Not here: whether a request can be read at all (dialects), and what is answered (script).
+"""
+
+from __future__ import annotations
+
+import secrets
+from importlib import import_module
+from typing import Protocol, cast
+
+from asides.events import Event
+from asides.stage.http_requests import Request
+
+# The module of each dialect's rules, which has a class `Rules`; loaded when first used.
+_RULES = {
+    "anthropic": "asides.stage.messages_rules",
+    "bedrock": "asides.stage.converse_rules",
+    "gemini": "asides.stage.contents_rules",
+    "openai_chat": "asides.stage.completions_rules",
+    "openai_responses": "asides.stage.responses_rules",
+}
+
+
+class HouseRules(Protocol):
+    """The rules of one dialect, as its real providers enforce them."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this request is refused, in the provider's words; None when it is not."""
+        ...
+
+    def seal(self, events: list[Event], request: Request) -> list[Event]:
+        """The events of a reply with the seals that the provider would put on its thoughts."""
+        ...
+
+
+class Houses:
+    """The rules of every dialect, for one stage. Its secret is its own, so that no other stage's seals are taken."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+        self._known: dict[str, HouseRules | None] = {}
+
+    def of(self, dialect: str) -> HouseRules | None:
+        """The rules of this dialect; None where its providers check nothing."""
+        if dialect not in self._known:
+            module = _RULES.get(dialect)
+            rules = None if module is None else cast("HouseRules", import_module(module).Rules(self._secret))
+            self._known[dialect] = rules
+        return self._known[dialect]

@@ -1,0 +1,82 @@
+"""JSON documents one per line: bytes in any chunking in, whole documents out, each as soon as its line has ended.
+
+Not here: what a document says. A body that is one document over several lines is read as that one document.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from asides.errors import ProtocolError
+from asides.wire.lenient import legible
+
+
+class LineReader:
+    """Bytes in any chunking in, complete documents out.
+
+    The first line tells: if it is a whole document, every line is one; if it is not, the body is a single document,
+    written for people to read, and comes out at the end. Blank lines give nothing. More than `max_bytes` of one
+    document raise `ProtocolError`.
+    """
+
+    __slots__ = ("_joined", "_limit", "_pieces", "_size", "documents")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.documents = 0
+        """How many came out so far."""
+        self._limit = max_bytes
+        self._pieces: list[bytes] = []
+        """The line, or the single document, that has not ended."""
+        self._size = 0
+        self._joined = False
+        """The body is a single document over several lines."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes; return every document they complete."""
+        if self._joined or b"\n" not in data:
+            self._keep(data)
+            return []
+        documents: list[bytes] = []
+        *ended, rest = data.split(b"\n")
+        for place, line in enumerate(ended):
+            if self._pieces:
+                line = b"".join([*self._pieces, line])
+                self._pieces, self._size = [], 0
+            bare = line.strip()
+            if not bare:
+                continue
+            if not self.documents and not _is_document(bare):
+                self._joined = True
+                self._keep(b"\n".join([line, *ended[place + 1 :], rest]))
+                return documents
+            self.documents += 1
+            documents.append(bare)
+        if rest:
+            self._keep(rest)
+        return documents
+
+    def finish(self) -> list[bytes]:
+        """The end of the bytes: the last document, should its line not have ended."""
+        last = b"".join(self._pieces).strip()
+        self._pieces = []
+        if not last:
+            return []
+        self.documents += 1
+        return [last]
+
+    def _keep(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > self._limit:
+            raise ProtocolError(
+                f"the server never ended its line: it grew past {self._limit} bytes, the most that is kept of one.",
+                payload=self._pieces[0],
+            )
+
+
+def _is_document(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(legible(line))
+    except msgspec.DecodeError:
+        return False
+    return True

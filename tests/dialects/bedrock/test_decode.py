@@ -1,0 +1,328 @@
+"""Converse as replies: frames, lines and whole bodies; signatures and redacted thoughts; how a stream breaks."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from asides.dialects import find as find_dialect
+from asides.errors import AuthError, BadRequest, ConnectionLost, Overloaded, ProtocolError, ProviderError, RateLimited
+from asides.events import Stop
+from asides.messages import ServerTool, Text, ToolCall, Unknown
+from asides.providers.find import lookup
+from asides.providers.provider import Target
+from asides.reply import Reply
+from asides.thinking import Seal, Thought
+from asides.usage import Usage
+from asides.wire.aws_frames import write_frame
+from tests import decoding
+
+ROW = lookup("bedrock")
+CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+NOVA = "us.amazon.nova-micro-v1:0"
+USAGE = {"inputTokens": 10, "outputTokens": 20, "totalTokens": 30}
+
+Event = tuple[str, dict[str, Any]]
+
+
+def target(model: str) -> Target:
+    return Target(ROW, model, "https://bedrock-runtime.us-east-1.amazonaws.com", ROW.rule(model))
+
+
+def frame(name: str, payload: object, **headers: str) -> bytes:
+    told = {":event-type": name, ":content-type": "application/json", ":message-type": "event", **headers}
+    return write_frame(told, json.dumps(payload, ensure_ascii=False).encode())
+
+
+def delta(index: int, **told: Any) -> Event:
+    return "contentBlockDelta", {"contentBlockIndex": index, "delta": told, "p": "abcd"}
+
+
+def thought(index: int, **told: str) -> Event:
+    return delta(index, reasoningContent=told)
+
+
+def start(index: int, **told: Any) -> Event:
+    return "contentBlockStart", {"contentBlockIndex": index, "start": told}
+
+
+def stop(index: int) -> Event:
+    return "contentBlockStop", {"contentBlockIndex": index}
+
+
+def events(*told: Event, reason: str = "end_turn", usage: Any = USAGE) -> list[Event]:
+    ending: list[Event] = [("messageStop", {"stopReason": reason}), ("metadata", {"usage": usage, "metrics": {}})]
+    return [("messageStart", {"role": "assistant"}), *told, *ending]
+
+
+def stream(*told: Event, reason: str = "end_turn", usage: Any = USAGE) -> bytes:
+    return b"".join(frame(name, payload) for name, payload in events(*told, reason=reason, usage=usage))
+
+
+def whole(*content: dict[str, Any], reason: str = "end_turn", usage: Any = USAGE) -> bytes:
+    message = {"role": "assistant", "content": list(content)}
+    told = {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
+    return json.dumps(told, ensure_ascii=False).encode()
+
+
+def decoded(body: bytes, model: str = CLAUDE) -> Reply:
+    return decoding.decoded(body, target(model), "bedrock")
+
+
+SIGNED = (thought(0, text="pl"), thought(0, text="an"), thought(0, signature="c2ln"), stop(0))
+
+
+def test_frames_lines_wrapped_chunks_and_a_whole_body_are_the_same_reply() -> None:
+    told = (*SIGNED, delta(1, text="4"), delta(1, text="2é"), stop(1))
+    expected = decoded(stream(*told))
+    reasoning = {"reasoningContent": {"reasoningText": {"text": "plan", "signature": "c2ln"}}}
+    assert expected == decoded(whole(reasoning, {"text": "42é"}))
+    documents = [json.dumps({name: payload}, ensure_ascii=False).encode() for name, payload in events(*told)]
+    assert expected == decoded(b"\n".join(documents))
+    wrapped = [frame("chunk", {"bytes": b64encode(document).decode()}) for document in documents]
+    assert expected == decoded(b"".join(wrapped))
+    assert expected == decoded(json.dumps(json.loads(whole(reasoning, {"text": "42é"})), indent=2).encode())
+    origin = expected.origin
+    assert expected.parts == (
+        Thought("plan", "summary", "block", origin, (Seal("signature", "c2ln", origin),), "reasoningContent"),
+        Text("42é"),
+    )
+    assert expected.usage == Usage(10, 20, None, None, 30)
+    assert (expected.stop, expected.model) == (Stop("stop", "end_turn"), CLAUDE)
+
+
+def test_F3_F4_thoughts_between_words_keep_their_own_signatures() -> None:
+    told = (*SIGNED, delta(1, text="a"), thought(2, text="more"), thought(2, signature="bW9yZQ=="), delta(3, text="b"))
+    reply = decoded(stream(*told))
+    assert [type(part) for part in reply.parts] == [Thought, Text, Thought, Text]
+    assert [seal.value for seal in reply.seals] == ["c2ln", "bW9yZQ=="]
+
+
+def test_F5_a_redacted_thought_in_pieces_is_put_together() -> None:
+    plain = (thought(0, redactedContent="QUJD"), thought(0, redactedContent="REVG"), stop(0), delta(1, text="42"))
+    padded = (thought(0, redactedContent="QQ=="), thought(0, redactedContent="QkNERUY="), stop(0), delta(1, text="42"))
+    expected = decoded(whole({"reasoningContent": {"redactedContent": "QUJDREVG"}}, {"text": "42"}))
+    assert decoded(stream(*plain)) == decoded(stream(*padded)) == expected
+    assert [(seal.kind, seal.value) for seal in expected.seals] == [("redacted", "QUJDREVG")]
+    assert expected.thinking is not None
+    assert (expected.thinking.kind, expected.thinking.text) == ("hidden", "")
+    broken = decoded(stream(thought(0, redactedContent="?="), thought(0, redactedContent="?")))
+    assert broken.seals[0].value == "?=?"
+
+
+def test_F7_a_signature_without_text_is_kept() -> None:
+    reply = decoded(stream(thought(0, signature="c2ln"), stop(0), delta(1, text="42")))
+    assert reply == decoded(
+        whole({"reasoningContent": {"reasoningText": {"text": "", "signature": "c2ln"}}}, {"text": "42"})
+    )
+    assert [seal.value for seal in reply.seals] == ["c2ln"]
+
+
+def test_calls_are_put_together_from_pieces_of_json() -> None:
+    call = start(1, toolUse={"toolUseId": "t1", "name": "look"})
+    pieces = [delta(1, toolUse={"input": piece}) for piece in ('{"at"', ': "é', '"}', "")]
+    second = start(2, toolUse={"toolUseId": "t2", "name": "look"})
+    reply = decoded(stream(delta(0, text="Let me see."), stop(0), call, *pieces, stop(1), second, reason="tool_use"))
+    told = [{"toolUse": {"toolUseId": "t1", "name": "look", "input": {"at": "é"}}}]
+    told += [{"toolUse": {"toolUseId": "t2", "name": "look", "input": {}}}]
+    assert reply == decoded(whole({"text": "Let me see."}, *told, reason="tool_use"))
+    assert reply.tool_calls == (ToolCall("t1", "look", {"at": "é"}), ToolCall("t2", "look"))
+    assert reply.stop == Stop("tool_calls", "tool_use")
+
+
+def test_tools_of_the_providers_own_are_no_calls_and_are_kept() -> None:
+    own = {"toolUseId": "t1", "name": "run", "type": "server_tool_use"}
+    ran = {"toolUseId": "t1", "type": "run_result", "status": "success"}
+    result = [{"json": {"out": "é"}}]
+    streamed = decoded(
+        stream(
+            start(0, toolUse=own),
+            delta(0, toolUse={"input": '{"code":'}),
+            delta(0, toolUse={"input": '"1"}'}),
+            stop(0),
+            start(1, toolResult=ran),
+            delta(1, toolResult=result),
+            stop(1),
+        )
+    )
+    assert streamed == decoded(
+        whole({"toolUse": {**own, "input": {"code": "1"}}}, {"toolResult": {**ran, "content": result}})
+    )
+    assert streamed.tool_calls == ()
+    first, second = streamed.parts
+    assert isinstance(first, ServerTool)
+    assert isinstance(second, ServerTool)
+    assert (first.name, second.name, second.status) == ("run", "run_result", "success")
+    assert json.loads(first.json) == {"toolUse": {**own, "input": {"code": "1"}}}
+
+
+def test_tags_are_taken_out_also_where_every_delta_is_a_block() -> None:
+    pieces = ["<think", "ing> pl", "an </thin", "king>", "\n4", "2"]
+    scattered = stream(*(one for place, text in enumerate(pieces) for one in (delta(place, text=text), stop(place))))
+    together = whole({"text": "".join(pieces)})
+    reply = decoded(scattered, NOVA)
+    assert reply == decoded(together, NOVA)
+    assert (reply.text, reply.metadata["thinking"]) == ("42", " plan ")
+
+
+def test_a_model_that_never_tags_keeps_its_texts_apart_and_its_words() -> None:
+    reply = decoded(stream(delta(0, text="<thinking>"), stop(0), delta(1, text="is a tag")))
+    assert [part.text for part in reply.parts if isinstance(part, Text)] == ["<thinking>", "is a tag"]
+
+
+def test_citations_go_with_their_text() -> None:
+    citation = {"title": "é", "location": {"documentChar": {"start": 0, "end": 2}}}
+    reply = decoded(stream(delta(0, text="42"), delta(0, citation=citation), stop(0)))
+    assert reply == decoded(whole({"citationsContent": {"content": [{"text": "42"}], "citations": [citation]}}))
+    text = reply.parts[0]
+    assert isinstance(text, Text)
+    assert json.loads(text.seals[0].entry or "") == [citation]
+    assert reply.seals == ()
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}, Usage(10, 5, None, None, 15)),
+        (
+            {
+                "inputTokens": 10,
+                "outputTokens": 5,
+                "totalTokens": 45,
+                "cacheReadInputTokens": 20,
+                "cacheWriteInputTokens": 10,
+            },
+            Usage(40, 5, None, 20, 45),
+        ),
+        ({"inputTokens": 10, "outputTokens": 5, "cacheReadInputTokens": 20}, Usage(30, 5, None, 20, 35, "derived")),
+        (
+            {"inputTokens": 30, "outputTokens": 5, "totalTokens": 35, "cacheReadInputTokens": 20},
+            Usage(30, 5, None, 20, 35),
+        ),
+        (
+            {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15, "cacheReadInputTokenCount": 0},
+            Usage(10, 5, None, 0, 15),
+        ),
+    ],
+)
+def test_what_the_cache_read_and_wrote_is_input(usage: dict[str, int], expected: Usage) -> None:
+    assert decoded(stream(delta(0, text="42"), usage=usage)).usage == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason", "outcome"),
+    [
+        ("stop_sequence", "stop", "answered"),
+        ("max_tokens", "length", "answered"),
+        ("model_context_window_exceeded", "length", "answered"),
+        ("guardrail_intervened", "content_filter", "filtered"),
+        ("content_filtered", "content_filter", "filtered"),
+        ("malformed_tool_use", "error", "answered"),
+        ("news", "unknown", "answered"),
+    ],
+)
+def test_every_stop_reason_has_our_word(raw: str, reason: str, outcome: str) -> None:
+    reply = decoded(stream(delta(0, text="42"), reason=raw))
+    assert (reply.stop, reply.outcome) == (Stop(reason, raw), outcome)  # type: ignore[arg-type]
+    assert bool(reply.warnings) == (reason in ("error", "unknown"))
+
+
+def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
+    cut = decoded(stream(thought(0, text="plan and"), reason="max_tokens"))
+    assert cut.outcome == "starved"
+    assert cut.thinking is not None
+    assert not cut.thinking.complete
+    signed = decoded(stream(*SIGNED, reason="max_tokens"))
+    assert signed.thinking is not None
+    assert signed.thinking.complete
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("throttlingException", RateLimited),
+        ("validationException", BadRequest),
+        ("modelStreamErrorException", Overloaded),
+        ("internalServerException", Overloaded),
+        ("serviceUnavailableException", Overloaded),
+    ],
+)
+def test_an_exception_in_the_stream_is_raised_with_what_came(name: str, kind: type[ProviderError]) -> None:
+    begun = frame("messageStart", {"role": "assistant"}) + frame(*delta(0, text="half"))
+    told = {":message-type": "exception", ":exception-type": name}
+    with pytest.raises(kind, match="too much") as caught:
+        decoded(begun + frame("", {"message": "too much"}, **told) + frame(*delta(0, text=" more")))
+    assert caught.value.partial is not None
+    assert caught.value.partial.text == "half"
+    lines = b'{"messageStart":{}}\n{"contentBlockDelta":{"delta":{"text":"half"}}}\n'
+    with pytest.raises(kind, match="too much"):
+        decoded(lines + json.dumps({name: {"message": "too much"}}).encode())
+
+
+def test_a_stream_without_its_end_was_cut() -> None:
+    body = stream(delta(0, text="half"))
+    with pytest.raises(ConnectionLost) as caught:
+        decoded(body[: body.index(b"messageStop") - 25])
+    assert caught.value.partial is not None
+    assert caught.value.partial.text == "half"
+    for cut in range(body.index(b"metadata"), len(body)):
+        with pytest.raises(ConnectionLost):
+            decoding.decoded(body[:cut], target(CLAUDE), "bedrock")
+
+
+def test_a_changed_byte_breaks_the_dialect_and_keeps_what_came_before() -> None:
+    body = stream(delta(0, text="half"), delta(0, text=" more"))
+    with pytest.raises(ProtocolError, match="checksum") as caught:
+        decoded(body.replace(b" more", b" mare"))
+    assert caught.value.dialect == "bedrock"
+    assert caught.value.partial is not None
+    assert caught.value.partial.text == "half"
+
+
+def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
+    reply = decoded(
+        stream(
+            ("news", {"a": 1}),
+            delta(0, text="42"),
+            delta(1, hologram={"depth": 1}),
+            stop(1),
+            start(2, image={"format": "png"}),
+            delta(2, image={"source": {"bytes": "aGk="}}),
+            stop(2),
+            delta(3, text=7),
+            ("contentBlockStart", {"contentBlockIndex": 4}),
+        )
+    )
+    assert reply.text == "42"
+    assert reply.parts[1:] == (
+        Unknown('{"hologram":{"depth":1}}', reply.origin),
+        Unknown('{"image":{"format":"png","source":{"bytes":"aGk="}}}', reply.origin),
+    )
+    assert {notice.code for notice in reply.warnings} == {"unknown_event", "unknown_content_part", "malformed_field"}
+    kept = decoded(whole({"text": "42"}, {"hologram": {"depth": 1}}))
+    assert kept.parts == reply.parts[:2]
+    assert decoded(b'{"stopReason":"end_turn"}').to_message() is None
+
+
+def test_refusals_say_what_the_cloud_said() -> None:
+    dialect = find_dialect("bedrock")
+    headers = {"x-amzn-errortype": "AccessDeniedException:http://internal", "x-amzn-requestid": "r1"}
+    error = dialect.error(403, headers, b'{"Message":"no access to the model"}', target(CLAUDE))
+    assert isinstance(error, AuthError)
+    assert (error.code, error.request_id) == ("AccessDeniedException", "r1")
+    assert "no access to the model" in str(error)
+    named = dialect.error(400, {}, b'{"__type":"com.amazon#ValidationException","message":"bad"}', target(CLAUDE))
+    assert named.code == "ValidationException"
+    with pytest.raises(ProviderError, match="the model failed"):
+        decoded(b'{"message":"the model failed","originalStatusCode":500}')
+
+
+def test_a_broken_frame_before_a_cut_one_is_what_is_told() -> None:
+    body = (
+        frame("messageStart", {"role": "assistant"}) + frame("chunk", {"nothing": 1}) + frame(*delta(0, text="x"))[:9]
+    )
+    with pytest.raises(ProtocolError, match="does not unwrap"):
+        decoded(body)

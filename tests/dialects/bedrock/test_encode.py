@@ -1,0 +1,284 @@
+"""Prompts in the words of Converse: turns, tools, and thinking in the words of each family of models."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from asides.dialects import find as find_dialect
+from asides.errors import InvalidThinking, Unsupported
+from asides.messages import (
+    File,
+    Image,
+    Message,
+    OutputSchema,
+    Prompt,
+    Refusal,
+    Sampling,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    assistant,
+    system,
+    user,
+)
+from asides.notices import Notice
+from asides.plan import plan
+from asides.providers.find import find
+from asides.thinking import Seal, Thinking, Thought
+from asides.tools import Tool
+
+ENVIRONMENT = {"AWS_REGION": "us-east-1"}
+SONNET_4_5 = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+SONNET_5 = "bedrock:us.anthropic.claude-sonnet-5"
+NOVA_2 = "bedrock:us.amazon.nova-2-lite-v1:0"
+NOVA = "bedrock:amazon.nova-micro-v1:0"
+GPT_OSS = "bedrock:openai.gpt-oss-120b-1:0"
+TOOL = Tool("look", "Look.", {"type": "object"})
+
+
+def sent(prompt: Prompt, model: str = SONNET_4_5, *, planned: bool = False) -> tuple[dict[str, Any], list[str]]:
+    target = find(model, environ=ENVIRONMENT)
+    notices: tuple[Notice, ...] = ()
+    if planned:
+        settled = plan(prompt, target)
+        prompt, notices = settled.prompt, settled.notices
+    request, spelled = find_dialect("bedrock").encode(prompt, target)
+    return json.loads(request.body), [notice.code for notice in (*notices, *spelled)]
+
+
+def test_a_plain_question_names_the_model_in_the_address() -> None:
+    target = find("bedrock:amazon.nova-micro-v1:0", environ=ENVIRONMENT)
+    dialect = find_dialect("bedrock")
+    request, notices = dialect.encode(Prompt((user("hi"),), system="Be brief."), target)
+    home = "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-micro-v1%3A0"
+    assert request.url == f"{home}/converse-stream"
+    assert request.headers["Accept"] == "application/vnd.amazon.eventstream"
+    assert json.loads(request.body) == {
+        "system": [{"text": "Be brief."}],
+        "messages": [{"role": "user", "content": [{"text": "hi"}]}],
+    }
+    assert notices == ()
+    assert dialect.encode(Prompt((user("hi"),), stream=False), target)[0].url == f"{home}/converse"
+    profile = find("bedrock:arn:aws:bedrock:us-east-1:1:inference-profile/a.b", environ=ENVIRONMENT)
+    assert (
+        "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fa.b/"
+        in dialect.encode(Prompt((user("hi"),)), profile)[0].url
+    )
+
+
+@pytest.mark.requirement("FT-26", "S3-19", "S3-36")
+@pytest.mark.parametrize(
+    ("model", "thinking", "fields"),
+    [
+        (SONNET_4_5, Thinking(budget=2000), {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
+        (SONNET_4_5, Thinking(effort="low"), {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+        (SONNET_4_5, Thinking(mode="off"), None),
+        (
+            SONNET_5,
+            Thinking(effort="high"),
+            {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "high"}},
+        ),
+        (SONNET_5, Thinking(mode="off"), {"thinking": {"type": "disabled"}}),
+        (GPT_OSS, Thinking(effort="low"), {"reasoning_effort": "low"}),
+        (GPT_OSS, Thinking(mode="on"), {"reasoning_effort": "medium"}),
+        ("bedrock:us.openai.gpt-5.6-luna", Thinking(effort="low"), {"reasoning": {"effort": "low"}}),
+        (NOVA_2, Thinking(effort="low"), {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}}),
+        (NOVA_2, Thinking(mode="off"), None),
+        ("bedrock:qwen.qwen3-235b-a22b-2507-v1:0", Thinking(effort="medium"), {"reasoning_config": "low"}),
+        ("bedrock:us.deepseek.r1-v1:0", Thinking(mode="on"), None),
+        ("bedrock:meta.llama4", Thinking(effort="high"), None),
+        (SONNET_4_5, Thinking(), None),
+    ],
+)
+def test_every_family_is_asked_in_its_own_words(model: str, thinking: Thinking, fields: Any) -> None:
+    body, _ = sent(Prompt((user("?"),), thinking=thinking), model, planned=True)
+    assert body.get("additionalModelRequestFields") == fields
+
+
+@pytest.mark.requirement("S3-55")
+def test_F9_F10_F11_F12_contradictions_are_found_before_a_byte_is_sent() -> None:
+    for prompt in (
+        Prompt((user("?"),), thinking=Thinking(budget=100)),
+        Prompt((user("?"),), thinking=Thinking(budget=2000), max_tokens=2000),
+        Prompt((user("?"),), thinking=Thinking(budget=2000), sampling=Sampling(temperature=0.5)),
+        Prompt((user("?"),), thinking=Thinking(budget=2000), tools=(TOOL,), tool_choice="look"),
+    ):
+        with pytest.raises(InvalidThinking):
+            sent(prompt, planned=True)
+    with pytest.raises(InvalidThinking, match="does not think"):
+        sent(Prompt((user("?"),), thinking=Thinking(effort="high")), NOVA, planned=True)
+
+
+def test_thinking_between_calls_is_asked_for_by_its_beta() -> None:
+    body, _ = sent(Prompt((user("?"),), thinking=Thinking(budget=2000), tools=(TOOL,)), planned=True)
+    assert body["additionalModelRequestFields"]["anthropic_beta"] == ["interleaved-thinking-2025-05-14"]
+
+
+def test_the_highest_effort_takes_no_limits_beside_it() -> None:
+    prompt = Prompt((user("?"),), thinking=Thinking(effort="high"), max_tokens=10, sampling=Sampling(temperature=0.1))
+    body, codes = sent(prompt, NOVA_2, planned=True)
+    assert "inferenceConfig" not in body
+    assert codes == ["setting_dropped", "setting_dropped"]
+    lower = msg_replaced(prompt, Thinking(effort="medium"))
+    assert sent(lower, NOVA_2, planned=True)[0]["inferenceConfig"] == {"maxTokens": 10, "temperature": 0.1}
+
+
+def msg_replaced(prompt: Prompt, thinking: Thinking) -> Prompt:
+    return Prompt(prompt.messages, thinking=thinking, max_tokens=prompt.max_tokens, sampling=prompt.sampling)
+
+
+def test_a_budget_is_told_where_only_efforts_are_taken() -> None:
+    body, codes = sent(Prompt((user("?"),), thinking=Thinking(budget=2000)), GPT_OSS)
+    assert body["additionalModelRequestFields"] == {"reasoning_effort": "medium"}
+    assert codes == ["budget_not_sent"]
+    assert sent(Prompt((user("?"),), thinking=Thinking(budget=2000)), "bedrock:meta.llama4")[1] == [
+        "budget_not_sent",
+        "on_not_sent",
+    ]
+
+
+def test_settings_have_their_places_here() -> None:
+    prompt = Prompt(
+        (user("?"),),
+        max_tokens=100,
+        sampling=Sampling(temperature=0.5, top_p=0.9, top_k=3, seed=1),
+        stop=("END",),
+        metadata={"team": "a"},
+        user="me",
+        parallel_tool_calls=True,
+        extra={"guardrailConfig": {"guardrailIdentifier": "g"}, "inferenceConfig": {"temperature": 0.1}},
+    )
+    body, codes = sent(prompt)
+    del body["messages"]
+    assert body == {
+        "inferenceConfig": {"maxTokens": 100, "temperature": 0.1, "topP": 0.9, "stopSequences": ["END"]},
+        "additionalModelRequestFields": {"top_k": 3},
+        "requestMetadata": {"team": "a"},
+        "guardrailConfig": {"guardrailIdentifier": "g"},
+    }
+    assert codes == ["setting_dropped"] * 3
+    assert sent(Prompt((user("?"),), sampling=Sampling(top_k=3)), NOVA)[0]["additionalModelRequestFields"] == {
+        "inferenceConfig": {"topK": 3}
+    }
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [(None, None), ("auto", {"auto": {}}), ("required", {"any": {}}), ("look", {"tool": {"name": "look"}})],
+)
+def test_tools_and_their_choice(choice: str | None, told: Any) -> None:
+    body, _ = sent(Prompt((user("?"),), tools=(TOOL, Tool("listen", strict=True)), tool_choice=choice))
+    first, second = body["toolConfig"]["tools"]
+    assert first == {"toolSpec": {"name": "look", "description": "Look.", "inputSchema": {"json": {"type": "object"}}}}
+    assert second["toolSpec"]["strict"] is True
+    assert body["toolConfig"].get("toolChoice") == told
+
+
+def test_calls_of_the_past_need_their_tools_also_where_none_may_be_called() -> None:
+    history = (user("go"), assistant(ToolCall("1", "look")), Message("tool", (ToolResult("1", "42"),)))
+    body, codes = sent(Prompt(history))
+    assert [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]] == ["look"]
+    assert codes == ["tools_added"]
+    body, codes = sent(Prompt(history, tools=(TOOL,), tool_choice="none"))
+    assert ("toolChoice" in body["toolConfig"], codes) == (False, ["tool_choice_adjusted"])
+    assert "toolConfig" not in sent(Prompt((user("go"),), tools=(TOOL,), tool_choice="none"))[0]
+    assert sent(Prompt((user("go"),), tool_choice="required"))[1] == ["setting_dropped"]
+
+
+def test_a_schema_for_the_answer_is_text() -> None:
+    output = OutputSchema("answer", {"type": "object"})
+    told = {"name": "answer", "schema": '{"type":"object"}'}
+    assert sent(Prompt((user("?"),), output=output))[0]["outputConfig"] == {
+        "textFormat": {"type": "json_schema", "structure": {"jsonSchema": told}}
+    }
+    assert sent(Prompt((user("?"),), output=output), NOVA)[1] == ["schema_not_sent"]
+    assert sent(Prompt((user("?"),), output="json"))[1] == ["json_not_sent"]
+
+
+@pytest.mark.requirement("FT-28", "S3-29")
+def test_F6_a_turn_goes_back_block_for_block_and_in_its_order() -> None:
+    signed = Thought("plan \n", seals=(Seal("signature", "c2ln+/="),))
+    redacted = Thought("", "hidden", seals=(Seal("redacted", "UkVE"),))
+    own = ServerTool("run", json='{"toolUse":{"name":"run","type":"server_tool_use"}}')
+    cited = Text("cited", (Seal("citations", "", None, '[{"title":"a"}]'),))
+    history = (
+        user("go"),
+        assistant(
+            signed, redacted, Text("Let me see."), Text(" "), signed, own, cited, Refusal("-"), ToolCall("a b", "look")
+        ),
+        Message("tool", (ToolResult("a b", "no", is_error=True),)),
+        user("and?", "more"),
+    )
+    body, _ = sent(Prompt(history, tools=(TOOL,)), planned=True)
+    first, turn, last = body["messages"]
+    reasoning = {"reasoningContent": {"reasoningText": {"text": "plan \n", "signature": "c2ln+/="}}}
+    assert turn["content"][:-1] == [
+        reasoning,
+        {"reasoningContent": {"redactedContent": "UkVE"}},
+        {"text": "Let me see."},
+        reasoning,
+        {"toolUse": {"name": "run", "type": "server_tool_use"}},
+        {"citationsContent": {"content": [{"text": "cited"}], "citations": [{"title": "a"}]}},
+    ]
+    call_id = turn["content"][-1]["toolUse"]["toolUseId"]
+    assert call_id.startswith("call_")
+    assert last == {
+        "role": "user",
+        "content": [
+            {"toolResult": {"toolUseId": call_id, "content": [{"text": "no"}], "status": "error"}},
+            {"text": "and?"},
+            {"text": "more"},
+        ],
+    }
+    assert first["role"] == "user"
+
+
+@pytest.mark.requirement("FT-28")
+def test_H1_what_is_not_signed_never_goes_back() -> None:
+    history = (user("go"), assistant(Thought("leaky"), Text("42")), user("?"))
+    for planned in (True, False):
+        body, _ = sent(Prompt(history), GPT_OSS, planned=planned)
+        assert "leaky" not in json.dumps(body)
+
+
+def test_pictures_files_and_marks_of_the_cache() -> None:
+    parts = (
+        Text("look", cache=True),
+        Image(data=b"hi", media_type="image/jpeg"),
+        Image(url="data:image/webp;base64,aGk="),
+        Image(url="s3://bucket/a.png"),
+        File("my_report!.v2.pdf", b"%PDF"),
+        File("a.txt", b"x", media_type="text/plain"),
+        File("a.mov", b"x", media_type="video/quicktime"),
+        File("a.gif", b"x", media_type="image/gif"),
+        Unknown('{"guardContent":{"text":{"text":"x"}}}'),
+    )
+    body, codes = sent(Prompt((system("Rules."), Message("user", parts), assistant("ok"), system("More."))))
+    assert body["system"] == [{"text": "Rules."}, {"text": "More."}]
+    assert codes == ["system_moved"]
+    assert body["messages"][0]["content"] == [
+        {"text": "look"},
+        {"cachePoint": {"type": "default"}},
+        {"image": {"format": "jpeg", "source": {"bytes": "aGk="}}},
+        {"image": {"format": "webp", "source": {"bytes": "aGk="}}},
+        {"image": {"format": "png", "source": {"s3Location": {"uri": "s3://bucket/a.png"}}}},
+        {"document": {"name": "my report v2", "format": "pdf", "source": {"bytes": "JVBERg=="}}},
+        {"document": {"name": "a", "format": "txt", "source": {"bytes": "eA=="}}},
+        {"video": {"format": "mov", "source": {"bytes": "eA=="}}},
+        {"image": {"format": "gif", "source": {"bytes": "eA=="}}},
+        {"guardContent": {"text": {"text": "x"}}},
+    ]
+    with pytest.raises(Unsupported, match="by their bytes"):
+        sent(Prompt((user(Image(url="https://h/a.png")),)))
+
+
+def test_what_cannot_be_sent_is_told() -> None:
+    history = (user(" "), assistant(ToolCall("1", "look", raw_arguments="{")), Message("user", (Thought("x"),)))
+    body, codes = sent(Prompt((user("go"), *history), tools=(TOOL,)))
+    assert codes == ["message_not_sent", "arguments_not_sent", "part_not_sent"]
+    assert body["messages"][1]["content"] == [{"toolUse": {"toolUseId": "1", "name": "look", "input": {}}}]

@@ -1,0 +1,216 @@
+"""The laws for generateContent: chunking, stream is whole, the server half inverts, nothing leaks, history returns."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asides.dialects import find
+from asides.events import (
+    Event,
+    PartArrived,
+    ReplyEnded,
+    ReplyStarted,
+    Stop,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+)
+from asides.folding import fold
+from asides.messages import File, Image, Message, Prompt, ServerTool, ToolResult, Unknown, user
+from asides.plan import plan
+from asides.providers.find import providers
+from asides.providers.provider import Provider, Target
+from asides.reply import Reply
+from asides.simulation import simulate
+from asides.thinking import Seal, Thought
+from asides.usage import Usage
+from tests.decoding import reply_of
+from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
+
+ROWS = [row for row in providers() if row.dialect == "gemini"]
+CANARY = "canary-7f3a-thought"
+MODEL = "gemini-3-pro-preview"
+GOOGLE = next(row for row in ROWS if row.name == "google")
+SIGNATURES = st.text("ABCabc012+/=", min_size=4, max_size=20)
+STOPS: dict[StopReason, str] = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "unknown": "OTHER"}
+
+
+def target_of(row: Provider, model: str = MODEL) -> Target:
+    return Target(row, model, row.base_url or "http://127.0.0.1:9/v1beta", row.rule(model))
+
+
+@st.composite
+def contents(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) -> list[Event]:
+    """Events that content can carry: parts of every kind in any order, usage, an end.
+
+    A signed text is one delta, and two unsigned texts of a kind do not touch: on the wire they would be one.
+    """
+    sizes = draw(SIZES)
+    events: list[Event] = [ReplyStarted(MODEL, "r1")]
+    thoughts = thought if thought is not None else WORDS
+    kinds = draw(
+        st.lists(
+            st.sampled_from(
+                [
+                    "thought",
+                    "signed thought",
+                    "hidden",
+                    "text",
+                    "signed text",
+                    "empty",
+                    "call",
+                    "signed call",
+                    "picture",
+                    "file",
+                    "code",
+                    "new",
+                ]
+            ),
+            max_size=7,
+        )
+    )
+    before = ""
+    called = False
+    for number, kind in enumerate(kinds):
+        seal: Event = ThoughtSealed(Seal("thought_signature", draw(SIGNATURES)), number, "hidden", "block")
+        match kind:
+            case "thought" if before != kind:
+                events += [ThinkingDelta(piece, number, "summary", "block") for piece in deltas(draw(thoughts), sizes)]
+            case "text" if before != kind:
+                events += [TextDelta(piece, number) for piece in deltas(draw(LETTERS), sizes)]
+            case "signed thought":
+                events += [ThinkingDelta(draw(thoughts), number, "summary", "block"), seal]
+            case "signed text":
+                events += [TextDelta(draw(LETTERS), number), seal]
+            case "hidden":
+                events.append(seal)
+            case "empty":
+                events += [TextDelta("", number), seal]
+            case "call" | "signed call":
+                called = True
+                events.append(ToolCallDelta(number, f"call_{number}", "look_up"))
+                raw = msgspec.json.encode(draw(ARGUMENTS)).decode()
+                events += [ToolCallDelta(number, arguments=piece) for piece in deltas(raw, sizes)]
+                events += [seal] if kind == "signed call" else []
+            case "picture":
+                events += [PartArrived(Image(data=b"hi", media_type="image/webp"), number), seal]
+            case "file":
+                events.append(PartArrived(File("audio.wav", b"hi", media_type="audio/wav"), number))
+            case "code":
+                tool = ServerTool("executableCode", json='{"executableCode":{"code":"1"}}')
+                events.append(PartArrived(tool, number))
+            case "new":
+                events.append(PartArrived(Unknown('{"hologram":{}}'), number))
+            case _:
+                continue
+        before = kind
+    answer, thinking = draw(st.integers(0, 99)), draw(st.none() | st.integers(0, 99))
+    if draw(st.booleans()):
+        output = answer + (thinking or 0)
+        events.append(
+            UsageReported(Usage(7, output, thinking, None, 7 + output, "derived" if thinking else "reported"))
+        )
+    reason: StopReason = draw(st.sampled_from(sorted(STOPS)))
+    events.append(ReplyEnded(Stop("tool_calls" if reason == "stop" and called else reason, STOPS[reason])))
+    return events
+
+
+def written(events: list[Event], *, stream: bool) -> bytes:
+    writer = find("gemini").writer(model=MODEL, stream=stream, include_usage=True)
+    return b"".join(writer.write([event]) for event in events)
+
+
+def said(reply: Reply) -> Reply:
+    """The reply without where it came from, which only the reader knows, and without what only a reader finds odd."""
+    parts = [
+        msgspec.structs.replace(part, origin=None) if isinstance(part, (Thought, ServerTool, Unknown)) else part
+        for part in reply.parts
+    ]
+    parts = [
+        part
+        if isinstance(part, ToolResult) or not hasattr(part, "seals")
+        else msgspec.structs.replace(part, seals=tuple(Seal(seal.kind, seal.value) for seal in part.seals))
+        for part in parts
+    ]
+    return msgspec.structs.replace(reply, parts=tuple(parts), origin=None, warnings=())
+
+
+@given(events=contents())
+@settings(max_examples=150, deadline=None)
+def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> None:
+    for stream in (True, False):
+        reply, failure = reply_of([written(events, stream=stream)], target_of(GOOGLE), "gemini")
+        assert failure is None
+        assert said(reply) == said(fold(events))
+
+
+@given(events=contents(), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=6), row=st.sampled_from(ROWS))
+@settings(max_examples=100, deadline=None)
+def test_law_any_chunking_and_a_list_give_the_same_reply(events: list[Event], cuts: list[int], row: Provider) -> None:
+    body = written(events, stream=True)
+    reply, failure = reply_of([body], target_of(row), "gemini")
+    pieces, start, turn = [], 0, 0
+    while start < len(body):
+        pieces.append(body[start : start + cuts[turn % len(cuts)]])
+        start += cuts[turn % len(cuts)]
+        turn += 1
+    assert reply_of(pieces, target_of(row), "gemini") == (reply, failure)
+    listed = b"[%b]" % b",\n".join(chunk.removeprefix(b"data: ") for chunk in body.split(b"\r\n\r\n") if chunk)
+    assert reply_of([listed], target_of(row), "gemini") == (reply, failure)
+    assert failure is None
+
+
+@given(events=contents(), row=st.sampled_from(ROWS))
+@settings(max_examples=100, deadline=None)
+def test_law_streamed_and_whole_give_the_same_reply(events: list[Event], row: Provider) -> None:
+    streamed, whole = (reply_of([written(events, stream=each)], target_of(row), "gemini")[0] for each in (True, False))
+    assert streamed == whole
+    assert fold(simulate(whole, 3)) == whole
+
+
+@given(events=contents(thought=st.just(CANARY)), cut=st.integers(0, 100))
+@settings(max_examples=100, deadline=None)
+def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
+    body = written(events, stream=True)
+    for there in (body, body[: len(body) * cut // 100]):
+        reply, failure = reply_of([there], target_of(GOOGLE), "gemini")
+        message = reply.to_message()
+        seen = [reply.text, str(reply), repr(reply), repr(reply.parts), str(failure), repr(failure), repr(message)]
+        assert not any("canary" in text for text in [*seen, *map(repr, events)])
+
+
+@given(events=contents())
+@settings(max_examples=100, deadline=None)
+def test_law_the_history_returns(events: list[Event]) -> None:
+    """What goes back is what came, part by part, signatures byte for byte; only thoughts without one stay away."""
+    target = target_of(GOOGLE)
+    body = written(events, stream=False)
+    reply, _ = reply_of([body], target, "gemini")
+    turn = reply.to_message()
+    assert turn is not None
+    results: list[Message] = [Message("tool", (ToolResult(call.id, "1", call.name),)) for call in turn.tool_calls]
+    planned = plan(Prompt((user("?"), turn, *results, user("go on"))), target)
+    request, _ = find("gemini").encode(planned.prompt, target)
+    came = _joined(json.loads(body)["candidates"][0]["content"]["parts"])
+    expected = [part for part in came if not part.get("thought") or "thoughtSignature" in part]
+    back = [content for content in json.loads(request.body)["contents"] if content["role"] == "model"]
+    assert [part for content in back for part in content["parts"]] == expected
+
+
+def _joined(parts: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Texts that a writer cut, together again."""
+    joined: list[dict[str, object]] = []
+    for part in parts:
+        last = joined[-1] if joined else {}
+        if set(part) == set(last) and set(part) in ({"text"}, {"text", "thought"}):
+            joined[-1] = {**part, "text": f"{last['text']}{part['text']}"}
+        else:
+            joined.append(part)
+    return joined

@@ -1,0 +1,94 @@
+"""Programs that use a local model, run as processes of their own, and a look at what they leave behind. Not a test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from asides.local import is_installed
+
+ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE_SECONDS = 30.0
+
+needs_engine = pytest.mark.skipif(not is_installed(), reason="xllamacpp is not installed: pip install 'asides[local]'")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+
+# What every program begins with: asks, and says which process serves it.
+_BEGIN = """
+import os, signal, sys, time
+import asides
+from asides.local import shared
+
+def ask():
+    return asides.ask("local:tiny", "What is 2 + 3?", max_tokens=200).text
+
+def servers():
+    return [child.pid for child in shared.running()]
+
+def tell(*words):
+    print(*words, flush=True)
+"""
+
+
+@contextmanager
+def program(code: str) -> Generator[subprocess.Popen[str]]:
+    """A program of these lines, under way."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+    with subprocess.Popen(
+        [sys.executable, "-c", _BEGIN + code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as child:
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                child.kill()
+
+
+def words_of(child: subprocess.Popen[str]) -> list[str]:
+    """The words of the next line that it prints."""
+    assert child.stdout is not None
+    line = child.stdout.readline()
+    if not line:
+        assert child.stderr is not None
+        pytest.fail(f"the program ended: {child.stderr.read()}")
+    return line.split()
+
+
+def ends(pid: int, seconds: float = 2.0) -> bool:
+    """Whether a process is gone within these seconds. One that nobody has waited for yet runs no more and counts."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not runs(pid):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return True
+
+
+def finish(child: subprocess.Popen[str]) -> int:
+    """Let it run to its end."""
+    assert child.stdin is not None
+    child.stdin.close()
+    return child.wait(_PATIENCE_SECONDS)

@@ -1,0 +1,26 @@
+"""A launcher that waits until the event loop of its test has said that it is not blocked. Not a test."""
+
+from __future__ import annotations
+
+import threading
+
+from asides.network.on_demand import Served
+from asides.providers.credentials import Secret
+
+may_start = threading.Event()
+served: list[Served] = []
+asked: list[tuple[str, bool]] = []
+
+
+def reset(url: str) -> None:
+    may_start.clear()
+    asked.clear()
+    served[:] = [Served(url, Secret("key-of-the-server"))]
+
+
+def launch(model: str, *, wait: bool = True) -> Served | None:
+    asked.append((model, wait))
+    if not wait and not may_start.is_set():
+        return None
+    assert may_start.wait(20), "the loop was blocked while a server started"
+    return served[0]

@@ -1,0 +1,38 @@
+"""What is shipped: the model that its card describes, and a server program that needs nothing of ours."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from importlib.resources import files
+
+from asides.local.models import file_of
+
+_SHIPPED = files("asides.local")
+
+
+def test_the_model_is_the_one_that_its_card_describes() -> None:
+    model = file_of("tiny").read_bytes()
+    card = _SHIPPED.joinpath("tiny-reasoner.md").read_text(encoding="utf-8")
+    assert hashlib.sha256(model).hexdigest() in card
+    assert f"{len(model) / 1e6:.2f} MB" in card
+    assert "MIT" in card
+
+
+def test_the_template_that_the_card_speaks_of_is_in_the_model() -> None:
+    model = file_of("tiny").read_bytes()
+    for setting in (b"enable_thinking", b"reasoning_effort", b"<think>", b"<tool_call>"):
+        assert setting in model
+
+
+def test_the_server_program_imports_the_standard_library_alone() -> None:
+    """It is run as a file, in a Python that may not find asides."""
+    tree = ast.parse(_SHIPPED.joinpath("server.py").read_text(encoding="utf-8"))
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+    assert imported <= sys.stdlib_module_names

@@ -1,0 +1,228 @@
+"""One server for each model, however many ask; another one when it has died; a clear word when there can be none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import asides
+from asides.errors import ConfigError, UnknownModel
+from asides.local import launch, shared, stop
+from asides.local.models import file_of, setup_of
+from asides.network.on_demand import Served
+from tests.local.processes import needs_engine, needs_proc, runs
+
+_QUESTION = "What is 2 + 3?"
+
+
+@pytest.fixture
+def no_servers() -> Iterator[None]:
+    stop()
+    yield
+    stop()
+
+
+def pids() -> list[int]:
+    return [child.pid for child in shared.running()]
+
+
+def waited_for(model: str) -> Served:
+    served = launch(model)
+    assert served is not None
+    return served
+
+
+@needs_engine
+@pytest.mark.engine
+def test_threads_and_tasks_that_ask_at_once_share_one_server(no_servers: None) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        places = set(pool.map(waited_for, ["tiny"] * 8))
+
+    async def ask_twice() -> list[str]:
+        async with asides.AsyncClient() as client:
+            replies = await asyncio.gather(*(client.ask("local:tiny", _QUESTION) for _ in range(2)))
+            return [reply.text for reply in replies]
+
+    assert "5" in asides.ask("local:tiny", _QUESTION).text
+    assert all("5" in text for text in asyncio.run(ask_twice()))
+    assert len(places) == len(pids()) == 1
+
+
+@needs_engine
+@pytest.mark.engine
+def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: Path) -> None:
+    copy = tmp_path / "my model.gguf"
+    shutil.copyfile(file_of("tiny"), copy)
+    waited_for("tiny")
+    reply = asides.ask(f"local:{copy}", _QUESTION, max_tokens=200, temperature=0)
+    assert "5" in reply.text
+    assert reply.thinking is not None
+    assert reply.model == "my model"
+    assert len(pids()) == 2
+    # Another spelling of the same path is the same file.
+    assert waited_for(str(tmp_path / "." / "my model.gguf")) == waited_for(str(copy))
+    assert len(pids()) == 2
+
+
+@needs_engine
+@pytest.mark.engine
+def test_a_server_that_died_is_started_again(no_servers: None) -> None:
+    before = waited_for("tiny")
+    (child,) = shared.running()
+    os.kill(child.pid, signal.SIGKILL)
+    while child.alive:
+        time.sleep(0.01)
+    assert launch("tiny", wait=False) is None
+    assert "5" in asides.ask("local:tiny", _QUESTION).text
+    assert waited_for("tiny") != before
+    assert len(pids()) == 1
+
+
+@needs_engine
+@pytest.mark.engine
+def test_stopping_ends_the_server_and_asking_starts_another(no_servers: None) -> None:
+    waited_for("tiny")
+    (pid,) = pids()
+    stop()
+    assert not runs(pid)
+    stop()
+    waited_for("tiny")
+    assert pids() != [pid]
+
+
+@needs_engine
+@pytest.mark.engine
+def test_the_server_wants_its_key_and_listens_on_this_machine_alone(no_servers: None) -> None:
+    served = waited_for("tiny")
+    place = urlsplit(served.url)
+    assert place.hostname == "127.0.0.1"
+
+    def status(headers: dict[str, str]) -> int:
+        connection = HTTPConnection(place.netloc, timeout=10)
+        connection.request("GET", "/v1/chat/completions/input_tokens", headers=headers)
+        answer = connection.getresponse().status
+        connection.close()
+        return answer
+
+    assert status({}) == 401
+    assert status({"Authorization": "Bearer guessed"}) == 401
+    assert status({"Authorization": f"Bearer {served.key.reveal()}"}) != 401
+    stop()
+    assert waited_for("tiny").key != served.key
+
+
+@needs_engine
+@needs_proc
+@pytest.mark.engine
+def test_the_key_is_on_no_command_line_and_in_no_environment(no_servers: None) -> None:
+    key = waited_for("tiny").key.reveal().encode()
+    (pid,) = pids()
+    for place in ("cmdline", "environ"):
+        assert key not in Path(f"/proc/{pid}/{place}").read_bytes()
+
+
+@needs_engine
+@needs_proc
+@pytest.mark.engine
+def test_once_it_serves_the_server_has_nowhere_to_write_to(no_servers: None) -> None:
+    waited_for("tiny")
+    (pid,) = pids()
+    for descriptor in (1, 2):
+        assert Path(f"/proc/{pid}/fd/{descriptor}").readlink() == Path(os.devnull)
+
+
+@needs_engine
+@pytest.mark.engine
+def test_a_proxy_is_not_asked_for_a_server_of_our_own(no_servers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert "5" in asides.ask("local:tiny", _QUESTION, retries=0).text
+
+    async def ask() -> str:
+        return (await asides.aio.ask("local:tiny", _QUESTION, retries=0)).text
+
+    assert "5" in asyncio.run(ask())
+
+
+# --- when there can be none ---------------------------------------------------------------------------------------
+
+
+def test_without_the_wheel_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, no_servers: None) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(ConfigError, match=r"pip install 'asides\[local\]'"):
+        asides.ask("local:tiny", _QUESTION)
+
+    async def ask() -> None:
+        await asides.aio.ask("local:tiny", _QUESTION)
+
+    with pytest.raises(ConfigError, match=r"pip install 'asides\[local\]'"):
+        asyncio.run(ask())
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("small", "neither tiny nor a GGUF file that can be read (no such file or directory)"),
+        ("/no/such/folder/model.gguf", "no such file or directory"),
+        ("/", "is a directory"),
+        ("\0", "nor a path"),
+        (__file__, "does not begin as GGUF does"),
+    ],
+)
+def test_what_is_no_model_is_said_before_anything_is_started(model: str, reason: str, no_servers: None) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        launch(model)
+    assert reason in str(caught.value)
+    assert pids() == []
+
+
+@needs_engine
+@pytest.mark.engine
+def test_a_model_that_cannot_be_loaded_is_told_with_the_engines_words(no_servers: None, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(file_of("tiny").read_bytes()[:4096])
+    with pytest.raises(ConfigError) as caught:
+        asides.ask(f"local:{broken}", "A question that no error repeats")
+    told = str(caught.value)
+    assert "the server for broken ended before it was ready. Its words: " in told
+    assert "gguf" in told
+    assert "question" not in told
+    assert pids() == []
+
+
+@needs_engine
+@pytest.mark.engine
+def test_threads_that_wait_for_a_start_that_fails_do_not_each_try_again(no_servers: None, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF and nothing behind it")
+    together = threading.Barrier(8)
+
+    def attempt(_: int) -> str:
+        together.wait()
+        with pytest.raises(ConfigError) as caught:
+            launch(str(broken))
+        return str(caught.value)
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(attempt, range(8)))
+    attempts = shared._places.of(str(broken)).attempts
+    assert len(set(told)) <= attempts <= 2
+
+
+@needs_engine
+def test_the_embedded_model_is_set_up_for_a_small_machine() -> None:
+    setup = setup_of("Tiny")
+    assert (setup.alias, setup.threads, setup.temperature) == ("tiny-reasoner", 1, 0.0)
+    assert setup.patience > 30
