@@ -211,7 +211,7 @@ def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
             setting="reasoning",
         )
     _only_known(value, _THEIR_FIELDS, "reasoning")
-    show: Show = "none" if value.get("exclude") is True else "summary"
+    show: Show = "none" if value.get("exclude") is True or value.get("summary") == "none" else "summary"
     summary = _read_summary(value.get("summary"), notices)
     if value.get("enabled") is False:
         return Thinking(mode="off", show=show, summary=summary)
@@ -248,6 +248,8 @@ def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
                 )
     _only_known(value, _OUR_FIELDS, "thinking")
     fields = {name: held for name, held in value.items() if held is not None}
+    if fields.get("summary") == "none" and fields.get("show", "summary") == "summary":
+        fields["show"] = "none"
     fields["summary"] = _read_summary(fields.get("summary"), notices)
     for name, read in (("budget", _read_budget), ("effort", _read_word)):
         if name in fields:

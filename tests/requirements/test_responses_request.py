@@ -78,6 +78,8 @@ def test_I5_summaries_by_name(summary: Any) -> None:
 
 def test_I5_no_summary_is_asked_for_when_none_is_to_be_shown_and_brief_is_concise() -> None:
     assert body(thinking=Thinking(effort="low", show="none"))["reasoning"] == {"effort": "low"}
+    assert body(thinking={"effort": "low", "summary": "none"})["reasoning"] == {"effort": "low"}
+    assert body(reasoning={"effort": "low", "summary": "none"})["reasoning"] == {"effort": "low"}
     explanation = told(thinking={"effort": "low", "summary": "brief"})
     assert explanation.body["reasoning"]["summary"] == "concise"
     assert "summary_mapped" in codes(explanation)
