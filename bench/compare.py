@@ -20,9 +20,7 @@ from bench import concurrency, environments, imports, streams, targets, whole
 from bench.server import replay_server
 from bench.tables import Table
 
-TABLES = ("chat", "responses", "trickle", "whole", "growth", "imports", "concurrency", "tags", "memory")
-# Dialects that asides will speak: only floors and peers have rows yet, so "all" leaves them out.
-LATER = ("messages",)
+TABLES = ("chat", "messages", "responses", "trickle", "whole", "growth", "imports", "concurrency", "tags", "memory")
 
 
 def run(name: str, base_url: str, options: argparse.Namespace) -> Iterator[Table]:
@@ -70,7 +68,7 @@ def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
         nargs="*",
         metavar="TABLE",
         default=["all"],
-        help=f"{', '.join((*TABLES, *LATER))}, or all (the first {len(TABLES)}); default: all",
+        help=f"{', '.join(TABLES)}, or all; default: all",
     )
     parser.add_argument("--rounds", type=int, help="rounds per table (default: 3 to 7, by table)")
     parser.add_argument("--quick", action="store_true", help="floors and asides only, short streams, under a minute")
@@ -80,7 +78,7 @@ def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of every table")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
     options = parser.parse_args(arguments)
-    unknown = set(options.tables) - {*TABLES, *LATER, "all"}
+    unknown = set(options.tables) - {*TABLES, "all"}
     if unknown:
         parser.error(f"no table {', '.join(sorted(unknown))}")
     if "all" in options.tables:

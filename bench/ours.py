@@ -11,7 +11,7 @@ from bench.payloads import QUESTION
 WITHOUT_TAGS = "deepseek:deepseek-reasoner"
 WITH_TAGS = "openai-compatible:deepseek-reasoner"
 # Who is asked in the other dialects.
-MODELS = {"responses": "openai-responses:gpt-5"}
+MODELS = {"messages": "anthropic:claude-sonnet-4-5", "responses": "openai-responses:gpt-5"}
 
 
 def _push_into(sink: Sink) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+import asides
 from asides.errors import InvalidThinking
 from asides.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
 from asides.plan import Plan, plan
@@ -238,3 +241,36 @@ def test_every_call_is_answered_and_every_result_asked_for() -> None:
     assert results == ["c1", "c2"]
     assert codes(planned) == ["orphan_tool_result", "dangling_tool_call"]
     assert [message.role for message in planned.prompt.messages] == ["user", "assistant", "tool", "tool", "user"]
+
+
+def test_H6_what_recorded_bytes_say_goes_back_where_the_row_has_no_address_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    model = "anthropic.claude-sonnet-4-5-20250929-v1:0"
+    content = [
+        {"reasoningContent": {"reasoningText": {"text": "a thought", "signature": "seal"}}},
+        {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}},
+    ]
+    body = json.dumps({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "tool_use"})
+    turn = asides.decode("bedrock", body, provider="bedrock", model=model).to_message()
+    assert turn is not None
+    result = {"role": "tool", "tool_call_id": "c", "content": "1"}
+    history: list[Message | dict[str, str]] = [user("?"), turn, result]
+    sent = asides.explain(f"bedrock:{model}", history, thinking=3000).body
+    assert sent["messages"][1]["content"] == content
+    elsewhere = asides.explain("bedrock:us.anthropic.claude-opus-4-7", history).body
+    assert "seal" not in json.dumps(elsewhere)
+
+
+@pytest.mark.parametrize("named", [{}, {"model": "claude-sonnet-4-5"}, {"provider": "anthropic"}])
+def test_H6_recorded_bytes_of_which_not_all_is_named_go_back_in_their_own_dialect_only(named: dict[str, str]) -> None:
+    content = [{"type": "thinking", "thinking": "t", "signature": "seal"}, {"type": "text", "text": "hi"}]
+    body = json.dumps({"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"})
+    turn = asides.decode("anthropic", body, **named).to_message()  # type: ignore[arg-type]
+    assert turn is not None
+    history = [user("?"), turn, user("?")]
+    sent = asides.explain("anthropic:claude-sonnet-4-5", history, thinking=3000).body
+    assert sent["messages"][1]["content"] == content
+    for elsewhere in ("openai-responses:gpt-5", "google:gemini-3-pro-preview", "deepseek:deepseek-chat"):
+        assert "seal" not in json.dumps(asides.explain(elsewhere, history).body)

@@ -449,3 +449,14 @@ def test_time_is_linear_in_the_text(name: str, starts_inside: StartsInside) -> N
     for step in (1, 10**9):
         small, large = seconds(2_000, step), seconds(16_000, step)
         assert large < 8 * 4 * small + 0.02, f"8 times the text took {large / small:.1f} times as long"
+
+
+@pytest.mark.parametrize("text", ["Okay, a secret plan", "  \n", "a <thi", "`code` and so on"])
+def test_what_is_undecided_when_a_text_breaks_off_is_thinking(text: str) -> None:
+    for pieces in ([text], list(text)):
+        splitter = Splitter(["think"], starts_inside="auto")
+        came = [piece for part in pieces for piece in splitter.feed(part)] + splitter.finish(cut=True)
+        assert "".join(words for _, is_thinking, words in came if is_thinking).strip() == text.strip()
+        assert not any(not is_thinking for _, is_thinking, _ in came)
+    decided = Splitter(["think"], starts_inside="auto")
+    assert decided.feed("plan</think>42") + decided.finish(cut=True) == [(0, True, "plan"), (1, False, "42")]

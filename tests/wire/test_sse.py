@@ -299,3 +299,24 @@ def test_an_event_in_many_small_reads_is_looked_at_a_bounded_number_of_times(siz
 def test_a_run_of_blank_data_lines_is_not_walked_through_again_and_again() -> None:
     # Linear in well under a second; quadratic, this would be ten thousand million steps.
     assert read([b"data: 1\n" + b"data:\n" * 100_000 + b"data: 2\n\n"]) == [b"1" + b"\n" * 100_001 + b"2"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"xevent: b\ndata: {}\n\n",
+        b"event: b\nid: 1\ndata: {}\n\n",
+        b"event: b\ndata: {}\ndata: {}\n\n",
+        b"event: b\n\n",
+        b"data: {}\n\n",
+        b": ping\n\n",
+        b"event: b\ndata:\n\n",
+    ],
+)
+def test_pairs_of_event_and_data_are_swept_only_where_nothing_else_stands(odd: bytes) -> None:
+    """One read with many pairs takes the short way; whatever else is among them must not change what comes out."""
+    pair = b'event: a\ndata: {"n": 1}\n\n'
+    for body in (pair * 3, pair + odd + pair, odd + pair * 2, pair * 2 + odd):
+        by_byte, whole = SseReader(), SseReader()
+        singles = [payload for byte in body for payload in by_byte.feed(bytes([byte]))]
+        assert whole.feed(body) + whole.finish() == singles + by_byte.finish()

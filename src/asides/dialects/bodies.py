@@ -1,15 +1,18 @@
-"""What the requests of every dialect share: native fields laid over ours, JSON, headers, and who carries the key.
+"""What the requests of every dialect share: native fields laid over ours, JSON, headers, the query of the address, and
+who carries the key.
 
 Not here: any field of any dialect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
+from asides.dialects.dialect import HttpRequest
 from asides.errors import ConfigError
 from asides.providers.provider import Target
 from asides.version import VERSION
@@ -48,6 +51,28 @@ def _unwritable(body: dict[str, Any]) -> str:
         except (TypeError, ValueError, RecursionError):
             return name
     return "extra"
+
+
+def post(
+    target: Target, url: str, accept: str, body: dict[str, Any], headers: Mapping[str, str] | None = None
+) -> HttpRequest:
+    """The body, ready to be sent; `headers` go beside those of every request."""
+    said = {**headers_for(target, accept), **(headers or {})}
+    return HttpRequest("POST", url, said, json_body(body), credential_header(target))
+
+
+def address_at(
+    target: Target, path: str, *, first: Iterable[tuple[str, str]] = (), last: Iterable[tuple[str, str]] = ()
+) -> str:
+    """This path of the target's host, with the query of the base URL and of the row between those that are given.
+
+    What stands in front wins over the row's. A row's value "$NAME" that nobody resolved is left out.
+    """
+    base = urlsplit(target.base_url)
+    given = [*first, *parse_qsl(base.query, keep_blank_values=True)]
+    names = {name for name, _ in given}
+    given += [pair for pair in target.provider.query if pair[0] not in names and not pair[1].startswith("$")]
+    return urlunsplit((base.scheme, base.netloc, path, urlencode([*given, *last]), ""))
 
 
 def headers_for(target: Target, accept: str) -> dict[str, str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
-from asides.dialects.bodies import credential_header, headers_for
+from asides.dialects.bodies import address_at, credential_header, headers_for
 from asides.dialects.dialect import HttpRequest
 from asides.errors import ProtocolError
 from asides.providers.provider import Target
@@ -21,14 +21,9 @@ Value = TypeVar("Value")
 
 def list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = ()) -> HttpRequest:
     """A request for a list at this path of the target's host; the query of the address and of the row goes along."""
-    base = urlsplit(target.base_url)
-    given = [*query, *parse_qsl(base.query, keep_blank_values=True)]
-    names = {name for name, _ in given}
-    given += [pair for pair in target.provider.query if pair[0] not in names and not pair[1].startswith("$")]
     headers = headers_for(target, "application/json")
     del headers["Content-Type"]
-    url = urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
-    return HttpRequest("GET", url, headers, b"", credential_header(target))
+    return HttpRequest("GET", address_at(target, path, first=query), headers, b"", credential_header(target))
 
 
 def base_path(target: Target) -> str:

@@ -6,11 +6,12 @@ Not here: any field of any dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from asides.errors import ConfigError
+from asides.messages import Sampling
 
 Value = TypeVar("Value")
 
@@ -23,7 +24,7 @@ class RequestFields:
         self._where = where
 
     @classmethod
-    def of_body(cls, body: bytes) -> RequestFields:
+    def of_body(cls, body: bytes) -> Self:
         """The fields of a request. Raises ConfigError with words for whoever sent it."""
         try:
             document = msgspec.json.decode(body)
@@ -42,6 +43,13 @@ class RequestFields:
         except msgspec.ValidationError as problem:
             raise ConfigError(f"{self._where}{name}: {problem}.") from None
 
+    def take_model(self) -> str:
+        """The model that is asked for, which has to be named."""
+        model = self.take("model", str)
+        if not model:
+            raise ConfigError("model is missing.")
+        return model
+
     def within(self, name: str) -> RequestFields:
         """The fields of an object inside this one; give back what is left of them with `put_back`."""
         told = self.take(name, dict[str, Any])
@@ -51,3 +59,11 @@ class RequestFields:
         """What was not understood of an inner object stays under its name."""
         if rest.left:
             self.left[name] = rest.left
+
+
+def read_sampling(given: Mapping[str, Any]) -> Sampling:
+    """The sampling settings under our names; an error when one is of another type."""
+    try:
+        return msgspec.convert(given, Sampling)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"a sampling setting does not read: {problem}.") from None

@@ -52,10 +52,10 @@ class TaggedText:
         else:
             self._split(self._splitter.feed(text), events)
 
-    def end(self, events: list[Event]) -> None:
-        """The text is complete, or nothing more will come."""
+    def end(self, events: list[Event], *, cut: bool = False) -> None:
+        """The text is complete, or nothing more will come; `cut`: though there should have been more."""
         if self._splitter is not None:
-            self._split(self._splitter.finish(), events)
+            self._split(self._splitter.finish(cut=cut), events)
             self._release(events)
             self.truncated = self._splitter.truncated
             self._splitter = None

@@ -15,6 +15,7 @@ from asides.messages import Message, Part, Prompt, Refusal, ServerTool, State, T
 from asides.notices import Notice
 from asides.plan.check import Check, OnConflict
 from asides.providers.provider import ReplayRule, Target
+from asides.providers.table import plain_row
 from asides.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
@@ -134,12 +135,17 @@ def _is_from(origin: Origin | None, target: Target) -> bool:
 
 
 def _same_host(origin: Origin, target: Target) -> bool:
-    return origin.provider == target.origin.provider and _address(origin.endpoint) == _address(target.base_url)
+    # Recorded bytes need not be named: by a provider, by an address that depends on its account, or by a model. What is
+    # not known is no other (requirements, H6).
+    unknown = not origin.endpoint or "$" in origin.endpoint
+    if origin.provider != target.origin.provider:
+        return unknown and origin.provider == plain_row(target.dialect).name
+    return unknown or _address(origin.endpoint) == _address(target.base_url)
 
 
 def _seal_is_own(seal: Seal, target: Target) -> bool:
     # A seal of unknown origin came from outside with the history; its owner answers for it (requirements, H6).
-    return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model == target.model)
+    return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
 
 
 def _address(url: str) -> tuple[str, str, int | None, str]:

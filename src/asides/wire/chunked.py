@@ -54,8 +54,15 @@ class Dechunker:
                         raise BrokenChunks("a line between two chunks has no end.")
                     self._held = data[place:]
                     break
-                left = self._take_line(data[place:line_end])
+                line = data[place:line_end]
                 place = line_end + 2
+                size = 0 if self._in_trailer else _size_in(line)
+                if 0 < size <= end - place - 2:
+                    # All of it is there: the usual case, and the one that counts.
+                    pieces.append(data[place : place + size])
+                    place += size + 2
+                    continue
+                left = self._take_line(line)
         self._left = left
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -71,7 +78,7 @@ class Dechunker:
 
 def _size_in(line: bytes) -> int:
     try:
-        size = int(line.partition(b";")[0] if b";" in line else line, 16)
+        size = int(line, 16) if b";" not in line else int(line.partition(b";")[0], 16)
     except ValueError:
         raise BrokenChunks("a chunk does not say how long it is.") from None
     if size < 0:

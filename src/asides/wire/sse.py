@@ -5,6 +5,8 @@ Not here: what a payload says. The reader knows JSON only as far as telling two 
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from asides.errors import ProtocolError
@@ -58,15 +60,13 @@ class SseReader:
                 return self._delivered(payloads)
         # The usual read is events of one data line each: cut it in one sweep, and prove that nothing else was in it.
         end = data.rfind(b"\n\n", start)
-        if end >= 0 and data.startswith(b"data: ", start) and len(data) <= self._limit:
-            swept = data[start + 6 : end].split(b"\n\ndata: ")
-            if data.count(b"\n", start, end) == 2 * len(swept) - 2 and _are_plain(swept):
-                if payloads:
-                    swept = payloads + swept
-                if len(data) == end + 2:
-                    return swept
-                self._take_lines(data, end + 2, swept)
-                return self._delivered(swept)
+        if end >= 0 and len(data) <= self._limit and (swept := _swept(data, start, end)):
+            if payloads:
+                swept = payloads + swept
+            if len(data) == end + 2:
+                return swept
+            self._take_lines(data, end + 2, swept)
+            return self._delivered(swept)
         self._take_lines(data, start, payloads)
         return self._delivered(payloads)
 
@@ -180,6 +180,28 @@ class SseReader:
         if self._failure is not None and not payloads:
             raise self._failure
         return payloads
+
+
+_PAIR = re.compile(rb"event: [^\n]*\ndata: ([^\n]+)")
+
+
+def _swept(data: bytes, start: int, end: int) -> list[bytes]:
+    """The data of a run of events of one data line each, with or without an `event:` line before it; [] if it is none.
+
+    Counting line ends proves that nothing else was in it.
+    """
+    swept: list[bytes] = []
+    if data.startswith(b"data: ", start):
+        swept = data[start + 6 : end].split(b"\n\ndata: ")
+        lines = 2 * len(swept) - 2
+    elif data.startswith(b"event: ", start):
+        swept = _PAIR.findall(data, start, end)
+        lines = 3 * len(swept) - 2
+        if data.count(b"\n\nevent: ", start, end) != len(swept) - 1:
+            return []
+    if not swept or data.count(b"\n", start, end) != lines or not _are_plain(swept):
+        return []
+    return swept
 
 
 def _are_plain(payloads: list[bytes]) -> bool:

@@ -332,8 +332,9 @@ def rules_for(tags: Tags | None) -> Rules:
         return _rules(DEFAULT_TAGS)
     if isinstance(tags, str):
         return _rules((tags,))
-    hashable = tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags)
-    return _rules_of_tuple(hashable) if isinstance(tags, tuple) else _rules(hashable)
+    if isinstance(tags, tuple) and not any(isinstance(tag, list) for tag in tags):
+        return _rules_of_tuple(tags)
+    return _rules(tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags))
 
 
 @lru_cache(maxsize=64)

@@ -100,13 +100,19 @@ class Splitter:
         self._arm()
         return self._out
 
-    def finish(self) -> list[Piece]:
-        """The text is complete: return what was held."""
+    def finish(self, *, cut: bool = False) -> list[Piece]:
+        """The text is complete: return what was held.
+
+        `cut`: it broke off, so that a closing tag may be missing; what is undecided then is thinking (contract, §4.1).
+        """
         self._out = []
         self._scanner.final = True
         if self._controls and _UNFINISHED_HEADER.match(self._scanner.tail):
             self._scanner.tail = ""
         self._run("")
+        if cut and self._state is _State.ORPHAN:
+            self._emit(True, "".join(self._held))
+            self._held, self._state = [], _State.THINK
         while self._settle():
             pass
         if self._state is _State.THINK:

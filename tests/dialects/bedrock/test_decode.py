@@ -326,3 +326,18 @@ def test_a_broken_frame_before_a_cut_one_is_what_is_told() -> None:
     )
     with pytest.raises(ProtocolError, match="does not unwrap"):
         decoded(body)
+
+
+@pytest.mark.parametrize("content", [7, "words", {"a": 1}])
+@pytest.mark.parametrize("fields", ["words", 7, [1], {"content": 7}])
+def test_a_result_of_a_tool_that_is_of_another_shape_is_kept_and_costs_no_reply(fields: Any, content: Any) -> None:
+    assert decoded(whole({"toolResult": fields}, {"text": "42"})).text == "42"
+    result = (start(0, toolResult=fields), delta(0, toolResult=content), delta(0, toolResult=[{"text": "a"}]), stop(0))
+    assert decoded(stream(*result, delta(1, text="42"), stop(1))).text == "42"
+
+
+def test_a_frame_that_holds_no_json_breaks_the_dialect_in_any_chunking() -> None:
+    broken = write_frame({":event-type": "contentBlockDelta", ":message-type": "event"}, b'{"contentBlockIndex": 0')
+    ending = frame("messageStop", {"stopReason": "end_turn"})
+    with pytest.raises(ProtocolError):
+        decoded(frame("messageStart", {"role": "assistant"}) + broken + ending)

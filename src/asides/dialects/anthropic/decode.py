@@ -8,7 +8,7 @@ blocks that begin and end at once.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -34,17 +34,13 @@ from asides.dialects.anthropic.wire import (
     WireUsage,
     is_given,
 )
-from asides.errors import AsidesError, ConnectionLost, ProtocolError
-from asides.events import Event, RefusalDelta, ReplyEnded, ReplyStarted, Stop, UsageReported, Warned
-from asides.notices import Notice
+from asides.dialects.decoding import DocumentDecoder
+from asides.errors import ConnectionLost, ProtocolError
+from asides.events import Event, RefusalDelta, ReplyStarted, Stop, UsageReported
 from asides.providers.provider import Target
 from asides.thinking import ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter
-from asides.wire.lenient import INVALID_TEXT, legible, read_leniently
-from asides.wire.sse import DONE
-
-_Read = TypeVar("_Read")
 
 # The segments of one text block that has tags in it lie between two numbers.
 _SEGMENTS = 1_000
@@ -59,25 +55,18 @@ _BLOCK_OF_DELTA = {
 }
 
 
-class MessagesDecoder:
+class MessagesDecoder(DocumentDecoder):
     """Bytes of one response in, events out. Any chunking gives the same events."""
 
+    dialect = "anthropic"
+    ends_with_its_stop = True
+    keeps_bytes = True
+
     def __init__(self, target: Target) -> None:
+        super().__init__(target, Framing())
         rule, quirks = target.rule, target.quirks
-        self.payloads: list[bytes] = []
-        self.failure: AsidesError | None = None
-        self._target = target
-        self._origin = target.origin
-        self._framing = Framing()
-        self._started = False
-        self._mended = False
         self._id: str | None = None
-        self._done = False
-        self._stop: Stop | None = None
         self._usage = UsageSoFar()
-        self._warned: set[str] = set()
-        self._early: list[Event] = []
-        """What was found worth knowing before it was known who answers."""
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
         self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
         self._tags = quirks.tags if rule.tags is None else rule.tags
@@ -87,107 +76,23 @@ class MessagesDecoder:
         self._last: Growing | None = None
         self._truncated = False
 
-    @property
-    def done(self) -> bool:
-        """Whether the server said that nothing follows."""
-        return self._done
-
-    @property
-    def streamed(self) -> bool:
-        """Whether the body came as a stream."""
-        return self._framing.form != "json"
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return every event they complete."""
-        events: list[Event] = []
-        if self.failure is None:
-            try:
-                self._take_all(self._framing.feed(data), events)
-            except ProtocolError as problem:
-                self._fail(problem)
-        return events
-
-    def finish(self) -> list[Event]:
-        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
-        events: list[Event] = []
-        if self.failure is None:
-            try:
-                self._take_all(self._framing.finish(), events)
-            except ProtocolError as problem:
-                self._fail_at_end(problem)
+    def flush(self, events: list[Event]) -> None:
+        """Blocks that were never ended."""
         for index in list(self._open):
             self._end_block(index, events)
-        if self.failure is None:
-            self._check_whole()
-        if self.failure is None:
-            self._start(Message(), events)
-            if self._mended:
-                self._warn(*INVALID_TEXT, events)
-            events.append(ReplyEnded(self._stop or Stop(), self._truncated or self._cut_in_thought()))
-        return events
-
-    def _fail(self, problem: ProtocolError) -> None:
-        told = f"{self._target.provider.name}: {problem}"
-        self.failure = ProtocolError(told, dialect="anthropic", payload=problem.payload)
-
-    def _fail_at_end(self, problem: ProtocolError) -> None:
-        if self._framing.cuts(problem.payload):
-            self.payloads.pop()
-            self._fail_cut()
-        elif self._framing.cut:
-            self._fail_cut()
-        else:
-            self._fail(problem)
-
-    def _fail_cut(self) -> None:
-        who = self._target.provider.name
-        self.failure = ConnectionLost(
-            f"the stream from {who} ended before the reply did; try again (.partial has what came)."
-        )
-
-    def _check_whole(self) -> None:
-        who = self._target.provider.name
-        if not self.payloads and self._framing.begun:
-            self._fail_cut()
-        elif not self.payloads:
-            if self._framing.head:
-                problem = ProtocolError(
-                    "the body is neither JSON nor a stream of events; check the base URL.", payload=self._framing.head
-                )
-                self._fail(problem)
-            else:
-                self.failure = ConnectionLost(f"{who} sent an empty body; try again, or check the base URL.")
-        elif self.streamed and self._stop is None and not self._done:
-            self._fail_cut()
+        self.truncated_thought = self._truncated or self._cut_in_thought()
 
     def _cut_in_thought(self) -> bool:
         # A signature ends a thought; without one, the limit did.
         last = self._last
-        cut = self._stop is not None and self._stop.reason == "length"
+        cut = self.stop is not None and self.stop.reason == "length"
         return cut and isinstance(last, ThinkingBlock) and not last.signed
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def _take_all(self, payloads: list[bytes], events: list[Event]) -> None:
-        for payload in payloads:
-            # What stands behind an error belongs to no reply, whether it came in the same read or later.
-            if self.failure is not None:
-                return
-            if payload == DONE:
-                self._done = True
-                continue
-            self.payloads.append(payload)
-            document = legible(payload)
-            self._mended = self._mended or document is not payload
-            self._take(document, events)
-
-    def _take(self, payload: bytes, events: list[Event]) -> None:
-        try:
-            document = DOCUMENTS.decode(payload)
-        except msgspec.ValidationError as problem:
-            document = self._read_leniently(payload, DOCUMENTS, problem, events)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+    def take(self, payload: bytes, events: list[Event]) -> None:
+        """Read one document: an event of a stream, a message or an error."""
+        document = self.read(payload, DOCUMENTS, events)
         match document.type:
             case "content_block_delta":
                 self._take_delta(document, payload, events)
@@ -202,7 +107,7 @@ class MessagesDecoder:
             case "message_delta":
                 self._take_end(document.delta or Delta(), document.usage, events)
             case "message_stop":
-                self._done = True
+                self.ended = True
             case "message":
                 self._take_message(document, events)
             case kind:
@@ -211,39 +116,34 @@ class MessagesDecoder:
     def _take_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.error is not None or kind == "error":
             told: Any = msgspec.json.decode(payload) if document.error is None else document.error
-            self.failure = error_of(200, {}, told, payload, self._target)
+            self.failure = error_of(200, {}, told, payload, self.target)
         elif is_given(document.content):
             self._take_message(document, events)
         elif not kind and is_given(document.message):
             # One cloud tells errors without any other sign.
-            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self._target)
+            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self.target)
         else:
-            self._warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
+            self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
     def _start(self, message: Message, events: list[Event]) -> None:
         if self._started:
             return
-        self._started = True
         self._id = message.id
-        events.append(ReplyStarted(message.model or self._target.model or None, message.id, self._origin))
-        events += self._early
+        self.begin(ReplyStarted(message.model or self.target.model or None, message.id, self.origin), events)
 
     def _take_start(self, document: Document, events: list[Event]) -> None:
-        try:
-            message = MESSAGES.decode(document.message)
-        except msgspec.ValidationError as problem:
-            message = self._read_leniently(bytes(document.message), MESSAGES, problem, events)
+        message = self.read(bytes(document.message), MESSAGES, events)
         if self._started and (message.id is None or self._id is None or message.id == self._id):
-            self._warn("repeated_start", "the server began the same message twice", events)
+            self.warn("repeated_start", "the server began the same message twice", events)
             return
-        if self._started and (self._done or self._stop is not None):
-            self._warn("second_message", "what the server sent behind the end is only in metadata['raw']", events)
+        if self._started and (self.ended or self.stop is not None):
+            self.warn("second_message", "what the server sent behind the end is only in metadata['raw']", events)
             return
         if self._started:
             # A go-between lost its upstream and began anew on the same stream. Two halves are no reply: signed thoughts
             # of both would be refused as soon as they went back.
             self.failure = ConnectionLost(
-                f"{self._target.provider.name} broke off and began another message on the same stream; try again "
+                f"{self.target.provider.name} broke off and began another message on the same stream; try again "
                 "(.partial has what came first)."
             )
             return
@@ -267,7 +167,7 @@ class MessagesDecoder:
         try:
             blocks = msgspec.json.decode(told, type=list[msgspec.Raw])
         except msgspec.ValidationError:
-            self._warn("malformed_field", "content is of another type than expected and was left out", events)
+            self.warn("malformed_field", "content is of another type than expected and was left out", events)
             return
         for block in blocks:
             index = self._free_place()
@@ -282,9 +182,9 @@ class MessagesDecoder:
             self._take_stop(delta.stop_reason, delta.stop_details, events)
 
     def _take_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
-        self._stop = Stop(unified_stop(raw), raw)
-        if self._stop.reason == "unknown":
-            self._warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
+        self.stop = Stop(unified_stop(raw), raw)
+        if self.stop.reason == "unknown":
+            self.warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
         if details is not None and details.explanation:
             for index in list(self._open):
                 self._end_block(index, events)
@@ -301,13 +201,10 @@ class MessagesDecoder:
         if index in self._open:
             self._end_block(index, events)
         try:
-            block = BLOCKS.decode(raw)
-        except msgspec.ValidationError as problem:
-            try:
-                block = self._read_leniently(bytes(raw), BLOCKS, problem, events)
-            except ProtocolError:
-                self._warn("malformed_field", "a block is of another type than expected and was left out", events)
-                return
+            block = self.read(bytes(raw), BLOCKS, events)
+        except ProtocolError:
+            self.warn("malformed_field", "a block is of another type than expected and was left out", events)
+            return
         # Its own place where that is free; behind all others where the index was used before.
         place = index if index not in self._places else self._free_place()
         self._places.add(place)
@@ -316,23 +213,23 @@ class MessagesDecoder:
     def _growing(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> Growing:
         match block.type:
             case "text":
-                return TextBlock(number, block, self._splitter(), self._origin, events)
+                return TextBlock(number, block, self._splitter(), self.origin, events)
             case "thinking":
-                return ThinkingBlock(number, block, self._kind, self._origin, events)
+                return ThinkingBlock(number, block, self._kind, self.origin, events)
             case "tool_use":
-                return CallBlock(number, block, self._origin, events)
+                return CallBlock(number, block, self.origin, events)
             case "redacted_thinking":
-                return RedactedBlock(number, block, self._origin, events)
+                return RedactedBlock(number, block, self.origin, events)
             case kind:
-                whole = WholeBlock(number, bytes(raw), self._origin, events)
+                whole = WholeBlock(number, bytes(raw), self.origin, events)
                 if not whole.known:
-                    self._warn("unknown_part", f"a block of type {kind!r} is kept as it came", events)
+                    self.warn("unknown_part", f"a block of type {kind!r} is kept as it came", events)
                 return whole
 
     def _splitter(self) -> Splitter | None:
         if not self._tags:
             return None
-        return Splitter(self._tags, self._target.quirks.tag_position, self._target.rule.starts_inside)
+        return Splitter(self._tags, self.target.quirks.tag_position, self.target.rule.starts_inside)
 
     def _take_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
         delta = document.delta
@@ -343,7 +240,7 @@ class MessagesDecoder:
             return
         kind = _BLOCK_OF_DELTA.get(delta.type)
         if kind is None:
-            self._warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
+            self.warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
             return
         # The block was never begun, or as one of another kind: the delta says what it is.
         self._begin_block(document.index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
@@ -356,22 +253,3 @@ class MessagesDecoder:
         growing.end(events)
         if isinstance(growing, TextBlock):
             self._truncated = growing.truncated
-
-    # --- leniency ---------------------------------------------------------------------------------------------------
-
-    def _warn(self, code: str, detail: str, events: list[Event]) -> None:
-        if detail not in self._warned:
-            self._warned.add(detail)
-            (events if self._started else self._early).append(Warned(Notice(code, detail)))
-
-    def _read_leniently(
-        self,
-        payload: bytes,
-        decoder: msgspec.json.Decoder[_Read],
-        problem: msgspec.ValidationError,
-        events: list[Event],
-    ) -> _Read:
-        read, left_out = read_leniently(payload, decoder, problem)
-        for path in left_out:
-            self._warn("malformed_field", f"{path} is of another type than expected and was left out", events)
-        return read

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 from asides.dialects.anthropic.spell_messages import spell_messages
 from asides.dialects.anthropic.spell_thinking import spell_thinking
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
+from asides.dialects.dropped_settings import known_sampling, output_not_sent, settings_without_tools
 from asides.messages import OutputSchema, Prompt
 from asides.notices import Notice
 from asides.providers.provider import Target
@@ -38,7 +39,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     accept = "text/event-stream" if streams else "application/json"
     if transport == "bedrock_invoke":
         accept = "application/vnd.amazon.eventstream" if streams else "application/json"
-    headers = headers_for(target, accept)
+    headers: dict[str, str] = {}
     if transport != "direct":
         model = str(body.pop("model"))
         body = {"anthropic_version": _BODY_VERSIONS[transport], **body}
@@ -52,13 +53,12 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     elif betas:
         headers["anthropic-beta"] = ",".join(betas)
     url = address(target, model, streams=streams)
-    return HttpRequest("POST", url, headers, json_body(body), credential_header(target)), tuple(notices)
+    return post(target, url, accept, body, headers), tuple(notices)
 
 
 def address(target: Target, model: str, *, streams: bool) -> str:
     """Where requests go. A base URL without a version gets one, as the makers of clones write theirs without it."""
-    base = urlsplit(target.base_url)
-    path = base.path.rstrip("/")
+    path = urlsplit(target.base_url).path.rstrip("/")
     match target.quirks.transport:
         case "direct":
             if not path.endswith(target.quirks.path):
@@ -67,10 +67,7 @@ def address(target: Target, model: str, *, streams: bool) -> str:
             path += f"/model/{quote(model, safe='')}/{'invoke-with-response-stream' if streams else 'invoke'}"
         case "vertex_predict":
             path += f"/{quote(model, safe='@')}:{'streamRawPredict' if streams else 'rawPredict'}"
-    given = parse_qsl(base.query, keep_blank_values=True)
-    names = {name for name, _ in given}
-    given += [(name, value) for name, value in target.provider.query if name not in names and value[:1] != "$"]
-    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+    return address_at(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
@@ -84,7 +81,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[s
     asked, betas = spell_thinking(prompt, target)
     body |= _output(prompt, target, notices)
     body = merged(body, asked)
-    body |= _sampling(prompt, notices)
+    body |= known_sampling(prompt, _SAMPLING, notices)
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     if prompt.stream:
@@ -110,11 +107,7 @@ def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     if prompt.tools:
         spelled["tools"] = [_tool(tool) for tool in prompt.tools]
     elif "tools" not in prompt.extra:
-        notices += [
-            Notice("setting_dropped", f"{setting} means nothing without tools", setting)
-            for setting in ("tool_choice", "parallel_tool_calls")
-            if getattr(prompt, setting) is not None
-        ]
+        notices += settings_without_tools(prompt, "tool_choice", "parallel_tool_calls")
         return spelled
     choice: dict[str, Any] | None
     match prompt.tool_choice:
@@ -150,22 +143,8 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     takes = target.rule.structured_output or target.quirks.structured_output
     if isinstance(output, OutputSchema) and takes == "json_schema":
         return {"output_config": {"format": {"type": "json_schema", "schema": output.schema}}}
-    if isinstance(output, OutputSchema):
-        code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
-    else:
-        code, asked, detail = "json_not_sent", "json_object", "JSON without a schema cannot be asked for here"
-    notices.append(Notice(code, f"{detail}; say in the prompt what you want", "output", asked, "nothing"))
+    notices.append(output_not_sent(output))
     return {}
-
-
-def _sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    given = prompt.sampling.given()
-    notices += [
-        Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing")
-        for name in given
-        if name not in _SAMPLING
-    ]
-    return {name: value for name, value in given.items() if name in _SAMPLING}
 
 
 def _metadata(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:

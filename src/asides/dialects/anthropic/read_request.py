@@ -5,47 +5,38 @@ Not here: single messages (read_message), what is answered (serve), and what a p
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from asides.dialects.anthropic.read_message import read_messages, read_texts
 from asides.dialects.dialect import ServedRequest
+from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.errors import ConfigError
 from asides.messages import Message, OutputSchema, Prompt, Sampling
 from asides.thinking import Effort, Thinking, read_thinking
 from asides.tools import Tool
 
-Value = TypeVar("Value")
+_SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"the body is not JSON: {problem}.") from None
-    if not isinstance(document, dict):
-        raise ConfigError("the body is not a JSON object.")
-    return _Request(document).read()
+    return _Request.of_body(body).read()
 
 
-class _Request:
+class _Request(RequestFields):
     """A document while it is read: what is understood is taken out, and what remains is `extra`."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        # A field that is null was not set.
-        self.left = {name: value for name, value in document.items() if value is not None}
-
     def read(self) -> ServedRequest:
-        model = self._take("model", str)
+        model = self.take("model", str)
         if not model:
             raise ConfigError("model: Field required.")
-        told = self._take("messages", list[Any])
+        told = self.take("messages", list[Any])
         if not told:
             raise ConfigError("messages: at least one message is required.")
         system, marked = self._system()
-        stream = self._take("stream", bool) or False
+        stream = self.take("stream", bool) or False
         tool_choice, parallel = self._tool_choice()
         output = self._output()
         prompt = Prompt(
@@ -56,23 +47,14 @@ class _Request:
             tool_choice=tool_choice,
             parallel_tool_calls=parallel,
             output=output,
-            max_tokens=self._take("max_tokens", int),
+            max_tokens=self.take("max_tokens", int),
             sampling=self._sampling(),
-            stop=tuple(self._take("stop_sequences", list[str]) or ()),
+            stop=tuple(self.take("stop_sequences", list[str]) or ()),
             stream=stream,
             user=self._user(),
             extra=self.left,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
-
-    def _take(self, name: str, kind: type[Value]) -> Value | None:
-        """The field, out of the document; an error when it is of another type."""
-        if name not in self.left:
-            return None
-        try:
-            return msgspec.convert(self.left.pop(name), kind)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"{name}: {problem}.") from None
 
     def _system(self) -> tuple[str | None, tuple[Message, ...]]:
         """Plain words, or a message of its own where they have marks or come in several blocks."""
@@ -83,14 +65,11 @@ class _Request:
         return None, (Message("system", texts),) if texts else ()
 
     def _sampling(self) -> Sampling:
-        given = {name: self.left.pop(name) for name in ("temperature", "top_p", "top_k") if name in self.left}
-        try:
-            return msgspec.convert(given, Sampling)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+        given = {name: self.left.pop(name) for name in _SAMPLING if name in self.left}
+        return read_sampling(given)
 
     def _user(self) -> str | None:
-        told = self._take("metadata", dict[str, Any]) or {}
+        told = self.take("metadata", dict[str, Any]) or {}
         user = told.pop("user_id", None)
         if told:
             self.left["metadata"] = told
@@ -99,7 +78,7 @@ class _Request:
     # --- tools and output -------------------------------------------------------------------------------------------
 
     def _tools(self) -> tuple[Tool, ...]:
-        told = self._take("tools", list[dict[str, Any]]) or []
+        told = self.take("tools", list[dict[str, Any]]) or []
         own = [tool for tool in told if tool.get("type", "custom") == "custom"]
         if len(own) != len(told):
             # The provider's own tools mean nothing to others; the whole list goes as it came.
@@ -107,7 +86,7 @@ class _Request:
         return tuple(map(_tool, own))
 
     def _tool_choice(self) -> tuple[str | None, bool | None]:
-        told = self._take("tool_choice", dict[str, Any]) or {}
+        told = self.take("tool_choice", dict[str, Any]) or {}
         disabled = told.get("disable_parallel_tool_use")
         parallel = None if disabled is None else disabled is not True
         match told.get("type"):
@@ -133,9 +112,9 @@ class _Request:
                 return None
 
     def _thinking(self) -> Thinking:
-        told = self._take("thinking", dict[str, Any])
+        told = self.take("thinking", dict[str, Any])
         thinking = Thinking() if told is None else read_thinking(_known(told))[0]
-        config: dict[str, Any] = self._take("output_config", dict[str, Any]) or {}
+        config: dict[str, Any] = self.take("output_config", dict[str, Any]) or {}
         word = config.pop("effort", None)
         if config:
             self.left["output_config"] = config

@@ -6,18 +6,17 @@ response is a stream that was put together: both are made of the same events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.anthropic.endings import STATUSES
+from asides.dialects.writing import ReplyWriter
 from asides.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    ReplyEnded,
     ReplyStarted,
     Stop,
     StopReason,
@@ -25,8 +24,6 @@ from asides.events import (
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
-    UsageReported,
-    Warned,
 )
 from asides.messages import ServerTool, Unknown
 from asides.usage import Usage
@@ -65,49 +62,30 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
     return msgspec.json.encode({"type": "error", "error": error})
 
 
-class MessagesWriter:
+class MessagesWriter(ReplyWriter):
     """Events of one reply in, a message out, as a stream of events or whole.
 
     A block of the reply is a block of the message. Warnings are not on this wire, nor are seals of other dialects.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
-        self.content_type = "text/event-stream" if stream else "application/json"
-        self._started = ReplyStarted(model)
-        self._usage: Usage | None = None
-        self._shown = include_usage
+        super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
         self._blocks = _Blocks()
         self._out: _Stream | _Whole = (_Stream if stream else _Whole)()
         self._refusal: list[str] = []
         self._calls = False
         self._begun = False
-        self._ended = False
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            match event:
-                case ReplyStarted():
-                    self._started = ReplyStarted(event.model or self._started.model, event.id)
-                case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-                case RefusalDelta():
-                    self._refusal.append(event.text)
-                case ReplyEnded():
-                    self._ended = True
-                    written += self._begin()
-                    written += map(self._out.add, self._blocks.close())
-                    written.append(self._out.end(*self._ending(event.stop), self._counts()))
-                case Warned():
-                    pass
-                case _:
-                    self._calls = self._calls or isinstance(event, ToolCallDelta)
-                    written += self._begin()
-                    written += map(self._out.add, self._blocks.of(event))
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        if isinstance(event, RefusalDelta):
+            self._refusal.append(event.text)
+            return b""
+        self._calls = self._calls or isinstance(event, ToolCallDelta)
+        return b"".join([*self._begin(), *map(self._out.add, self._blocks.of(event))])
+
+    def _end(self, stop: Stop) -> bytes:
+        written = [*self._begin(), *map(self._out.add, self._blocks.close())]
+        return b"".join([*written, self._out.end(*self._ending(stop), self._counts())])
 
     def _begin(self) -> list[bytes]:
         if self._begun:
@@ -116,7 +94,8 @@ class MessagesWriter:
         return [self._out.begin(self._started, self._counts())]
 
     def _counts(self) -> Wire:
-        return {} if self._usage is None or not self._shown else _usage(self._usage)
+        usage = self._shown_usage
+        return {} if usage is None else _usage(usage)
 
     def _ending(self, stop: Stop) -> tuple[str | None, Wire | None]:
         """The provider's own word where this dialect has it, else ours in its words; and the words of a refusal."""

@@ -106,7 +106,8 @@ class KeptBlock:
         if isinstance(more, dict) and isinstance(more.get("input"), str):
             self._input.append(more["input"])
         elif isinstance(self._fields, dict) and isinstance(more, list):
-            self._fields["content"] = [*self._fields.get("content", []), *more]
+            so_far = self._fields.get("content")
+            self._fields["content"] = [*(so_far if isinstance(so_far, list) else ()), *more]
         elif isinstance(self._fields, dict) and isinstance(more, dict):
             self._fields |= more
         else:
@@ -132,7 +133,7 @@ def is_own(kind: str, fields: Any) -> bool:
     """Whether a block is of the provider's own doing; a call of the caller's tools is not."""
     if kind == "toolUse":
         return isinstance(fields, dict) and fields.get("type") == _OWN_CALL
-    return kind == "toolResult"
+    return kind == "toolResult" and isinstance(fields, dict)
 
 
 def kept_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | Unknown:

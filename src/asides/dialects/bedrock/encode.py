@@ -13,8 +13,9 @@ import msgspec
 
 from asides.dialects.bedrock.spell_messages import spell_messages
 from asides.dialects.bedrock.spell_thinking import spell_thinking
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import merged, post
 from asides.dialects.dialect import HttpRequest
+from asides.dialects.dropped_settings import absent_settings, known_sampling, output_not_sent
 from asides.messages import OutputSchema, Prompt
 from asides.notices import Notice
 from asides.providers.provider import Target
@@ -29,9 +30,8 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
-    headers = headers_for(target, EVENT_STREAM if prompt.stream else "application/json")
-    request = HttpRequest("POST", address(target, prompt.stream), headers, json_body(body), credential_header(target))
-    return request, tuple(notices)
+    accept = EVENT_STREAM if prompt.stream else "application/json"
+    return post(target, address(target, prompt.stream), accept, body), tuple(notices)
 
 
 def address(target: Target, streams: bool) -> str:
@@ -60,8 +60,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body |= _output(prompt, target, notices)
     if prompt.metadata is not None:
         body["requestMetadata"] = prompt.metadata
-    if prompt.user is not None:
-        notices.append(Notice("setting_dropped", "user does not exist in this dialect", "user"))
+    notices += absent_settings(prompt, "user")
     return merged(body, prompt.extra)
 
 
@@ -70,26 +69,22 @@ def _sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[di
     native: dict[str, Any] = {}
     if prompt.max_tokens is not None:
         inference["maxTokens"] = prompt.max_tokens
-    for name, value in prompt.sampling.given().items():
+    for name, value in known_sampling(prompt, (*_INFERENCE, "top_k"), notices).items():
         if name in _INFERENCE:
             inference[_INFERENCE[name]] = value
-        elif name == "top_k":
+        else:
             place = native
             *parents, leaf = target.rule.top_k_in.split(".")
             for parent in parents:
                 place = place.setdefault(parent, {})
             place[leaf] = value
-        else:
-            notices.append(Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing"))
     if prompt.stop:
         inference["stopSequences"] = list(prompt.stop)
     return inference, native
 
 
 def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    if prompt.parallel_tool_calls is not None:
-        detail = "parallel_tool_calls does not exist in this dialect"
-        notices.append(Notice("setting_dropped", detail, "parallel_tool_calls"))
+    notices += absent_settings(prompt, "parallel_tool_calls")
     called = list(dict.fromkeys(call.name for message in prompt.messages for call in message.tool_calls))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
@@ -135,9 +130,5 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
         # The schema is text here.
         schema = {"name": output.name, "schema": msgspec.json.encode(output.schema).decode()}
         return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}}
-    if isinstance(output, OutputSchema):
-        code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
-    else:
-        code, asked, detail = "json_not_sent", "json_object", "JSON without a schema cannot be asked for here"
-    notices.append(Notice(code, f"{detail}; say in the prompt what you want", "output", asked, "nothing"))
+    notices.append(output_not_sent(output))
     return {}

@@ -5,26 +5,23 @@ Not here: requests (read_request), sockets and status lines. A whole response is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.bedrock.encode import EVENT_STREAM
+from asides.dialects.writing import ReplyWriter
 from asides.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    ReplyEnded,
-    ReplyStarted,
     Stop,
     StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
-    UsageReported,
 )
 from asides.folding import fold
 from asides.messages import ServerTool, Unknown
@@ -58,7 +55,7 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "__type": kind})
 
 
-class ConverseWriter:
+class ConverseWriter(ReplyWriter):
     """Events of one reply in, Converse out, in frames or whole.
 
     A block goes out as it comes, except those that have to be known whole: calls without an id, citations. Warnings are
@@ -66,46 +63,30 @@ class ConverseWriter:
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
-        self.content_type = EVENT_STREAM if stream else "application/json"
+        content_type = EVENT_STREAM if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
-        self._shows_usage = include_usage or not stream
-        self._started = ReplyStarted(model)
-        self._usage: Usage | None = None
         self._begun = False
-        self._ended = False
         self._places: dict[int, int] = {}
         """The index of each block, in the order of their first word."""
         self._whole: dict[int, dict[str, Any]] = {}
         self._unnamed: list[ToolCallDelta] = []
         self._calls = 0
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            match event:
-                case ReplyStarted():
-                    self._started = ReplyStarted(event.model or self._started.model, event.id)
-                case TextDelta() | RefusalDelta():
-                    written.append(self._delta(event.block, {"text": event.text}) if event.text else b"")
-                case ThinkingDelta():
-                    written.append(self._think(event.block, {"text": event.text}) if event.text else b"")
-                case ToolCallDelta():
-                    written.append(self._call(event))
-                case ThoughtSealed():
-                    written.append(self._seal(event))
-                case PartArrived(part=ServerTool() | Unknown() as part):
-                    written.append(self._keep(event.block, part.json))
-                case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-                case ReplyEnded():
-                    self._ended = True
-                    written.append(self._end(event.stop))
-                case _:
-                    pass
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        match event:
+            case TextDelta() | RefusalDelta():
+                return self._delta(event.block, {"text": event.text}) if event.text else b""
+            case ThinkingDelta():
+                return self._think(event.block, {"text": event.text}) if event.text else b""
+            case ToolCallDelta():
+                return self._call(event)
+            case ThoughtSealed():
+                return self._seal(event)
+            case PartArrived(part=ServerTool() | Unknown() as part):
+                return self._keep(event.block, part.json)
+            case _:
+                return b""
 
     # --- blocks -----------------------------------------------------------------------------------------------------
 
@@ -181,7 +162,7 @@ class ConverseWriter:
             arguments = "".join(piece.arguments for piece in self._unnamed if piece.block == block)
             written.append(self._begin_call(block, call.id, call.name, arguments))
         reason = self._stop_reason(stop)
-        usage = _usage(self._usage) if self._usage is not None and self._shows_usage else {}
+        usage = {} if self._shown_usage is None else _usage(self._shown_usage)
         if not self._stream:
             return self._document(reason, usage)
         written += [self._event("contentBlockStop", {"contentBlockIndex": place}) for place in self._places.values()]

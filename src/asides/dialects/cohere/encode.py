@@ -9,9 +9,10 @@ import re
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import merged, post
 from asides.dialects.cohere.spell_messages import spell_messages
 from asides.dialects.dialect import HttpRequest
+from asides.dialects.dropped_settings import absent_settings, known_sampling, settings_without_tools
 from asides.messages import OutputSchema, Prompt
 from asides.notices import Notice
 from asides.providers.provider import Target
@@ -33,9 +34,8 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
-    headers = headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json")
-    request = HttpRequest("POST", address(target), headers, json_body(body), credential_header(target))
-    return request, tuple(notices)
+    accept = "text/event-stream" if body.get("stream") is True else "application/json"
+    return post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -54,18 +54,11 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body |= _output(prompt)
     if prompt.max_tokens is not None:
         body["max_tokens"] = prompt.max_tokens
-    for name, value in prompt.sampling.given().items():
-        if name in _SAMPLING:
-            body[_SAMPLING[name]] = value
-        else:
-            notices.append(Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing"))
+    for name, value in known_sampling(prompt, _SAMPLING, notices).items():
+        body[_SAMPLING[name]] = value
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
-    notices += [
-        Notice("setting_dropped", f"{setting} does not exist in this dialect", setting)
-        for setting in ("metadata", "user")
-        if getattr(prompt, setting) is not None
-    ]
+    notices += absent_settings(prompt, "metadata", "user")
     body |= _thinking(prompt, target, notices)
     body["stream"] = prompt.stream
     return merged(body, prompt.extra)
@@ -73,12 +66,10 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
 
 def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     tools = list(prompt.tools)
-    if prompt.parallel_tool_calls is not None:
-        detail = "parallel_tool_calls does not exist in this dialect"
-        notices.append(Notice("setting_dropped", detail, "parallel_tool_calls"))
+    notices += absent_settings(prompt, "parallel_tool_calls")
     if not tools:
-        if prompt.tool_choice is not None and "tools" not in prompt.extra:
-            notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
+        if "tools" not in prompt.extra:
+            notices += settings_without_tools(prompt, "tool_choice")
         return {}
     spelled: dict[str, Any] = {}
     match prompt.tool_choice:

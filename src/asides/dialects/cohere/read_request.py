@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.request_fields import RequestFields
+from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.errors import ConfigError
 from asides.messages import (
     Image,
@@ -47,9 +47,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     fields = RequestFields.of_body(body)
-    model = fields.take("model", str)
-    if not model:
-        raise ConfigError("model is missing.")
+    model = fields.take_model()
     messages = _messages(fields)
     system = None
     if messages[0].role == "system":
@@ -117,10 +115,7 @@ def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
 
 def _sampling(fields: RequestFields) -> Sampling:
     given = {ours: fields.left.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in fields.left}
-    try:
-        return msgspec.convert(given, Sampling)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+    return read_sampling(given)
 
 
 # --- messages -----------------------------------------------------------------------------------------------------

@@ -5,25 +5,23 @@ Not here: requests (read_request), sockets and status lines. A whole response is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
+from asides.dialects.speaking import arguments_text
+from asides.dialects.writing import ReplyWriter
 from asides.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    ReplyEnded,
-    ReplyStarted,
     Stop,
     StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
-    UsageReported,
 )
 from asides.folding import fold
 from asides.messages import Unknown
@@ -43,7 +41,7 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "code": kind})
 
 
-class ChatWriter:
+class ChatWriter(ReplyWriter):
     """Events of one reply in, a v2 chat out, in events or whole.
 
     Blocks keep their order, except that calls stand behind the content and come when all of them are known. Warnings
@@ -51,13 +49,10 @@ class ChatWriter:
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
-        self.content_type = "text/event-stream" if stream else "application/json"
+        content_type = "text/event-stream" if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
-        self._shows_usage = include_usage or not stream
-        self._started = ReplyStarted(model)
         self._begun = False
-        self._ended = False
-        self._usage: Usage | None = None
         self._places: dict[int, int] = {}
         """The index of the item that each block is."""
         self._items: list[dict[str, Any]] = []
@@ -65,33 +60,21 @@ class ChatWriter:
         self._plan: str | None = None
         self._citations: list[Any] = []
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            match event:
-                case ReplyStarted():
-                    self._started = ReplyStarted(event.model or self._started.model, event.id)
-                case TextDelta() | RefusalDelta():
-                    written.append(self._say(event.block, "text", event.text))
-                case ThinkingDelta():
-                    written.append(self._say(event.block, "thinking", event.text))
-                case ToolCallDelta():
-                    self._calls.append(event)
-                case ThoughtSealed():
-                    self._seal(event)
-                case PartArrived(part=Unknown() as part):
-                    written.append(self._keep(event.block, part))
-                case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-                case ReplyEnded():
-                    self._ended = True
-                    written.append(self._end(event.stop))
-                case _:
-                    pass
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        match event:
+            case TextDelta() | RefusalDelta():
+                return self._say(event.block, "text", event.text)
+            case ThinkingDelta():
+                return self._say(event.block, "thinking", event.text)
+            case ToolCallDelta():
+                self._calls.append(event)
+            case ThoughtSealed():
+                self._seal(event)
+            case PartArrived(part=Unknown() as part):
+                return self._keep(event.block, part)
+            case _:
+                pass
+        return b""
 
     def _say(self, block: int, field: str, text: str) -> bytes:
         if not text:
@@ -142,20 +125,15 @@ class ChatWriter:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {
-                    "name": call.name,
-                    "arguments": call.raw_arguments
-                    if call.raw_arguments is not None
-                    else msgspec.json.encode(call.arguments).decode(),
-                },
+                "function": {"name": call.name, "arguments": arguments_text(call)},
             }
             for call in fold([self._started, *self._calls]).tool_calls
         ]
         ending: dict[str, Any] = {}
         if (reason := _finish_reason(stop, calls=bool(calls))) is not None:
             ending["finish_reason"] = reason
-        if self._usage is not None and self._shows_usage:
-            ending["usage"] = _usage(self._usage)
+        if self._shown_usage is not None:
+            ending["usage"] = _usage(self._shown_usage)
         return self._end_stream(calls, ending) if self._stream else self._whole(calls, ending)
 
     def _end_stream(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:

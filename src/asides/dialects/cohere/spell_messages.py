@@ -5,18 +5,15 @@ Not here: which thoughts go back (plan has taken out the others), and the rest o
 
 from __future__ import annotations
 
-from base64 import b64encode
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
-from asides.errors import Unsupported
+from asides.dialects.speaking import MessageSpeller, Wire, arguments_text, image_address, plain_content
 from asides.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, Unknown
 from asides.notices import Notice
 from asides.thinking import Seal, Thought
-
-Wire: TypeAlias = dict[str, Any]
 
 
 def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
@@ -24,55 +21,14 @@ def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     return _Speller(prompt, notices).run()
 
 
-class _Speller:
-    """One history, while it is put into words."""
-
-    def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
-        self.prompt = prompt
-        self.notices = notices
-
-    def run(self) -> list[Wire]:
-        spelled: list[Wire] = []
-        if self.prompt.system and self.prompt.system.strip():
-            spelled.append({"role": "system", "content": self.prompt.system})
-        for message in self.prompt.messages:
-            match message.role:
-                case "system":
-                    if message.text.strip():
-                        spelled.append({"role": "system", "content": message.text})
-                case "assistant":
-                    spelled += self._assistant(message)
-                case "user" | "tool":
-                    spelled += [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
-                    spelled += self._user(message)
-        return spelled
-
-    def _note(self, code: str, detail: str) -> None:
-        notice = Notice(code, detail, "messages")
-        if notice not in self.notices:
-            self.notices.append(notice)
-
-    def _left_out(self, part: Part, role: str) -> None:
-        what = f"a part of type {type(part).__name__}"
-        self._note("part_not_sent", f"{what} in the words of the {role} cannot be sent in this dialect")
+class _Speller(MessageSpeller):
+    """One history, while it is put into the words of v2 chat."""
 
     # --- user and tools ---------------------------------------------------------------------------------------------
 
-    def _user(self, message: Message) -> list[Wire]:
-        said = [part for part in message.parts if not isinstance(part, ToolResult)]
-        if not said and (message.parts or message.role == "tool"):
-            return []
-        if message.role == "tool":
-            raise Unsupported("a message of role 'tool' holds ToolResult parts; put other words into a user message.")
-        spelled = [wire for part in said if (wire := self._user_part(part)) is not None]
-        match spelled:
-            case []:
-                content: str | list[Any] = ""
-            case [{"type": "text", "text": str() as text}]:
-                content = text
-            case _:
-                content = spelled
-        return [{"role": "user", "content": content}]
+    def _said(self, parts: list[Part]) -> Wire:
+        spelled = [wire for part in parts if (wire := self._user_part(part)) is not None]
+        return {"content": plain_content(spelled, "text")}
 
     def _user_part(self, part: Part) -> Wire | msgspec.Raw | None:
         match part:
@@ -82,12 +38,8 @@ class _Speller:
                 return _image(part)
             case File() if part.data is not None and part.media_type.startswith("text/"):
                 return {"type": "text", "text": part.data.decode("utf-8", "replace")}
-            case Unknown(origin=None):
-                # Written by the caller in this dialect's own form; whoever writes a native part means it.
-                return msgspec.Raw(part.json.encode())
             case _:
-                self._left_out(part, "user")
-                return None
+                return self._native(part, "user")
 
     def _result(self, result: ToolResult) -> Wire:
         if not isinstance(result.content, str) and any(not isinstance(part, Text) for part in result.content):
@@ -142,18 +94,11 @@ class _Speller:
 
 
 def _call(call: ToolCall) -> Wire:
-    arguments = call.raw_arguments
-    if arguments is None:
-        arguments = msgspec.json.encode(call.arguments).decode()
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    function = {"name": call.name, "arguments": arguments_text(call)}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _image(image: Image) -> Wire:
-    if image.data is not None:
-        url = f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
-    elif image.url is not None:
-        url = image.url
-    else:
-        raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
+    url = image_address(image)
     described = {"url": url} if image.detail is None else {"url": url, "detail": image.detail}
     return {"type": "image_url", "image_url": described}

@@ -6,10 +6,11 @@ Not here: contents and thinking, which have files of their own, and whether the 
 from __future__ import annotations
 
 from typing import Any, Literal
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
+from asides.dialects.dropped_settings import settings_without_tools
 from asides.dialects.gemini.spell_contents import spell_contents
 from asides.dialects.gemini.spell_thinking import spell_thinking
 from asides.messages import OutputSchema, Prompt
@@ -36,30 +37,16 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "text/event-stream" if prompt.stream else "application/json"
-    request = HttpRequest(
-        "POST",
-        address(target, stream=prompt.stream),
-        headers_for(target, accept),
-        json_body(body),
-        credential_header(target),
-    )
-    return request, tuple(notices)
+    return post(target, address(target, stream=prompt.stream), accept, body), tuple(notices)
 
 
 def address(target: Target, *, stream: bool) -> str:
     """Where requests go: the model and what is asked of it are in the path, `models/` or another collection first."""
-    base = urlsplit(target.base_url)
     model = target.model if "/" in target.model else f"models/{target.model}"
-    path = f"{base.path.rstrip('/')}/{quote(model, safe='/@')}"
-    given = parse_qsl(base.query, keep_blank_values=True)
-    names = {name for name, _ in given}
-    given += [pair for pair in target.provider.query if pair[0] not in names and not pair[1].startswith("$")]
+    path = f"{urlsplit(target.base_url).path.rstrip('/')}/{quote(model, safe='/@')}"
     if stream:
-        path += ":streamGenerateContent"
-        given.append(("alt", "sse"))
-    else:
-        path += ":generateContent"
-    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+        return address_at(target, f"{path}:streamGenerateContent", last=[("alt", "sse")])
+    return address_at(target, f"{path}:generateContent")
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -113,8 +100,8 @@ def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
         words = "whether calls come together is the model's choice here"
         notices.append(Notice("setting_dropped", words, "parallel_tool_calls"))
     if not prompt.tools:
-        if prompt.tool_choice is not None and "tools" not in prompt.extra:
-            notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
+        if "tools" not in prompt.extra:
+            notices += settings_without_tools(prompt, "tool_choice")
         return {}
     spelled: dict[str, Any] = {"tools": [{"functionDeclarations": [_declaration(tool) for tool in prompt.tools]}]}
     choice = prompt.tool_choice

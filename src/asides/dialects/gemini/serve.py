@@ -6,18 +6,17 @@ Not here: sockets and status lines, which are the stage's and the gateway's.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.dialects.gemini.decode import BESIDE, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.endings import FINISH_REASONS
+from asides.dialects.writing import ReplyWriter
 from asides.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    ReplyEnded,
     ReplyStarted,
     Stop,
     StopReason,
@@ -25,8 +24,6 @@ from asides.events import (
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
-    UsageReported,
-    Warned,
 )
 from asides.folding import fold
 from asides.messages import File, Image, ServerTool, ToolCall, Unknown
@@ -59,7 +56,7 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
     return msgspec.json.encode({"error": {"code": status, "message": message, "status": word}})
 
 
-class ContentWriter:
+class ContentWriter(ReplyWriter):
     """Events of one reply in, a response out, in chunks or whole.
 
     A signature belongs to the part it came with: text that is sealed after several deltas becomes two parts, the last
@@ -68,40 +65,23 @@ class ContentWriter:
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
-        self.content_type = "text/event-stream" if stream else "application/json"
+        content_type = "text/event-stream" if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
-        self._shown = include_usage or not stream
-        self._started = ReplyStarted(model)
-        self._usage: Usage | None = None
         self._parts = _Parts()
         self._whole: list[Wire] = []
         self._metadata: Wire = {}
         self._refusal: list[str] = []
-        self._ended = False
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            match event:
-                case ReplyStarted():
-                    self._started = ReplyStarted(event.model or self._started.model, event.id)
-                case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-                case RefusalDelta():
-                    self._refusal.append(event.text)
-                case Warned():
-                    pass
-                case ReplyEnded():
-                    self._ended = True
-                    written.append(self._end(event.stop))
-                case PartArrived(part=ServerTool(name=name, json=held)) if name in BESIDE:
-                    self._metadata[name] = msgspec.Raw(held.encode())
-                case _:
-                    written += [self._say(part) for part in self._parts.take(event, self._started)]
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        match event:
+            case RefusalDelta():
+                self._refusal.append(event.text)
+            case PartArrived(part=ServerTool(name=name, json=held)) if name in BESIDE:
+                self._metadata[name] = msgspec.Raw(held.encode())
+            case _:
+                return b"".join([self._say(part) for part in self._parts.take(event, self._started)])
+        return b""
 
     def _say(self, part: Wire) -> bytes:
         if not self._stream:
@@ -116,7 +96,7 @@ class ContentWriter:
         if self._refusal:
             candidate["finishMessage"] = "".join(self._refusal)
         candidate |= {"index": 0, **self._metadata}
-        usage = _usage(self._usage) if self._usage is not None and self._shown else None
+        usage = None if self._shown_usage is None else _usage(self._shown_usage)
         return self._chunk(candidate, usage)
 
     def _chunk(self, candidate: Wire, usage: Wire | None = None) -> bytes:

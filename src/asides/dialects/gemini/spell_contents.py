@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.dialects.gemini.decode import BESIDE, SIGNATURE
+from asides.dialects.speaking import Speller, Wire
 from asides.errors import Unsupported
 from asides.messages import (
     File,
@@ -30,8 +30,6 @@ from asides.notices import Notice
 from asides.providers.provider import Target
 from asides.thinking import Seal, Thought
 
-Wire: TypeAlias = dict[str, Any]
-
 STAND_IN = "skip_thought_signature_validator"
 """The documented signature for a call that this model did not make."""
 
@@ -43,14 +41,13 @@ def spell_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tup
     return _Speller(prompt, target, notices).run()
 
 
-class _Speller:
+class _Speller(Speller):
     """One history, while it is put into contents."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
-        self.messages = prompt.messages
+        super().__init__(prompt, notices)
         self.target = target
-        self.notices = notices
-        self.system = [prompt.system] if prompt.system and prompt.system.strip() else []
+        self.system = [] if self._preamble is None else [self._preamble]
         self.names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
         self.current_turn = max(
             (place for place, message in enumerate(prompt.messages) if _begins_a_turn(message)), default=-1
@@ -59,7 +56,7 @@ class _Speller:
     def run(self) -> tuple[list[Wire], list[str]]:
         contents: list[Wire] = []
         answers_last = False
-        for place, message in enumerate(self.messages):
+        for place, message in enumerate(self.prompt.messages):
             results = [part for part in message.parts if isinstance(part, ToolResult)]
             if message.role == "system":
                 self._system(message, leading=not contents)
@@ -81,20 +78,13 @@ class _Speller:
                     answers_last = False
         return contents, self.system
 
-    def _note(self, code: str, detail: str) -> None:
-        notice = Notice(code, detail, "messages")
-        if notice not in self.notices:
-            self.notices.append(notice)
-
     def _left_out(self, part: Part, role: str) -> None:
         self._note("part_not_sent", f"a {type(part).__name__} part of the {role} cannot be sent in this dialect")
 
     # --- system, user, tools ----------------------------------------------------------------------------------------
 
     def _system(self, message: Message, *, leading: bool) -> None:
-        for part in message.parts:
-            if not isinstance(part, Text):
-                self._left_out(part, "system")
+        self._leave_out_all_but_text(message)
         if message.text.strip():
             self.system.append(message.text)
             if not leading:
@@ -110,12 +100,8 @@ class _Speller:
                 return {"text": part.text}
             case Image() | File():
                 return self._media(part)
-            case Unknown(origin=None):
-                # Written by the caller in this dialect's own form; whoever writes a native part means it.
-                return msgspec.Raw(part.json.encode())
             case _:
-                self._left_out(part, "user")
-                return None
+                return self._native(part, "user")
 
     def _result(self, result: ToolResult) -> list[Wire]:
         name = result.name or self.names.get(result.call_id)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import merged, post
 from asides.dialects.dialect import HttpRequest
+from asides.dialects.dropped_settings import absent_settings, known_sampling
 from asides.dialects.ollama.spell_messages import spell_messages
 from asides.messages import OutputSchema, Prompt
 from asides.notices import Notice
@@ -38,9 +39,8 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
-    headers = headers_for(target, "application/json" if body.get("stream") is False else "application/x-ndjson")
-    request = HttpRequest("POST", address(target), headers, json_body(body), credential_header(target))
-    return request, tuple(notices)
+    accept = "application/json" if body.get("stream") is False else "application/x-ndjson"
+    return post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -70,11 +70,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         body["think"] = think
     # Unsaid means streamed here.
     body["stream"] = prompt.stream
-    notices += [
-        Notice("setting_dropped", f"{setting} does not exist in this dialect", setting)
-        for setting in ("metadata", "user", "parallel_tool_calls")
-        if getattr(prompt, setting) is not None
-    ]
+    notices += absent_settings(prompt, "metadata", "user", "parallel_tool_calls")
     return merged(body, prompt.extra)
 
 
@@ -101,13 +97,11 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    for name, value in prompt.sampling.given().items():
+    for name, value in known_sampling(prompt, (*_OPTIONS, *_BESIDE_OPTIONS), notices).items():
         if name in _OPTIONS:
             options[_OPTIONS[name]] = value
-        elif name in _BESIDE_OPTIONS:
-            beside[name] = value
         else:
-            notices.append(Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing"))
+            beside[name] = value
     if prompt.max_tokens is not None:
         options["num_predict"] = prompt.max_tokens
     if prompt.stop:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.request_fields import RequestFields
+from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.errors import ConfigError
 from asides.messages import (
     Image,
@@ -45,9 +45,7 @@ _SAMPLING = {
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     fields = RequestFields.of_body(body)
-    model = fields.take("model", str)
-    if not model:
-        raise ConfigError("model is missing.")
+    model = fields.take_model()
     messages = _messages(fields)
     system = None
     if messages and messages[0].role == "system":
@@ -89,10 +87,7 @@ def _limit(options: RequestFields) -> int | None:
 def _sampling(options: RequestFields, fields: RequestFields) -> Sampling:
     given = {ours: options.left.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in options.left}
     given |= {name: fields.left.pop(name) for name in ("logprobs", "top_logprobs") if name in fields.left}
-    try:
-        return msgspec.convert(given, Sampling)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+    return read_sampling(given)
 
 
 def _stop(options: RequestFields) -> tuple[str, ...]:

@@ -5,26 +5,22 @@ Not here: requests (read_request), sockets and status lines. A whole response is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from asides.dialects.writing import ReplyWriter
 from asides.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    ReplyEnded,
-    ReplyStarted,
     Stop,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
-    UsageReported,
 )
 from asides.folding import fold
 from asides.messages import Image, ToolCall
-from asides.usage import Usage
 
 _CREATED_AT = "1970-01-01T00:00:00Z"
 _BETWEEN_THOUGHTS = "\n\n"
@@ -35,7 +31,7 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"error": message})
 
 
-class ChatLineWriter:
+class ChatLineWriter(ReplyWriter):
     """Events of one reply in, chat lines out, or one document.
 
     The dialect has one field for thinking and one for the answer: blocks flow together, thoughts with a blank line
@@ -43,43 +39,27 @@ class ChatLineWriter:
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
-        self.content_type = "application/x-ndjson" if stream else "application/json"
+        content_type = "application/x-ndjson" if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
-        self._shows_usage = include_usage or not stream
-        self._started = ReplyStarted(model)
-        self._usage: Usage | None = None
         self._texts: dict[str, list[str]] = {"content": [], "thinking": []}
         self._images: list[bytes] = []
         self._calls: list[ToolCallDelta] = []
         self._thought: int | None = None
-        self._ended = False
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            match event:
-                case ReplyStarted():
-                    # What it is called and by whom it was made is not on this wire, except the model.
-                    self._started = ReplyStarted(event.model or self._started.model, event.id)
-                case TextDelta() | RefusalDelta():
-                    written.append(self._say("content", event.text))
-                case ThinkingDelta():
-                    written.append(self._think(event))
-                case ToolCallDelta():
-                    self._calls.append(event)
-                case PartArrived(part=Image(data=bytes() as data)):
-                    self._images.append(data)
-                case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-                case ReplyEnded():
-                    self._ended = True
-                    written.append(self._end(event.stop))
-                case _:
-                    pass
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        match event:
+            case TextDelta() | RefusalDelta():
+                return self._say("content", event.text)
+            case ThinkingDelta():
+                return self._think(event)
+            case ToolCallDelta():
+                self._calls.append(event)
+            case PartArrived(part=Image(data=bytes() as data)):
+                self._images.append(data)
+            case _:
+                pass
+        return b""
 
     def _think(self, event: ThinkingDelta) -> bytes:
         text = event.text
@@ -116,9 +96,10 @@ class ChatLineWriter:
         return self._line({"message": message, "done": False}) + last if more else last
 
     def _counts(self) -> dict[str, int]:
-        if self._usage is None or not self._shows_usage:
+        usage = self._shown_usage
+        if usage is None:
             return {}
-        counts = {"prompt_eval_count": self._usage.input, "eval_count": self._usage.output}
+        counts = {"prompt_eval_count": usage.input, "eval_count": usage.output}
         return {name: count for name, count in counts.items() if count is not None}
 
     def _line(self, fields: dict[str, Any]) -> bytes:

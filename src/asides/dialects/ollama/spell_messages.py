@@ -6,14 +6,13 @@ Not here: which thoughts go back (plan has taken out the others), and the rest o
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any, TypeAlias
+from typing import Any
 
+from asides.dialects.speaking import MessageSpeller, Wire
 from asides.errors import Unsupported
 from asides.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult
 from asides.notices import Notice
 from asides.thinking import Thought, join_thoughts
-
-Wire: TypeAlias = dict[str, Any]
 
 _DATA_URL_MARK = ";base64,"
 
@@ -23,49 +22,18 @@ def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     return _Speller(prompt, notices).run()
 
 
-class _Speller:
-    """One history, while it is put into words."""
+class _Speller(MessageSpeller):
+    """One history, while it is put into the words of Ollama's chat."""
 
     def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
-        self.prompt = prompt
-        self.notices = notices
+        super().__init__(prompt, notices)
         self.called: dict[str, str] = {}
         """The names of the tools that were called, by the ids of the calls."""
 
-    def run(self) -> list[Wire]:
-        spelled: list[Wire] = []
-        if self.prompt.system and self.prompt.system.strip():
-            spelled.append({"role": "system", "content": self.prompt.system})
-        for message in self.prompt.messages:
-            match message.role:
-                case "system":
-                    if message.text.strip():
-                        spelled.append({"role": "system", "content": message.text})
-                case "assistant":
-                    spelled += self._assistant(message)
-                case "user" | "tool":
-                    spelled += [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
-                    spelled += self._user(message)
-        return spelled
-
-    def _note(self, code: str, detail: str) -> None:
-        notice = Notice(code, detail, "messages")
-        if notice not in self.notices:
-            self.notices.append(notice)
-
-    def _left_out(self, part: Part, role: str) -> None:
-        what = f"a part of type {type(part).__name__}"
-        self._note("part_not_sent", f"{what} in the words of the {role} cannot be sent in this dialect")
-
     # --- user and tools ---------------------------------------------------------------------------------------------
 
-    def _user(self, message: Message) -> list[Wire]:
-        said = [part for part in message.parts if not isinstance(part, ToolResult)]
-        if not said and (message.parts or message.role == "tool"):
-            return []
-        if message.role == "tool":
-            raise Unsupported("a message of role 'tool' holds ToolResult parts; put other words into a user message.")
-        return [{"role": "user", **self._words(said, "user")}]
+    def _said(self, parts: list[Part]) -> Wire:
+        return self._words(parts, "user")
 
     def _words(self, parts: list[Any], role: str) -> Wire:
         texts: list[str] = []

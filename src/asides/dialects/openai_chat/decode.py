@@ -12,25 +12,22 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects.decoding import DocumentDecoder
 from asides.dialects.openai_chat.endings import error_of, unified_stop
 from asides.dialects.openai_chat.thinking_parts import is_thought, seals_of, text_of
 from asides.dialects.openai_chat.thoughts import Thoughts
 from asides.dialects.openai_chat.tool_calls import ToolCalls
 from asides.dialects.openai_chat.wire import NOTHING, WireUsage, reading_for, unknown_field, usage_of
-from asides.errors import AsidesError, ConnectionLost, ProtocolError
+from asides.errors import ProtocolError
 from asides.events import (
     Event,
     RefusalDelta,
-    ReplyEnded,
-    ReplyStarted,
     Stop,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     UsageReported,
-    Warned,
 )
-from asides.notices import Notice
 from asides.providers.provider import Target
 from asides.thinking import Seal, ThoughtKind
 from asides.wire.echoes import Increments
@@ -46,24 +43,21 @@ CALL_BLOCK = 1_000_000
 _SIGNS_OF_LIFE = (b":", b"event:", b"id:", b"retry:")
 
 
-class ChatDecoder:
+class ChatDecoder(DocumentDecoder):
     """Bytes of one response in, events out. Any chunking gives the same events."""
 
+    dialect = "openai_chat"
+    reads_behind_errors = True
+    ends_with_its_stop = True
+
     def __init__(self, target: Target) -> None:
+        super().__init__(target, Framing())
         quirks, rule = target.quirks, target.rule
-        self.payloads: list[bytes] = []
-        self.failure: AsidesError | None = None
-        self._target = target
-        self._framing = Framing()
         self._reading = reading_for(quirks.thinking_in, quirks.heuristics)
         self._decode = self._reading.decode
-        self._started = False
-        self._done = False
         self._cut = False
-        self._stop: Stop | None = None
         self._usage: WireUsage | None = None
         self._choice: int | None = None
-        self._warned: set[str] = set()
         self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
         self._thoughts = Thoughts(target, self._kind)
         tags = quirks.tags if rule.tags is None else rule.tags
@@ -76,76 +70,31 @@ class ChatDecoder:
         self._calls: ToolCalls | None = None
         self._tags = tags
 
-    @property
-    def streamed(self) -> bool:
-        """Whether the body came as a stream."""
-        return self._framing.form != "json"
+    def fail_unread(self) -> None:
+        """Not one document is there; but the mark alone ends a reply, and one that was cut off may not be missed."""
+        head = self._framing.head
+        if self.ended or self._cut:
+            if not self.is_whole():
+                self.fail_cut()
+        elif head and not head.startswith(_SIGNS_OF_LIFE):
+            self.fail_unreadable()
+        else:
+            self.fail_lost("sent nothing but signs of life" if head else "sent an empty body")
 
-    @property
-    def done(self) -> bool:
-        """Whether the server said that nothing follows."""
-        return self._done
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return every event they complete."""
-        events: list[Event] = []
-        if isinstance(self.failure, ProtocolError):
-            return events
-        try:
-            for payload in self._framing.feed(data):
-                self._take(payload, events)
-        except ProtocolError as problem:
-            self._fail(problem)
-        return events
-
-    def finish(self) -> list[Event]:
-        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
-        events: list[Event] = []
-        if not isinstance(self.failure, ProtocolError):
-            try:
-                for payload in self._framing.finish():
-                    self._take(payload, events)
-            except ProtocolError as problem:
-                # A last event that begins well and does not end was cut off, and the stream with it.
-                self._cut = self._framing.form == "sse" and problem.payload[:1] in (b"{", b"[")
-                if self._cut:
-                    self.payloads.pop()
-                else:
-                    self._fail(problem)
-        self._flush(events)
-        if self.failure is None:
-            self._check_whole()
-        if self.failure is None:
-            self._start(None, events)
-            truncated = self._splitter is not None and self._splitter.truncated
-            events.append(ReplyEnded(self._stop or Stop(), truncated))
-        return events
-
-    def _fail(self, problem: ProtocolError) -> None:
-        told = f"{self._target.provider.name}: {problem}"
-        self.failure = ProtocolError(told, dialect="openai_chat", payload=problem.payload)
-
-    def _check_whole(self) -> None:
-        who = self._target.provider.name
-        if not self.payloads and not self._done and not self._cut:
-            if self._framing.head and not self._framing.head.startswith(_SIGNS_OF_LIFE):
-                problem = ProtocolError(
-                    "the body is neither JSON nor a stream of events; check the base URL.", payload=self._framing.head
-                )
-                self._fail(problem)
-            else:
-                what = "nothing but signs of life" if self._framing.head else "an empty body"
-                self.failure = ConnectionLost(f"{who} sent {what}; try again, or check the base URL.")
-        elif self.streamed and self._stop is None and not self._done:
-            self.failure = ConnectionLost(
-                f"the stream from {who} ended before the reply did; try again (.partial has what came)."
-            )
+    def fail_at_end(self, problem: ProtocolError) -> None:
+        """A last event that begins well and does not end was cut off, and the stream with it, unless it had stopped."""
+        self._cut = self._framing.cuts(problem.payload)
+        if self._cut:
+            self.payloads.pop()
+        else:
+            self.fail(problem)
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def _take(self, payload: bytes, events: list[Event]) -> None:
+    def take_payload(self, payload: bytes, events: list[Event]) -> None:
+        """Read one document, kept as it came. All of it in one call, since it runs for every few characters."""
         if payload == DONE:
-            self._done = True
+            self.ended = True
             return
         self.payloads.append(payload)
         try:
@@ -162,7 +111,7 @@ class ChatDecoder:
         else:
             self._take_bare(chunk, events)
         if chunk.error and self.failure is None:
-            self.failure = error_of(200, {}, chunk.error, payload, self._target)
+            self.failure = error_of(200, {}, chunk.error, payload, self.target)
         usage = chunk.usage
         if usage is None and chunk.x_groq is not None:
             usage = chunk.x_groq.usage
@@ -170,19 +119,14 @@ class ChatDecoder:
             self._take_usage(usage, chunk, events)
 
     def _start(self, chunk: Any, events: list[Event]) -> None:
-        if self._started:
-            return
-        self._started = True
-        model, reply_id = (None, None) if chunk is None else (chunk.model, chunk.id)
-        if not isinstance(model, str) or not model:
-            model = self._target.model or None
-        events.append(ReplyStarted(model, str(reply_id) if reply_id else None, self._target.origin))
+        model, reply_id = chunk.model, chunk.id
+        self.start(events, model if isinstance(model, str) else None, str(reply_id) if reply_id else None)
 
     def _is_ours(self, choice: Any, events: list[Event]) -> bool:
         if self._choice is None:
             self._choice = choice.index
             return True
-        self._warn(
+        self.warn(
             "other_choices", "only the first of several choices is the reply; metadata['raw'] has the others", events
         )
         return False
@@ -195,7 +139,7 @@ class ChatDecoder:
             chunk.error = {"message": chunk.message or chunk.detail, "code": chunk.code, "type": chunk.type}
         if not chunk.error and not self.streamed:
             self._start(chunk, events)
-            self._warn("no_choices", "the server sent no choice", events)
+            self.warn("no_choices", "the server sent no choice", events)
 
     def _is_error(self, chunk: Any) -> bool:
         # In a stream a notice on the way has a message too; an error says that it is one, or has a code.
@@ -218,7 +162,7 @@ class ChatDecoder:
                     self._take_content_parts(content, events)
             if delta.tool_calls is not None or delta.function_call is not None:
                 if self._calls is None:
-                    self._calls = ToolCalls(CALL_BLOCK, self._tags, self._target.origin)
+                    self._calls = ToolCalls(CALL_BLOCK, self._tags, self.origin)
                 self._calls.take(delta, events)
             if delta.refusal:
                 events.append(RefusalDelta(str(delta.refusal), REFUSAL_BLOCK))
@@ -229,7 +173,7 @@ class ChatDecoder:
         if choice.usage is not None:
             self._take_usage(choice.usage, None, events)
         if choice.error and self.failure is None:
-            self.failure = error_of(200, {}, choice.error, self.payloads[-1], self._target)
+            self.failure = error_of(200, {}, choice.error, self.payloads[-1], self.target)
 
     # --- content ----------------------------------------------------------------------------------------------------
 
@@ -252,14 +196,12 @@ class ChatDecoder:
 
     def _may_think_in(self, text: str) -> bool:
         """Whether tags have to be looked for; a whole body shows at a glance that it has none."""
-        return self.streamed or self._target.rule.starts_inside is True or may_hold_tags(text, self._tags)
+        return self.streamed or self.target.rule.starts_inside is True or may_hold_tags(text, self._tags)
 
     def _make_splitter(self) -> Splitter:
         # A thought that came in a field was taken out by the server, and with it the tag that its template opened.
         apart = bool(self._thoughts.echoes)
-        return Splitter(
-            self._tags, self._target.quirks.tag_position, False if apart else self._target.rule.starts_inside
-        )
+        return Splitter(self._tags, self.target.quirks.tag_position, False if apart else self.target.rule.starts_inside)
 
     def _turn(self, key: object) -> None:
         """Begin the next segment of the content, unless nothing was said yet."""
@@ -292,7 +234,7 @@ class ChatDecoder:
 
     def _take_content_parts(self, content: Any, events: list[Event]) -> None:
         if not isinstance(content, list):
-            self._warn("content_not_text", f"the content is {type(content).__name__}; the answer is its JSON", events)
+            self.warn("content_not_text", f"the content is {type(content).__name__}; the answer is its JSON", events)
             self._take_text(msgspec.json.encode(content).decode(), events)
             return
         for part in content:
@@ -307,9 +249,7 @@ class ChatDecoder:
             elif kind == "refusal":
                 events.append(RefusalDelta(str(part.get("refusal", "")), REFUSAL_BLOCK))
             else:
-                self._warn(
-                    "unknown_content_part", f"a content part of type {kind!r} is only in metadata['raw']", events
-                )
+                self.warn("unknown_content_part", f"a content part of type {kind!r} is only in metadata['raw']", events)
 
     def _take_thinking_part(self, part: dict[str, Any], events: list[Event]) -> None:
         if self._segment_key != "part":
@@ -317,26 +257,27 @@ class ChatDecoder:
         if text := text_of(part):
             events.append(ThinkingDelta(text, self._segment, self._kind, "block", "content"))
         for kind, value in seals_of(part):
-            events.append(ThoughtSealed(Seal(kind, value, self._target.origin), self._segment, source="block"))
+            events.append(ThoughtSealed(Seal(kind, value, self.origin), self._segment, source="block"))
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 
     def _take_finish(self, raw: str, events: list[Event]) -> None:
         reason = unified_stop(raw)
         if reason == "unknown" and raw:
-            self._warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)
+            self.warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)
         if reason == "error" and self.failure is None:
             told = {"message": f"the reply ended with {raw!r}", "code": raw}
-            self.failure = error_of(200, {}, told, self.payloads[-1], self._target)
-        self._stop = Stop(reason, raw)
+            self.failure = error_of(200, {}, told, self.payloads[-1], self.target)
+        self.stop = Stop(reason, raw)
 
     def _take_usage(self, usage: WireUsage, chunk: Any, events: list[Event]) -> None:
         if usage != self._usage:
             self._usage = usage
-            self._start(chunk, events)
-            events.append(UsageReported(usage_of(usage, self._target.quirks.output_excludes_thinking)))
+            if not self._started:
+                self._start(chunk, events)
+            events.append(UsageReported(usage_of(usage, self.target.quirks.output_excludes_thinking)))
 
-    def _flush(self, events: list[Event]) -> None:
+    def flush(self, events: list[Event]) -> None:
         """What was held for certainty, now that nothing more comes."""
         if self._increments is not None and (held := self._increments.finish()):
             self._increments = None
@@ -344,15 +285,10 @@ class ChatDecoder:
         if self._splitter is not None:
             self._say(self._splitter.finish(), events)
             self._release_held(events)
+            self.truncated_thought = self._splitter.truncated
         if self._calls is not None:
             self._calls.finish(events)
         self._thoughts.finish(events)
-
-    def _warn(self, code: str, detail: str, events: list[Event]) -> None:
-        if detail not in self._warned:
-            self._warned.add(detail)
-            self._start(None, events)
-            events.append(Warned(Notice(code, detail)))
 
     def _decode_leniently(self, payload: bytes, events: list[Event]) -> Any:
         """Decode again without what does not fit, and tell: unknown fields are learnt, values of a wrong type left out,
@@ -370,7 +306,7 @@ class ChatDecoder:
                 if notices:
                     self._start(chunk, events)
                     for code, detail in notices:
-                        self._warn(code, detail, events)
+                        self.warn(code, detail, events)
                 return chunk
             if (name := unknown_field(problem)) is not None:
                 self._reading, is_thinking = self._reading.learnt(name)

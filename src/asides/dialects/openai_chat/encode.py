@@ -6,12 +6,13 @@ Not here: messages and thinking, which have files of their own, and whether the 
 from __future__ import annotations
 
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.openai_chat.spell_messages import spell_messages
 from asides.dialects.openai_chat.spell_thinking import spell_thinking
+from asides.dialects.openai_chat.spell_tools import spell_tools
 from asides.messages import OutputSchema, Prompt
 from asides.notices import Notice
 from asides.providers.provider import Target
@@ -24,33 +25,23 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
-    headers = headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json")
-    request = HttpRequest("POST", address(target), headers, json_body(body), credential_header(target))
-    return request, tuple(notices)
+    accept = "text/event-stream" if body.get("stream") is True else "application/json"
+    return post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
-    """Where requests go: the base URL, the dialect's path, and the row's query.
-
-    A query in the base URL itself stays and wins. A row's value "$NAME" that nobody resolved is left out.
-    """
-    base = urlsplit(target.base_url)
-    path = base.path.rstrip("/")
+    """Where requests go: the base URL, the dialect's path, and the row's query."""
+    path = urlsplit(target.base_url).path.rstrip("/")
     if not path.endswith(target.quirks.path):
         path += target.quirks.path
-    given = parse_qsl(base.query, keep_blank_values=True)
-    names = {name for name, _ in given}
-    for name, value in target.provider.query:
-        if name not in names and not value.startswith("$"):
-            given.append((name, value))
-    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+    return address_at(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
     body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, target, notices)}
-    body |= _tools(prompt, notices)
+    body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
         body |= _output(prompt.output, quirks.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
@@ -74,28 +65,8 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     return merged(merged(body, asked), prompt.extra)
 
 
-def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    spelled: dict[str, Any] = {}
-    if prompt.tools:
-        spelled["tools"] = [_tool(tool) for tool in prompt.tools]
-    elif "tools" not in prompt.extra:
-        # Hosts refuse both settings where there is no tool to choose.
-        notices += [
-            Notice("setting_dropped", f"{setting} means nothing without tools", setting)
-            for setting in ("tool_choice", "parallel_tool_calls")
-            if getattr(prompt, setting) is not None
-        ]
-        return spelled
-    match prompt.tool_choice:
-        case None:
-            pass
-        case "auto" | "none" | "required":
-            spelled["tool_choice"] = prompt.tool_choice
-        case name:
-            spelled["tool_choice"] = {"type": "function", "function": {"name": name}}
-    if prompt.parallel_tool_calls is not None:
-        spelled["parallel_tool_calls"] = prompt.parallel_tool_calls
-    return spelled
+def _named_choice(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

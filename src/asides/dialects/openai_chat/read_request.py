@@ -6,12 +6,13 @@ Not here: single messages (read_message), and what is answered (serve).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.read_message import read_messages
+from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.errors import ConfigError
 from asides.messages import Message, OutputSchema, Prompt, Sampling, Text
 from asides.thinking import Effort, Mode, Show, Summary, Thinking, read_thinking
@@ -23,33 +24,19 @@ _TEMPLATE_SWITCHES = ("enable_thinking", "thinking")
 _OPENROUTER_FIELDS = ("effort", "max_tokens", "enabled", "exclude", "summary")
 _TOGGLE_FIELDS = ("type", "budget_tokens", "display")
 
-Value = TypeVar("Value")
-
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"the body is not JSON: {problem}.") from None
-    if not isinstance(document, dict):
-        raise ConfigError("the body is not a JSON object.")
-    return _Request(document).read()
+    return _Request.of_body(body).read()
 
 
-class _Request:
+class _Request(RequestFields):
     """A document while it is read: what is understood is taken out, and what remains is `extra`."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        # A field that is null was not set.
-        self.left = {name: value for name, value in document.items() if value is not None}
-
     def read(self) -> ServedRequest:
-        model = self._take("model", str)
-        if not model:
-            raise ConfigError("model is missing.")
+        model = self.take_model()
         system, messages = self._messages()
-        stream = self._take("stream", bool) or False
+        stream = self.take("stream", bool) or False
         include_usage = self._include_usage()
         prompt = Prompt(
             messages,
@@ -57,29 +44,20 @@ class _Request:
             thinking=self._thinking(),
             tools=self._tools(),
             tool_choice=self._tool_choice(),
-            parallel_tool_calls=self._take("parallel_tool_calls", bool),
+            parallel_tool_calls=self.take("parallel_tool_calls", bool),
             output=self._output(),
             max_tokens=self._limit(),
             sampling=self._sampling(),
             stop=self._stop(),
             stream=stream,
             metadata=self._metadata(),
-            user=self._take("user", str),
+            user=self.take("user", str),
             extra=self.left,
         )
         return ServedRequest(prompt, model, stream, include_usage)
 
-    def _take(self, name: str, kind: type[Value]) -> Value | None:
-        """The field, out of the document; an error when it is of another type."""
-        if name not in self.left:
-            return None
-        try:
-            return msgspec.convert(self.left.pop(name), kind)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"{name}: {problem}.") from None
-
     def _messages(self) -> tuple[str | None, tuple[Message, ...]]:
-        told = self._take("messages", list[Any])
+        told = self.take("messages", list[Any])
         if not told:
             raise ConfigError("messages is missing or empty.")
         messages = read_messages(told)
@@ -89,38 +67,35 @@ class _Request:
         return None, messages
 
     def _include_usage(self) -> bool:
-        options = self._take("stream_options", dict[str, Any]) or {}
+        options = self.take("stream_options", dict[str, Any]) or {}
         asked = options.pop("include_usage", False)
         if options:
             self.left["stream_options"] = options
         return asked is True
 
     def _limit(self) -> int | None:
-        newer, older = self._take("max_completion_tokens", int), self._take("max_tokens", int)
+        newer, older = self.take("max_completion_tokens", int), self.take("max_tokens", int)
         return newer if newer is not None else older
 
     def _sampling(self) -> Sampling:
         given = {name: self.left.pop(name) for name in Sampling.__struct_fields__ if name in self.left}
-        try:
-            return msgspec.convert(given, Sampling)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+        return read_sampling(given)
 
     def _stop(self) -> tuple[str, ...]:
         told = self.left.get("stop")
         if isinstance(told, str):
             del self.left["stop"]
             return (told,)
-        return tuple(self._take("stop", list[str]) or ())
+        return tuple(self.take("stop", list[str]) or ())
 
     def _metadata(self) -> dict[str, str] | None:
-        return self._take("metadata", dict[str, str])
+        return self.take("metadata", dict[str, str])
 
     # --- tools and output -------------------------------------------------------------------------------------------
 
     def _tools(self) -> tuple[Tool, ...]:
-        legacy = self._take("functions", list[dict[str, Any]]) or []
-        told = self._take("tools", list[dict[str, Any]]) or []
+        legacy = self.take("functions", list[dict[str, Any]]) or []
+        told = self.take("tools", list[dict[str, Any]]) or []
         own = [tool for tool in told if tool.get("type", "function") == "function"]
         if len(own) != len(told):
             # A host's own tools mean nothing to others; the whole list goes as it came.
@@ -177,7 +152,7 @@ class _Request:
     def _effort_wish(self) -> Thinking | None:
         if self.left.get("reasoning_effort") == "default":
             return None  # one host's word for its own habit; it stays as it is
-        effort = self._take("reasoning_effort", str)
+        effort = self.take("reasoning_effort", str)
         return None if effort is None else read_thinking(reasoning_effort=effort)[0]
 
     def _object_wish(self, name: str, known: tuple[str, ...]) -> Thinking | None:
@@ -220,7 +195,7 @@ class _Request:
         return Thinking(mode="on")
 
     def _budget_wish(self, name: str) -> Thinking | None:
-        budget = self._take(name, int)
+        budget = self.take(name, int)
         # Below zero is one host's "as much as you like".
         return None if budget is None else Thinking(mode="auto") if budget < 0 else read_thinking(budget)[0]
 

@@ -6,7 +6,6 @@ together: both are made of the same deltas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -14,10 +13,10 @@ import msgspec
 from asides.dialects.openai_chat.read_message import read_message, read_messages
 from asides.dialects.openai_chat.read_request import read
 from asides.dialects.openai_chat.spell_messages import DETAILS
+from asides.dialects.writing import ReplyWriter
 from asides.events import (
     Event,
     RefusalDelta,
-    ReplyEnded,
     ReplyStarted,
     Stop,
     StopReason,
@@ -25,8 +24,6 @@ from asides.events import (
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
-    UsageReported,
-    Warned,
 )
 from asides.folding import fold
 from asides.providers.provider import THINKING_FIELDS
@@ -54,7 +51,7 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
     return msgspec.json.encode({"error": error})
 
 
-class ChatWriter:
+class ChatWriter(ReplyWriter):
     """Events of one reply in, a chat completion out, in chunks or whole.
 
     Chat has one field for thinking and one for the answer: blocks flow together, thoughts with a blank line between
@@ -70,33 +67,14 @@ class ChatWriter:
         thinking_field: str = "reasoning_content",
         created: int = 0,
     ) -> None:
-        self.content_type = "text/event-stream" if stream else "application/json"
-        self._started = ReplyStarted(model)
-        self._usage: Usage | None = None
-        self._shown = include_usage or not stream
+        content_type = "text/event-stream" if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._deltas = _Deltas(thinking_field)
         self._out: _Chunks | _Whole = (_Chunks if stream else _Whole)(created)
         self._begun = False
-        self._ended = False
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            if isinstance(event, ReplyStarted):
-                self._started = ReplyStarted(event.model or self._started.model, event.id)
-            elif isinstance(event, UsageReported):
-                self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-            elif isinstance(event, ReplyEnded):
-                self._ended = True
-                written += self._begin()
-                written += self._end(event)
-            elif not isinstance(event, Warned):
-                written += self._begin()
-                written += map(self._out.add, self._deltas.of(event))
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        return b"".join([*self._begin(), *map(self._out.add, self._deltas.of(event))])
 
     def _begin(self) -> list[bytes]:
         if self._begun:
@@ -104,10 +82,10 @@ class ChatWriter:
         self._begun = True
         return [self._out.begin(self._started)]
 
-    def _end(self, ended: ReplyEnded) -> list[bytes]:
-        held = map(self._out.add, self._deltas.held(self._started))
-        usage = _usage(self._usage) if self._usage is not None and self._shown else None
-        return [*held, self._out.end(self._deltas.finish_reason(ended.stop), usage)]
+    def _end(self, stop: Stop) -> bytes:
+        written = [*self._begin(), *map(self._out.add, self._deltas.held(self._started))]
+        usage = None if self._shown_usage is None else _usage(self._shown_usage)
+        return b"".join([*written, self._out.end(self._deltas.finish_reason(stop), usage)])
 
 
 class _Deltas:

@@ -8,17 +8,15 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from typing import Any, TypeAlias
 
 import msgspec
 
+from asides.dialects.speaking import MessageSpeller, Wire, arguments_text, data_url, image_address, plain_content
 from asides.errors import Unsupported
 from asides.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, Unknown
 from asides.notices import Notice
 from asides.providers.provider import ReplayAs, Target
 from asides.thinking import Seal, Thought
-
-Wire: TypeAlias = dict[str, Any]
 
 # Seals of this family hold one entry of the array each, whole.
 DETAILS = "reasoning_details"
@@ -35,60 +33,38 @@ def spell_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> lis
     return _Speller(prompt, target, notices).run()
 
 
-class _Speller:
+class _Speller(MessageSpeller):
     """One history, while it is put into one host's words."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         rule, quirks = target.rule, target.quirks
-        self.prompt = prompt
+        super().__init__(prompt, notices)
         self.quirks = quirks
-        self.notices = notices
         self.system_role = rule.system_role or quirks.system_role
         self.replay_as: ReplayAs = rule.replay_as or quirks.replay_as
         self.marks_empty_thinking = quirks.empty_thinking and _thinks(prompt, target)
         pairs = [tag for tag in (rule.tags or quirks.tags) if isinstance(tag, tuple)]
         self.opening, self.closing = pairs[0] if pairs else ("<think>", "</think>")
 
-    def run(self) -> list[Wire]:
-        spelled: list[Wire] = []
-        if self.prompt.system and self.prompt.system.strip():
-            spelled.append({"role": self.system_role, "content": self.prompt.system})
-        for message in self.prompt.messages:
-            match message.role:
-                case "system":
-                    spelled += self._system(message)
-                case "assistant":
-                    spelled += self._assistant(message)
-                case "user" | "tool":
-                    spelled += self._results(message)
-                    spelled += self._user(message)
-        return spelled
+    def _kind_of(self, part: Part) -> str:
+        match part:
+            case Unknown():
+                return "an unknown part"
+            case ToolCall():
+                return "a tool call"
+            case ToolResult():
+                return "a tool result"
+            case _:
+                return super()._kind_of(part)
 
-    def _note(self, code: str, detail: str) -> None:
-        notice = Notice(code, detail, "messages")
-        if notice not in self.notices:
-            self.notices.append(notice)
-
-    def _left_out(self, part: Part, role: str) -> None:
-        self._note("part_not_sent", f"{_kind_of(part)} in the words of the {role} cannot be sent in this dialect")
-
-    # --- system -----------------------------------------------------------------------------------------------------
+    # --- system, user and tools -------------------------------------------------------------------------------------
 
     def _system(self, message: Message) -> list[Wire]:
-        for part in message.parts:
-            if not isinstance(part, Text):
-                self._left_out(part, "system")
-        text = message.text
-        return [_named(message, {"role": self.system_role, "content": text})] if text.strip() else []
+        self._leave_out_all_but_text(message)
+        return [_named(message, spelled) for spelled in super()._system(message)]
 
-    # --- user and tools ---------------------------------------------------------------------------------------------
-
-    def _results(self, message: Message) -> list[Wire]:
-        results = [part for part in message.parts if isinstance(part, ToolResult)]
-        return [
-            {"role": "tool", "tool_call_id": self._call_id(result.call_id), "content": self._result_text(result)}
-            for result in results
-        ]
+    def _result(self, result: ToolResult) -> Wire:
+        return {"role": "tool", "tool_call_id": self._call_id(result.call_id), "content": self._result_text(result)}
 
     def _result_text(self, result: ToolResult) -> str:
         if isinstance(result.content, str):
@@ -104,20 +80,11 @@ class _Speller:
         return "\n".join(pieces)
 
     def _user(self, message: Message) -> list[Wire]:
-        said = [part for part in message.parts if not isinstance(part, ToolResult)]
-        if not said and (message.parts or message.role == "tool"):
-            return []
-        if message.role == "tool":
-            raise Unsupported("a message of role 'tool' holds ToolResult parts; put other words into a user message.")
-        spelled = [wire for part in said if (wire := self._user_part(part)) is not None]
-        match spelled:
-            case []:
-                content: str | list[Any] = ""
-            case [{"type": "text", "text": str() as text}]:
-                content = text
-            case _:
-                content = spelled
-        return [_named(message, {"role": "user", "content": content})]
+        return [_named(message, spelled) for spelled in super()._user(message)]
+
+    def _said(self, parts: list[Part]) -> Wire:
+        spelled = [wire for part in parts if (wire := self._user_part(part)) is not None]
+        return {"content": plain_content(spelled, "text")}
 
     def _user_part(self, part: Part) -> Wire | msgspec.Raw | None:
         match part:
@@ -127,12 +94,8 @@ class _Speller:
                 return _image(part)
             case File():
                 return _file(part)
-            case Unknown(origin=None):
-                # Written by the caller in this dialect's own form; whoever writes a native part means it.
-                return msgspec.Raw(part.json.encode())
             case _:
-                self._left_out(part, "user")
-                return None
+                return self._native(part, "user")
 
     # --- assistant --------------------------------------------------------------------------------------------------
 
@@ -206,13 +169,10 @@ class _Speller:
         return via if via is not None and via in self.quirks.thinking_in else self.quirks.replay_field
 
     def _call(self, call: ToolCall) -> Wire:
-        arguments = call.raw_arguments
-        if arguments is None:
-            arguments = msgspec.json.encode(call.arguments).decode()
         spelled: Wire = {
             "id": self._call_id(call.id),
             "type": "function",
-            "function": {"name": call.name, "arguments": arguments},
+            "function": {"name": call.name, "arguments": arguments_text(call)},
         }
         for seal in call.seals:
             spelled |= _carrier(seal)
@@ -275,12 +235,7 @@ def _chunk(part: Part) -> Wire | None:
 
 
 def _image(image: Image) -> Wire:
-    if image.data is not None:
-        url = _data_url(image.media_type, image.data)
-    elif image.url is not None:
-        url = image.url
-    else:
-        raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
+    url = image_address(image)
     described = {"url": url} if image.detail is None else {"url": url, "detail": image.detail}
     return {"type": "image_url", "image_url": described}
 
@@ -292,25 +247,9 @@ def _file(file: File) -> Wire:
         sound = _AUDIO_FORMATS.get(file.media_type)
         if sound is not None:
             return {"type": "input_audio", "input_audio": {"data": b64encode(file.data).decode(), "format": sound}}
-        return {"type": "file", "file": {"filename": file.name, "file_data": _data_url(file.media_type, file.data)}}
+        return {"type": "file", "file": {"filename": file.name, "file_data": data_url(file.media_type, file.data)}}
     if file.url is not None and file.url.startswith("data:"):
         return {"type": "file", "file": {"filename": file.name, "file_data": file.url}}
     if file.url is not None:
         raise Unsupported("chat completions take a file by its bytes or its id, not by address; give File(data=…).")
     raise Unsupported("a file has neither data nor an id; give File(data=…) or File(id=…).")
-
-
-def _data_url(media_type: str, data: bytes) -> str:
-    return f"data:{media_type};base64,{b64encode(data).decode()}"
-
-
-def _kind_of(part: Part) -> str:
-    match part:
-        case Unknown():
-            return "an unknown part"
-        case ToolCall():
-            return "a tool call"
-        case ToolResult():
-            return "a tool result"
-        case _:
-            return f"a part of type {type(part).__name__}"

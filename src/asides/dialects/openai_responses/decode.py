@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
+from asides.dialects.decoding import DocumentDecoder
 from asides.dialects.openai_responses.endings import failure_of, stop_of, told_error
 from asides.dialects.openai_responses.items import (
     SERVER_TOOLS,
@@ -37,128 +38,90 @@ from asides.dialects.openai_responses.wire import (
     StreamEvent,
     usage_of,
 )
-from asides.errors import AsidesError, ConnectionLost, ProtocolError
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, UsageReported, Warned
-from asides.notices import Notice
+from asides.errors import ProtocolError
+from asides.events import Event, Stop, TextDelta, ThinkingDelta, UsageReported
 from asides.providers.provider import Target
 from asides.usage import Usage
 from asides.wire.framing import Framing
-from asides.wire.lenient import INVALID_TEXT, Read, legible, read_leniently
-from asides.wire.sse import DONE
 
 FIELD_BLOCK = 0
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(DocumentDecoder):
     """Bytes of one response in, events out. Any chunking gives the same events."""
 
+    dialect = "openai_responses"
+    reads_behind_errors = True
+    warns_at_once = True
+    keeps_bytes = True
+
     def __init__(self, target: Target) -> None:
-        self.payloads: list[bytes] = []
-        self.failure: AsidesError | None = None
-        self._target = target
-        self._framing = Framing()
-        self._started = False
-        self._mended = False
-        self._done = False
-        self._stop: Stop | None = None
+        super().__init__(target, Framing())
         self._usage: Usage | None = None
         self._register = Register(target)
         self._hot_key: int | str | None = None
         self._hot: MessageState | None = None
         self._said_text = False
-        self._warned: set[str] = set()
 
     @property
     def done(self) -> bool:
         """Whether the server said that nothing follows: its last event does, and needs no mark behind it."""
-        return self._done or self._stop is not None
-
-    @property
-    def streamed(self) -> bool:
-        """Whether the body came as a stream."""
-        return self._framing.form != "json"
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return every event they complete."""
-        events: list[Event] = []
-        if isinstance(self.failure, ProtocolError):
-            return events
-        try:
-            for payload in self._framing.feed(data):
-                self._take(payload, events)
-        except ProtocolError as problem:
-            self._fail(problem)
-        return events
+        return self.ended or self.stop is not None
 
     def finish(self) -> list[Event]:
         """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
-        events: list[Event] = []
-        if not isinstance(self.failure, ProtocolError):
-            try:
-                for payload in self._framing.finish():
-                    self._take(payload, events)
-            except ProtocolError as problem:
-                self._fail(problem)
-        for item in self._register.items:
-            if not item.done:
-                item.flush(events)
-        if self.failure is None:
-            self._check_whole()
-        if self.failure is None:
-            self._start(None, events)
-            if self._mended:
-                self._warn(*INVALID_TEXT, events)
-            events.append(ReplyEnded(self._stop or Stop(), self._broke_off_thinking()))
-        elif events and not self._started:
-            self._start(None, events)
+        events = super().finish()
+        if events and not self._started:
+            # Of a reply that failed before it began: who answers comes first all the same.
+            self.start(events)
             events.insert(0, events.pop())
         return events
 
-    def _fail(self, problem: ProtocolError) -> None:
-        told = f"{self._target.provider.name}: {problem}"
-        self.failure = ProtocolError(told, dialect="openai_responses", payload=problem.payload)
+    def flush(self, events: list[Event]) -> None:
+        """What the items held for certainty."""
+        for item in self._register.items:
+            if not item.done:
+                item.flush(events)
+        self.truncated_thought = self._broke_off_thinking()
 
-    def _check_whole(self) -> None:
-        who = self._target.provider.name
-        if not self.payloads and not self._done:
-            if self._framing.head and not self._framing.begun:
-                told = "the body is neither JSON nor a stream of events; check the base URL."
-                self._fail(ProtocolError(told, payload=self._framing.head))
-            else:
-                self.failure = ConnectionLost(f"{who} sent no event; try again, or check the base URL.")
-        elif self._stop is None:
-            self.failure = ConnectionLost(
-                f"the stream from {who} ended before the reply did; try again (.partial has what came)."
-            )
+    def is_whole(self) -> bool:
+        """The mark alone ends nothing: the response object does."""
+        return self.stop is not None
+
+    def fail_unread(self) -> None:
+        """Not one event came."""
+        if self.ended:
+            self.fail_cut()
+        elif self._framing.head and not self._framing.begun:
+            self.fail_unreadable()
+        else:
+            self.fail_lost("sent no event")
+
+    # An event that was cut off is left out like any that does not read, so what breaks the end is no cut.
+    fail_at_end = DocumentDecoder.fail
 
     def _broke_off_thinking(self) -> bool:
         # Thought without the item that has to follow it: it can be shown, and not be sent back.
-        cut = self._stop is not None and self._stop.reason in ("length", "content_filter")
+        cut = self.stop is not None and self.stop.reason in ("length", "content_filter")
         return self._register.breaks_off_in_a_tag() or (cut and self._register.ends_with_a_thought())
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def _take(self, payload: bytes, events: list[Event]) -> None:
-        if payload == DONE:
-            self._done = True
-            return
-        self.payloads.append(payload)
-        readable = legible(payload)
-        if readable is not payload:
-            payload, self._mended = readable, True
+    def take(self, payload: bytes, events: list[Event]) -> None:
+        """Read one event, or the whole response."""
         if not self.streamed:
             self._take_body(payload, events)
             return
         try:
             event = EVENTS.decode(payload)
         except msgspec.ValidationError as problem:
-            event = self._read_leniently(payload, EVENTS, problem, events)
+            event = self.read_leniently(payload, EVENTS, problem, events)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # One line; the items say again at their end what it said.
-            self._warn("malformed_event", "an event of the stream is not JSON and was left out", events)
+            self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
         if not self._started and event.type in _HANDLERS:
-            self._start(None, events)
+            self.start(events)
         if event.type == "response.output_text.delta":
             key = event.output_index if event.output_index is not None else event.item_id
             if self._hot is not None and key == self._hot_key and event.delta:
@@ -176,28 +139,28 @@ class ResponsesDecoder:
             self._take_body(payload, events)
         elif kind == "error":
             if self.failure is None:
-                self.failure = told_error(msgspec.json.decode(payload), payload, self._target)
+                self.failure = told_error(msgspec.json.decode(payload), payload, self.target)
         elif kind in TERMINAL_EVENTS:
             self._take_end(self._response(event, events), kind, payload, events)
         elif kind in IGNORED_EVENTS:
             if not self._started and event.response is not NOTHING:
                 self._start(self._response(event, events), events)
         elif not self._take_progress(event, events):
-            self._warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
+            self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
     def _take_body(self, payload: bytes, events: list[Event]) -> None:
         """A document without a type: the whole response, or an error in place of one."""
         try:
             response = RESPONSES.decode(payload)
         except msgspec.ValidationError as problem:
-            response = self._read_leniently(payload, RESPONSES, problem, events)
+            response = self.read_leniently(payload, RESPONSES, problem, events)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise ProtocolError(f"the body is not JSON ({problem}).", payload=payload) from None
         if response.output is None and response.status is None:
             told = response.error or response.message or response.detail
             if told:
                 error = told if isinstance(told, dict) else {"message": told, "code": response.code}
-                self.failure = self.failure or told_error(error, payload, self._target)
+                self.failure = self.failure or told_error(error, payload, self.target)
                 return
         if response.object not in (None, "response") or (response.output is None and response.status is None):
             what = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
@@ -212,16 +175,10 @@ class ResponsesDecoder:
         try:
             return RESPONSES.decode(raw)
         except msgspec.ValidationError as problem:
-            return Response() if raw == b"null" else self._read_leniently(raw, RESPONSES, problem, events)
+            return Response() if raw == b"null" else self.read_leniently(raw, RESPONSES, problem, events)
 
-    def _start(self, response: Response | None, events: list[Event]) -> None:
-        if self._started:
-            return
-        self._started = True
-        model = (response.model if response is not None else None) or self._target.model or None
-        reply_id = response.id if response is not None else None
-        stored = response is not None and response.store is True
-        events.append(ReplyStarted(model, reply_id or None, self._target.origin, stored))
+    def _start(self, response: Response, events: list[Event]) -> None:
+        self.start(events, response.model, response.id, stored=response.store is True)
 
     # --- events of items --------------------------------------------------------------------------------------------
 
@@ -254,7 +211,7 @@ class ResponsesDecoder:
         except msgspec.ValidationError as problem:
             if raw.lstrip()[:1] != b"{":
                 return Item(type="no object"), raw
-            return self._read_leniently(raw, ITEMS, problem, events), raw
+            return self.read_leniently(raw, ITEMS, problem, events), raw
 
     def _text_delta(self, event: StreamEvent, events: list[Event]) -> None:
         self._said_text = self._said_text or bool(event.delta)
@@ -338,42 +295,26 @@ class ResponsesDecoder:
         if isinstance(response.output_text, str) and response.output_text and not self._said_text:
             events.append(TextDelta(response.output_text, block_of(len(self._register.items))))
         if response.usage is not None:
-            usage = usage_of(response.usage, self._target.quirks.output_excludes_thinking)
+            usage = usage_of(response.usage, self.target.quirks.output_excludes_thinking)
             if usage != self._usage:
                 self._usage = usage
                 events.append(UsageReported(usage))
         if response.status is None and kind is not None:
             response.status = {"response.done": None}.get(kind, kind.removeprefix("response."))
         if self.failure is None:
-            self.failure = failure_of(response, payload, self._target)
-        self._stop = self._settled(response, events)
+            self.failure = failure_of(response, payload, self.target)
+        self.stop = self._settled(response, events)
 
     def _settled(self, response: Response, events: list[Event]) -> Stop:
         calls = any(isinstance(item, CallState) for item in self._register.items)
         stop = stop_of(response, calls=calls)
         if stop.reason == "unknown" and self.failure is None:
-            self._warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as an end", events)
+            self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as an end", events)
         items = self._register.items
         thought_only = bool(items) and all(isinstance(item, ReasoningState) for item in items)
-        if stop.reason == "stop" and thought_only and self._target.quirks.hides_truncation:
+        if stop.reason == "stop" and thought_only and self.target.quirks.hides_truncation:
             return Stop("length", stop.raw)
         return stop
-
-    # --- what does not fit ------------------------------------------------------------------------------------------
-
-    def _read_leniently(
-        self, payload: bytes, decoder: msgspec.json.Decoder[Read], problem: msgspec.ValidationError, events: list[Event]
-    ) -> Read:
-        read, left_out = read_leniently(payload, decoder, problem)
-        for path in left_out:
-            self._warn("malformed_field", f"{path} is of another type than expected and was left out", events)
-        return read
-
-    def _warn(self, code: str, detail: str, events: list[Event]) -> None:
-        if detail not in self._warned:
-            self._warned.add(detail)
-            self._start(None, events)
-            events.append(Warned(Notice(code, detail)))
 
 
 _HANDLERS: dict[str, Callable[[ResponsesDecoder, StreamEvent, list[Event]], Any]] = {

@@ -6,13 +6,14 @@ Not here: the items of the history (spell_items), and whether the model takes wh
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects.bodies import credential_header, headers_for, json_body, merged
+from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.openai_chat.spell_thinking import spell_thinking
+from asides.dialects.openai_chat.spell_tools import spell_tools
 from asides.dialects.openai_responses.spell_items import spell_items
 from asides.errors import ConfigError
 from asides.messages import OutputSchema, Prompt
@@ -29,22 +30,18 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
-    headers = headers_for(target, "text/event-stream" if body.get("stream") is True else "application/json")
-    return HttpRequest("POST", address(target), headers, json_body(body), credential_header(target)), tuple(notices)
+    accept = "text/event-stream" if body.get("stream") is True else "application/json"
+    return post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
     """Where requests go. The older address of a deployment has chat only; Responses stand beside the deployments."""
-    base = urlsplit(target.base_url)
     own = target.quirks.path
     wanted = "/responses" if own == Quirks().path else own
-    path = base.path.rstrip("/").partition("/deployments/")[0]
+    path = urlsplit(target.base_url).path.rstrip("/").partition("/deployments/")[0]
     if not path.endswith(wanted):
         path += wanted
-    given = parse_qsl(base.query, keep_blank_values=True)
-    names = {name for name, _ in given}
-    given += [pair for pair in target.provider.query if pair[0] not in names and not pair[1].startswith("$")]
-    return urlunsplit((base.scheme, base.netloc, path, urlencode(given), ""))
+    return address_at(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -56,7 +53,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         # Never carried over by the provider, so they go along each time.
         body["instructions"] = prompt.system
     body["input"] = spell_items(prompt, target, notices)
-    body |= _tools(prompt, notices)
+    body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
         body["text"] = {"format": _format(prompt.output)}
     if prompt.max_tokens is not None:
@@ -128,27 +125,8 @@ def _reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[st
     return reasoning
 
 
-def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    spelled: dict[str, Any] = {}
-    if prompt.tools:
-        spelled["tools"] = [_tool(tool) for tool in prompt.tools]
-    elif "tools" not in prompt.extra:
-        notices += [
-            Notice("setting_dropped", f"{setting} means nothing without tools", setting)
-            for setting in ("tool_choice", "parallel_tool_calls")
-            if getattr(prompt, setting) is not None
-        ]
-        return spelled
-    match prompt.tool_choice:
-        case None:
-            pass
-        case "auto" | "none" | "required":
-            spelled["tool_choice"] = prompt.tool_choice
-        case name:
-            spelled["tool_choice"] = {"type": "function", "name": name}
-    if prompt.parallel_tool_calls is not None:
-        spelled["parallel_tool_calls"] = prompt.parallel_tool_calls
-    return spelled
+def _named_choice(name: str) -> dict[str, Any]:
+    return {"type": "function", "name": name}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

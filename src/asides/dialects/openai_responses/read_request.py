@@ -6,75 +6,53 @@ Not here: single items (read_items), and what is answered (serve).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_responses.read_items import read_items
+from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.errors import ConfigError
 from asides.messages import Message, OutputSchema, Prompt, Sampling, State, user
 from asides.thinking import Thinking, read_thinking
 from asides.tools import Tool, read_tool
-
-Value = TypeVar("Value")
 
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"the body is not JSON: {problem}.") from None
-    if not isinstance(document, dict):
-        raise ConfigError("the body is not a JSON object.")
-    return _Request(document).read()
+    return _Request.of_body(body).read()
 
 
-class _Request:
+class _Request(RequestFields):
     """A document while it is read: what is understood is taken out, and what remains is `extra`."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        # A field that is null was not set.
-        self.left = {name: value for name, value in document.items() if value is not None}
-
     def read(self) -> ServedRequest:
-        model = self._take("model", str)
-        if not model:
-            raise ConfigError("model is missing.")
+        model = self.take_model()
         state = self._state()
         messages = self._messages(state)
-        stream = self._take("stream", bool) or False
+        stream = self.take("stream", bool) or False
         self.left.pop("stream_options", None)
         thinking, state = self._reasoning(state)
         prompt = Prompt(
             messages,
-            system=self._take("instructions", str) or None,
+            system=self.take("instructions", str) or None,
             thinking=thinking,
             tools=self._tools(),
             tool_choice=self._tool_choice(),
-            parallel_tool_calls=self._take("parallel_tool_calls", bool),
+            parallel_tool_calls=self.take("parallel_tool_calls", bool),
             output=self._output(),
-            max_tokens=self._take("max_output_tokens", int),
+            max_tokens=self.take("max_output_tokens", int),
             sampling=self._sampling(),
             stream=stream,
-            metadata=self._take("metadata", dict[str, str]),
-            user=self._take("user", str),
+            metadata=self.take("metadata", dict[str, str]),
+            user=self.take("user", str),
             state=state,
             extra=self.left,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
-
-    def _take(self, name: str, kind: type[Value]) -> Value | None:
-        """The field, out of the document; an error when it is of another type."""
-        if name not in self.left:
-            return None
-        try:
-            return msgspec.convert(self.left.pop(name), kind)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"{name}: {problem}.") from None
 
     def _messages(self, state: State) -> tuple[Message, ...]:
         told = self.left.pop("input", None)
@@ -93,15 +71,15 @@ class _Request:
         if conversation is not None and not isinstance(conversation, str):
             raise ConfigError("conversation is an id, or an object with one.")
         return State(
-            store=self._take("store", bool),
-            previous_response_id=self._take("previous_response_id", str),
+            store=self.take("store", bool),
+            previous_response_id=self.take("previous_response_id", str),
             conversation=conversation,
-            truncation=self._take("truncation", Literal["auto", "disabled"]),  # type: ignore[arg-type]
-            include=tuple(self._take("include", list[str]) or ()),
+            truncation=self.take("truncation", Literal["auto", "disabled"]),  # type: ignore[arg-type]
+            include=tuple(self.take("include", list[str]) or ()),
         )
 
     def _reasoning(self, state: State) -> tuple[Thinking, State]:
-        told = self._take("reasoning", dict[str, Any]) or {}
+        told = self.take("reasoning", dict[str, Any]) or {}
         told = {name: value for name, value in told.items() if value is not None}
         kept: dict[str, Any] = {name: told.pop(name) for name in ("context", "mode") if name in told}
         try:
@@ -121,13 +99,10 @@ class _Request:
 
     def _sampling(self) -> Sampling:
         given = {name: self.left.pop(name) for name in _SAMPLING if name in self.left}
-        try:
-            return msgspec.convert(given, Sampling)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+        return read_sampling(given)
 
     def _tools(self) -> tuple[Tool, ...]:
-        told = self._take("tools", list[dict[str, Any]]) or []
+        told = self.take("tools", list[dict[str, Any]]) or []
         own = [tool for tool in told if tool.get("type") == "function"]
         if len(own) != len(told):
             # The provider's own tools mean nothing to others; the whole list goes as it came.
@@ -146,7 +121,7 @@ class _Request:
                 return None
 
     def _output(self) -> OutputSchema | Literal["json"] | None:
-        told = self._take("text", dict[str, Any]) or {}
+        told = self.take("text", dict[str, Any]) or {}
         described = told.pop("format", None)
         if told:
             self.left["text"] = told

@@ -6,19 +6,19 @@ are made of the same items.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.dialects.openai_responses.written_items import WrittenItem, written_item
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, UsageReported, Warned
+from asides.dialects.writing import ReplyWriter
+from asides.events import Event, Stop
 from asides.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]
 
 
-class ResponsesWriter:
+class ResponsesWriter(ReplyWriter):
     """Events of one reply in, a response out. Warnings are not on this wire, nor are seals of other dialects."""
 
     def __init__(
@@ -29,34 +29,16 @@ class ResponsesWriter:
         include_usage: bool = True,
         created: int = 0,
     ) -> None:
-        self.content_type = "text/event-stream" if stream else "application/json"
+        super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
         self._stream = stream
-        self._started = ReplyStarted(model)
-        self._include_usage = include_usage
         self._created = created
-        self._usage: Usage | None = None
         self._items: dict[int, WrittenItem] = {}
         self._open: WrittenItem | None = None
         self._number = 0
         self._begun = False
-        self._ended = False
 
-    def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded, and nothing follows it."""
-        written: list[bytes] = []
-        for event in events:
-            if self._ended:
-                break
-            if isinstance(event, ReplyStarted):
-                self._started = msgspec.structs.replace(event, model=event.model or self._started.model)
-            elif isinstance(event, UsageReported):
-                self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
-            elif isinstance(event, ReplyEnded):
-                self._ended = True
-                written += [*self._begin(), *self._close(), *self._end(event.stop)]
-            elif not isinstance(event, Warned):
-                written += [*self._begin(), *self._add(event)]
-        return b"".join(written)
+    def _take(self, event: Event) -> bytes:
+        return b"".join([*self._begin(), *self._add(event)])
 
     # --- items ------------------------------------------------------------------------------------------------------
 
@@ -98,18 +80,19 @@ class ResponsesWriter:
         response = self._response("in_progress")
         return [self._event(kind, response=response) for kind in ("response.created", "response.in_progress")]
 
-    def _end(self, stop: Stop) -> list[bytes]:
+    def _end(self, stop: Stop) -> bytes:
+        written = [*self._begin(), *self._close()]
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(stop.reason)
         response = self._response("completed" if reason is None else "incomplete")
         if reason is not None:
             response["incomplete_details"] = {"reason": reason}
         items = sorted(self._items.items()) if not self._stream else self._items.items()
         response["output"] = [item.whole() for _, item in items]
-        if self._usage is not None and self._include_usage:
-            response["usage"] = _usage(self._usage)
+        if self._shown_usage is not None:
+            response["usage"] = _usage(self._shown_usage)
         if not self._stream:
-            return [msgspec.json.encode(response)]
-        return [self._event(f"response.{response['status']}", response=response)]
+            return msgspec.json.encode(response)
+        return b"".join([*written, self._event(f"response.{response['status']}", response=response)])
 
     @property
     def _id(self) -> str:

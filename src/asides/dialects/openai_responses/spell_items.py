@@ -7,11 +7,9 @@ always there; and ids go along for a whole turn or for none of it. Not here: whi
 
 from __future__ import annotations
 
-from base64 import b64encode
-from typing import Any, TypeAlias
-
 import msgspec
 
+from asides.dialects.speaking import MessageSpeller, Wire, arguments_text, data_url, image_address, plain_content
 from asides.errors import Unsupported
 from asides.messages import (
     File,
@@ -31,82 +29,46 @@ from asides.notices import Notice
 from asides.providers.provider import Target
 from asides.thinking import Seal, Thought
 
-Wire: TypeAlias = dict[str, Any]
-
 
 def spell_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
     """Every message of the prompt as items, in order; a longer history begins with the same list as a shorter one."""
     return _Speller(prompt, target, notices).run()
 
 
-class _Speller:
+class _Speller(MessageSpeller):
     """One history, while it is put into items."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
-        self.prompt = prompt
+        super().__init__(prompt, notices)
         self.target = target
-        self.notices = notices
         self.system_role = target.rule.system_role or target.quirks.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
         self.custom_calls = {call.id for message in prompt.messages for call in message.tool_calls if call.custom}
 
-    def run(self) -> list[Wire]:
-        spelled: list[Wire] = []
-        for message in self.prompt.messages:
-            match message.role:
-                case "system":
-                    spelled += self._system(message)
-                case "assistant":
-                    spelled += self._assistant(message)
-                case "user" | "tool":
-                    spelled += self._results(message)
-                    spelled += self._user(message)
-        return spelled
+    def _first(self) -> list[Wire]:
+        return []  # the system prompt stands beside the items
 
-    def _note(self, code: str, detail: str) -> None:
-        notice = Notice(code, detail, "messages")
-        if notice not in self.notices:
-            self.notices.append(notice)
-
-    def _left_out(self, part: Part, role: str) -> None:
-        self._note("part_not_sent", f"{type(part).__name__} in the words of the {role} cannot be sent in this dialect")
+    def _kind_of(self, part: Part) -> str:
+        return type(part).__name__
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 
     def _system(self, message: Message) -> list[Wire]:
-        for part in message.parts:
-            if not isinstance(part, Text):
-                self._left_out(part, "system")
-        return [{"role": self.system_role, "content": message.text}] if message.text.strip() else []
+        self._leave_out_all_but_text(message)
+        return super()._system(message)
 
-    def _results(self, message: Message) -> list[Wire]:
-        return [
-            {
-                "type": "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output",
-                "call_id": result.call_id,
-                "output": result.content
-                if isinstance(result.content, str)
-                else [wire for part in result.content if (wire := self._input_part(part, "tool")) is not None],
-            }
-            for result in message.parts
-            if isinstance(result, ToolResult)
-        ]
+    def _result(self, result: ToolResult) -> Wire:
+        return {
+            "type": "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output",
+            "call_id": result.call_id,
+            "output": result.content
+            if isinstance(result.content, str)
+            else [wire for part in result.content if (wire := self._input_part(part, "tool")) is not None],
+        }
 
-    def _user(self, message: Message) -> list[Wire]:
-        said = [part for part in message.parts if not isinstance(part, ToolResult)]
-        if not said and (message.parts or message.role == "tool"):
-            return []
-        if message.role == "tool":
-            raise Unsupported("a message of role 'tool' holds ToolResult parts; put other words into a user message.")
-        spelled = [wire for part in said if (wire := self._input_part(part, "user")) is not None]
-        match spelled:
-            case []:
-                content: str | list[Any] = ""
-            case [{"type": "input_text", "text": str() as text}]:
-                content = text
-            case _:
-                content = spelled
-        return [{"role": "user", "content": content}]
+    def _said(self, parts: list[Part]) -> Wire:
+        spelled = [wire for part in parts if (wire := self._input_part(part, "user")) is not None]
+        return {"content": plain_content(spelled, "input_text")}
 
     def _input_part(self, part: Part, role: str) -> Wire | msgspec.Raw | None:
         match part:
@@ -116,12 +78,8 @@ class _Speller:
                 return _image(part)
             case File():
                 return _file(part)
-            case Unknown(origin=None):
-                # Written by the caller in this dialect's own form; whoever writes a native part means it.
-                return msgspec.Raw(part.json.encode())
             case _:
-                self._left_out(part, role)
-                return None
+                return self._native(part, role)
 
     # --- assistant --------------------------------------------------------------------------------------------------
 
@@ -213,9 +171,8 @@ def _call(call: ToolCall) -> Wire:
         same = isinstance(told, str) and (call.raw_arguments == told or read_arguments(told) == call.arguments)
         if same and entry.get("name") == call.name:
             return {**entry, "call_id": call.id}
-    raw = call.raw_arguments
-    arguments = msgspec.json.encode(call.arguments).decode() if raw is None else raw
-    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments or "{}"}
+    arguments = arguments_text(call) or "{}"
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
 
 
 def _entry_of(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:
@@ -245,13 +202,7 @@ def _without_id(item: Wire) -> Wire:
 
 
 def _image(image: Image) -> Wire:
-    if image.data is not None:
-        url = _data_url(image.media_type, image.data)
-    elif image.url is not None:
-        url = image.url
-    else:
-        raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
-    spelled = {"type": "input_image", "image_url": url}
+    spelled = {"type": "input_image", "image_url": image_address(image)}
     return spelled if image.detail is None else {**spelled, "detail": image.detail}
 
 
@@ -259,11 +210,7 @@ def _file(file: File) -> Wire:
     if file.id is not None:
         return {"type": "input_file", "file_id": file.id}
     if file.data is not None:
-        return {"type": "input_file", "filename": file.name, "file_data": _data_url(file.media_type, file.data)}
+        return {"type": "input_file", "filename": file.name, "file_data": data_url(file.media_type, file.data)}
     if file.url is not None:
         return {"type": "input_file", "file_url": file.url}
     raise Unsupported("a file has neither data, an address nor an id; give File(data=…), File(url=…) or File(id=…).")
-
-
-def _data_url(media_type: str, data: bytes) -> str:
-    return f"data:{media_type};base64,{b64encode(data).decode()}"
