@@ -9,7 +9,8 @@
     ```toml       is loaded as settings
 
 Every provider of the table is moved to the stage by an `asides.toml`, so examples name real models and no example needs
-a key; only servers that are started on this machine answer themselves. What the stage says is its own actor's, or a script in a comment in front of the block:
+a key; only servers that are started on this machine answer themselves. What the stage says is its own actor's, or a
+script in a comment in front of the block:
 
     <!-- stage: [{"type": "say", "thinking": "…", "text": "…"}] -->
 

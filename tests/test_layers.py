@@ -16,7 +16,21 @@ from asides.providers.find import providers
 
 _HOME = Path(asides.__file__).parent
 
-VALUES = ("thinking", "notices", "usage", "errors", "messages", "events", "tools", "reply", "model_info", "folding", "simulation", "version", "accounting")
+VALUES = (
+    "thinking",
+    "notices",
+    "usage",
+    "errors",
+    "messages",
+    "events",
+    "tools",
+    "reply",
+    "model_info",
+    "folding",
+    "simulation",
+    "version",
+    "accounting",
+)
 
 # Each room and the rooms to its left. Imports point left, also those written inside functions, under TYPE_CHECKING or
 # as a string for import_module.

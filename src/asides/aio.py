@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "stream"]
 
+_TURNS_TO_CLOSE = 3
 _KEPT_SECONDS = 60.0
 _LARGE = 512 * 1024
 _LOOK_AGAIN = 1.0
@@ -100,6 +101,9 @@ class _Aiohttp:
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
+            # A transport closes its socket a turn or two later; the loop may be closed by then.
+            for _ in range(_TURNS_TO_CLOSE):
+                await asyncio.sleep(0)
 
     def session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -231,6 +235,10 @@ class _AiohttpResponse:
         if self._opening is not None:
             self._opening.reschedule(0.0)
         if self._response is not None:
+            connection = self._response.connection
+            # TLS says goodbye and waits for an answer, for which the loop may not live long enough.
+            if connection is not None and isinstance(connection.transport, asyncio.Transport):
+                connection.transport.abort()
             # No more than a formality when the body was read to its end: the connection has gone back by then.
             self._response.close()
 

@@ -264,8 +264,8 @@ def _check_address(row: Provider, path: Path) -> None:
         if borrowed and known.key == "required" and row.base_url != known.base_url:
             raise ConfigError(
                 f"{path}: [providers.{row.name}] would send {borrowed[0]} to {row.base_url or 'another address'}. A "
-                f"file in the current folder may not do that; set {FILE_VARIABLE}={path} if you trust it, or give the row a "
-                "key_env of its own."
+                f"file in the current folder may not do that; set {FILE_VARIABLE}={path} if you trust it, or give the "
+                "row a key_env of its own."
             )
 
 

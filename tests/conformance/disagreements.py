@@ -4,9 +4,7 @@ from __future__ import annotations
 
 _ZERO_CACHED = "the server reports cached tokens, as zero, beside the details; the golden value looks only inside them"
 
-_BLOCKED = (
-    "the prompt was blocked and nothing was answered, which is an error (requirements, G5); the golden value only notes it"
-)
+_BLOCKED = "the prompt was blocked and nothing was answered, an error (G5); the golden value only notes it"
 
 # (the end of the recording's id, the field): the reason
 DISAGREEMENTS: dict[tuple[str, str], str] = {
@@ -43,7 +41,7 @@ DISAGREEMENTS: dict[tuple[str, str], str] = {
         "the choice carries an upstream error (502) in a body of status 200: a reply that broke, not one that ended"
     ),
     ("vllm-responses-api-accepts-null-metadata-1-b35278", "thinking"): (
-        "a tag that opens and never closes: contract §5 takes it for thinking; the golden value leaves it open to judgement"
+        "a tag that opens and never closes: contract §5 takes it for thinking; golden leaves it open"
     ),
     ("fixtures-openai-error-1-1-ce62fa", "finish_reason"): (
         "an error was told in the stream, so there is no end; the partial reply does not claim one"

@@ -26,7 +26,16 @@ from tests.decoding import reply_of
 
 FOLDER = Path(os.environ.get("ASIDES_RECORDINGS") or Path(__file__).parents[3] / "shared" / "recordings")
 # The dialects of the recordings, and what they are called here.
-DIALECTS = {"bedrock_converse": "bedrock", "cohere": "cohere", "ollama": "ollama", "gemini": "gemini", "anthropic_messages": "anthropic", "openai_chat": "openai_chat", "mistral": "openai_chat", "openai_responses": "openai_responses"}
+DIALECTS = {
+    "bedrock_converse": "bedrock",
+    "cohere": "cohere",
+    "ollama": "ollama",
+    "gemini": "gemini",
+    "anthropic_messages": "anthropic",
+    "openai_chat": "openai_chat",
+    "mistral": "openai_chat",
+    "openai_responses": "openai_responses",
+}
 
 pytestmark = pytest.mark.recordings
 

@@ -766,3 +766,15 @@ def test_message_beside_delta_counts_once() -> None:
 def test_a_whole_answer_to_a_streaming_request_and_the_reverse() -> None:
     assert decoded(b"\n\n  " + whole({"content": "A"})).text == "A"
     assert decoded(b": keep-alive\n\n" + stream({"content": "A"})).text == "A"
+
+
+def test_words_that_nothing_decided_before_the_connection_broke_are_thinking() -> None:
+    """A template may have opened the tag; cut off before its end, the text must not pass for an answer (contract,
+    §4.1).
+    """
+    to = target(quirks=TAGS, rule=ModelRule(starts_inside="auto"))
+    with pytest.raises(errors.ConnectionLost) as caught:
+        decoded(sse(chunk({"content": "Okay, a secret"}), chunk({"content": " plan"}), done=False), to)
+    assert caught.value.partial is not None
+    assert (caught.value.partial.text, thinking(caught.value.partial)) == ("", "Okay, a secret plan")
+    assert decoded(stream({"content": "Just an answer"}), to).text == "Just an answer"

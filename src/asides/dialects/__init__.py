@@ -1,5 +1,4 @@
-"""One wire language each: client half and server half live together. They know no HTTP library and no provider's name.
-"""
+"""One wire language each: client half and server half live together. They know no HTTP library and no provider."""
 
 from __future__ import annotations
 

@@ -127,6 +127,13 @@ class DocumentDecoder:
         self.payloads.append(payload if self.keeps_bytes else document)
         self.take(document, events)
 
+    @property
+    def broke_off(self) -> bool:
+        """Whether the reply was cut off, now that nothing more comes. Not by the token limit: most such texts are
+        answers.
+        """
+        return self.failure is not None or not self.is_whole()
+
     def is_whole(self) -> bool:
         """Whether the reply is all there, now that nothing more comes."""
         return self.ended or (self.ends_with_its_stop and (self.stop is not None or not self.streamed))

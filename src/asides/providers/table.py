@@ -408,6 +408,7 @@ _GLM_MODELS = (
     _never("glm-4*", "2026-08", _ZAI),
 )
 
+
 def _command(models: str) -> ModelRule:
     """A reasoning model of Cohere: thinks unless told not to, with a budget where one is named."""
     return ModelRule(
@@ -582,7 +583,7 @@ _LLAMACPP = Provider(
     since="2026-11",
 )
 
-# --- Bedrock, in its own language and in two others --------------------------------------------------------------------
+# --- Bedrock, in its own language and in two others ---------------------------------------------------------------
 
 _BEDROCK_AS_CHAT = Variant(
     dialect="openai_chat",
@@ -608,7 +609,8 @@ _BEDROCK_AS_MESSAGES = Variant(
 
 _OLLAMA = Quirks(ask_by="think", thinking_in=("thinking",), tags=_ANY_TAGS, path="/api/chat")
 
-# In its library these sizes are the models that always think; told not to, they do so in the content, and their template
+# In its library these sizes are the models that always think; told not to, they do so in the content, and their
+# template
 # has opened the tag (recorded: qwen3:4b with `think: false`).
 _OLLAMA_MODELS = (
     *(
@@ -630,7 +632,9 @@ _OLLAMA_MODELS = (
 )
 
 _OLLAMA_REPLAY = (
-    _replay("tool_turns", "2026-08-21", "docs.ollama.com capabilities/thinking, tool-calling; recorded: it is accepted"),
+    _replay(
+        "tool_turns", "2026-08-21", "docs.ollama.com capabilities/thinking, tool-calling; recorded: it is accepted"
+    ),
 )
 
 _OLLAMA_AS_CHAT = Variant(
@@ -1195,9 +1199,11 @@ PROVIDERS: tuple[Provider, ...] = (
     # Maps efforts to what the model behind it takes. Never seen to inline, but a host behind it may.
     Provider(
         name="openrouter",
-        also=(_responses(
+        also=(
+            _responses(
                 quirks=Quirks(tags=("think",), encrypted_reasoning=True, raw_reasoning="alone"), tier="verified"
-            ),),
+            ),
+        ),
         title="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
         key_env=("OPENROUTER_API_KEY",),
@@ -1264,7 +1270,7 @@ PROVIDERS: tuple[Provider, ...] = (
             _replay(
                 "tool_turns",
                 "2026-08",
-                "cohere-python types/assistant_message_v2content_item: thinking items are accepted; unsure: earlier turns",
+                "cohere-python types/assistant_message_v2content_item: thinking is accepted; unsure: earlier turns",
             ),
         ),
         docs="https://docs.cohere.com/docs/reasoning",
@@ -1275,11 +1281,7 @@ PROVIDERS: tuple[Provider, ...] = (
     # Without --reasoning-parser the tags stay in the content.
     Provider(
         name="vllm",
-        also=(
-            _responses(
-                quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown"), replay="tool_turns", tier="verified"
-            ),
-        ),
+        also=(_responses(quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown"), replay="tool_turns", tier="verified"),),
         title="vLLM",
         base_url="http://localhost:8000/v1",
         base_url_env=("VLLM_BASE_URL",),
@@ -1494,10 +1496,12 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="bedrock-mantle",
-        also=(_responses(
+        also=(
+            _responses(
                 quirks=Quirks(tags=("reasoning", "think"), encrypted_reasoning=True, raw_reasoning="alone"),
                 tier="verified",
-            ),),
+            ),
+        ),
         title="Amazon Bedrock Mantle",
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),

@@ -236,7 +236,7 @@ class ConverseDecoder(DocumentDecoder):
         for index in list(self._open):
             self._end_block(index, events)
         for text in {id(text): text for text in self._texts.values()}.values():
-            text.end(events)
+            text.end(events, cut=self.broke_off)
             self.truncated_thought = self.truncated_thought or text.truncated
         for index, citations in self._citations.items():
             cited = self._texts.get(index)

@@ -251,7 +251,7 @@ class ChatDecoder(DocumentDecoder):
     def flush(self, events: list[Event]) -> None:
         """What was held for certainty, now that nothing more comes; the plan and the citations with their parts."""
         for text in self._texts.values():
-            text.end(events)
+            text.end(events, cut=self.broke_off)
             self.truncated_thought = self.truncated_thought or text.truncated
         if self._plan and self._calls:
             entry = msgspec.json.encode("".join(self._plan)).decode()

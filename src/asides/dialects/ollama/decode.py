@@ -112,7 +112,7 @@ class ChatLineDecoder(DocumentDecoder):
             # A single document that does not say whether it is done is no line of a stream.
             self._take_end(self._unsaid, events)
         if self._content is not None:
-            self._content.end(events)
+            self._content.end(events, cut=self.broke_off)
             self.truncated_thought = self._content.truncated
         elif self._thought and self.stop is not None and self.stop.reason == "length" and not self._calls:
             self.truncated_thought = True

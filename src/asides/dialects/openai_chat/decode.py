@@ -283,7 +283,7 @@ class ChatDecoder(DocumentDecoder):
             self._increments = None
             self._take_text(held, events)
         if self._splitter is not None:
-            self._say(self._splitter.finish(), events)
+            self._say(self._splitter.finish(cut=self.broke_off), events)
             self._release_held(events)
             self.truncated_thought = self._splitter.truncated
         if self._calls is not None:
