@@ -191,6 +191,7 @@ def _swept(data: bytes, start: int, end: int) -> list[bytes]:
     Counting line ends proves that nothing else was in it.
     """
     swept: list[bytes] = []
+    lines = 0
     if data.startswith(b"data: ", start):
         swept = data[start + 6 : end].split(b"\n\ndata: ")
         lines = 2 * len(swept) - 2
