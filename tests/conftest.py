@@ -54,6 +54,6 @@ def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
             private = name.endswith(_PRIVATE_ENDINGS) or name.startswith(_PRIVATE_STARTS)
             if name not in _KEPT and (private or name.lower() in _PROXIES):
                 patch.delenv(name)
-        for variable in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA"):
+        for variable in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "APPDATA"):
             patch.setenv(variable, str(home))
         yield home

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from asides import dialects
+from asides.conformance.reading import chunkings, decode_pieces
 from asides.errors import AsidesError
 from asides.events import Event
-from asides.folding import Fold
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 from asides.reply import Reply
 
@@ -54,30 +54,14 @@ def events_of(
     pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat"
 ) -> tuple[list[Event], AsidesError | None]:
     """The events of a body in these pieces, and what went wrong."""
-    decoder = dialects.find(dialect).decoder(to)
-    events: list[Event] = []
-    for piece in pieces:
-        events += decoder.feed(piece)
-    events += decoder.finish()
-    return events, decoder.failure
+    decoded = decode_pieces(pieces, to, dialects.find(dialect))
+    return decoded.events, decoded.failure
 
 
 def reply_of(pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat") -> tuple[Reply, AsidesError | None]:
     """The fold of a body in these pieces, and what went wrong."""
-    decoder = dialects.find(dialect).decoder(to)
-    folding = Fold()
-    for piece in pieces:
-        folding.take(decoder.feed(piece))
-    folding.take(decoder.finish())
-    return folding.reply(decoder.payloads, streamed=decoder.streamed), decoder.failure
-
-
-def chunkings(body: bytes) -> list[Sequence[bytes]]:
-    """Whole, byte by byte, in threes, in halves, with empty reads between."""
-    singles = [body[place : place + 1] for place in range(len(body))]
-    threes = [body[place : place + 3] for place in range(0, len(body), 3)]
-    half = len(body) // 2
-    return [[body], singles, threes, [body[:half], b"", body[half:]]]
+    decoded = decode_pieces(pieces, to, dialects.find(dialect))
+    return decoded.reply, decoded.failure
 
 
 def decoded(body: bytes, to: Target | None = None, dialect: str = "openai_chat") -> Reply:

@@ -169,6 +169,7 @@ def move_providers(url: str, folder: Path) -> None:
     command.chmod(0o755)
     os.environ.update(
         ASIDES_CONFIG=str(settings),
+        ASIDES_STATE=str(folder / "state"),
         PATH=f"{folder}{os.pathsep}{os.environ['PATH']}",
         PYTHONPATH=str(Path(asides.__file__).parent.parent),
         COLUMNS="100",

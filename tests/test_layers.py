@@ -30,6 +30,8 @@ VALUES = (
     "simulation",
     "version",
     "accounting",
+    "result",
+    "run_events",
 )
 
 # Each room and the rooms to its left. Imports point left, also those written inside functions, under TYPE_CHECKING or
@@ -41,28 +43,47 @@ _LEFT_OF: dict[str, tuple[str, ...]] = {
     "settings": ("values", "providers"),
     "dialects": ("values", "wire", "providers"),
     "plan": ("values", "wire", "providers", "dialects"),
-    "flows": ("values", "wire", "providers", "dialects", "plan"),
-    "conversation": ("values", "wire", "providers", "dialects", "plan", "flows"),
-    "arguments": ("values", "wire", "providers", "settings", "dialects", "plan", "flows", "conversation"),
-    "offline": ("values", "wire", "providers", "settings", "dialects", "plan", "flows", "conversation", "arguments"),
-    "network": ("values", "wire", "providers", "settings", "dialects", "plan", "flows", "conversation", "arguments"),
 }
+_BELOW_HISTORY = ("values", "wire", "providers", "dialects", "plan")
+_LEFT_OF.update(
+    {
+        "history": _BELOW_HISTORY,
+        "toolbox": ("values",),
+        "outputs": _BELOW_HISTORY,
+        "react": _BELOW_HISTORY,
+        "store": ("values", "history"),
+        "mcp": ("values", "toolbox"),
+        "flows": (*_BELOW_HISTORY, "history", "toolbox", "outputs", "react"),
+    }
+)
+_BELOW_ARGUMENTS = (*_LEFT_OF["flows"], "flows", "settings")
+_LEFT_OF.update(
+    {
+        "arguments": _BELOW_ARGUMENTS,
+        "offline": (*_BELOW_ARGUMENTS, "arguments"),
+        "network": (*_BELOW_ARGUMENTS, "arguments"),
+    }
+)
 _BELOW_SHELLS = tuple(_LEFT_OF)
+_SHELLS = (*_BELOW_SHELLS, "client", "aio")
 _LEFT_OF.update(
     {
         "client": _BELOW_SHELLS,
         "aio": _BELOW_SHELLS,
-        "compat": (*_BELOW_SHELLS, "client", "aio"),
-        "stage": (*_BELOW_SHELLS, "client", "aio"),
-        "local": (*_BELOW_SHELLS, "client", "aio"),
-        "gateway": (*_BELOW_SHELLS, "client", "aio"),
-        "pytest_plugin": (*_BELOW_SHELLS, "client", "aio", "stage"),
-        "cli": (*_BELOW_SHELLS, "client", "aio", "stage", "local", "gateway", "front"),
+        "conversation": _SHELLS,
+        "agent": _SHELLS,
+        "compat": _SHELLS,
+        "stage": _SHELLS,
+        "local": _SHELLS,
+        "gateway": _SHELLS,
+        "conformance": (*_SHELLS, "stage"),
+        "pytest_plugin": (*_SHELLS, "stage"),
+        "cli": (*_SHELLS, "conversation", "agent", "stage", "local", "gateway", "front"),
         "__main__": ("cli",),
     }
 )
 
-_PURE = ("values", "wire", "providers", "dialects", "plan", "flows")
+_PURE = ("values", "wire", "providers", "dialects", "plan", "history", "toolbox", "outputs", "react", "flows")
 _HTTP_LIBRARIES = ("urllib3", "aiohttp", "httpx", "httpx2", "requests", "http.client", "urllib.request", "pycurl")
 _NOT_IN_PURE_ROOMS = ("asyncio", "selectors", "socket", "ssl", "subprocess", "threading", "time", "logging.handlers")
 _EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc"}

@@ -274,3 +274,11 @@ def test_H6_recorded_bytes_of_which_not_all_is_named_go_back_in_their_own_dialec
     assert sent["messages"][1]["content"] == content
     for elsewhere in ("openai-responses:gpt-5", "google:gemini-3-pro-preview", "deepseek:deepseek-chat"):
         assert "seal" not in json.dumps(asides.explain(elsewhere, history).body)
+
+
+def test_a_turn_without_parts_in_front_of_calls_breaks_nothing() -> None:
+    from asides.providers.forms import lacks_thinking
+
+    called = Message("assistant", (ToolCall("call_1", "look"),))
+    assert lacks_thinking((user("?"), Message("assistant"), called))
+    assert not lacks_thinking((user("?"), Message("assistant")))

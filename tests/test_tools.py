@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from asides.errors import ConfigError
-from asides.tools import Tool, read_tool, schema_of, tool_of
+from asides.toolbox.signatures import tool_of
+from asides.tools import Tool, read_tool, schema_of
 
 
 class Unit(Enum):

@@ -9,10 +9,16 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asides import aio
+    from asides.agent.awaiting import AsyncAgent
+    from asides.agent.blocking import Agent
     from asides.aio import AsyncClient, AsyncStream
     from asides.client import Client, Stream, ask, stream
+    from asides.conversation.awaiting import AsyncConversation, AsyncConversationStream
+    from asides.conversation.blocking import Conversation, ConversationStream
+    from asides.dialects import register_dialect
     from asides.errors import (
         AgentError,
+        AnswerInThinking,
         AsidesError,
         AuthError,
         BadRequest,
@@ -22,7 +28,9 @@ if TYPE_CHECKING:
         ContentFiltered,
         ContextTooLong,
         IdleTimeout,
+        InvalidOutput,
         InvalidThinking,
+        LimitReached,
         MissingKey,
         NoAnswer,
         NotFound,
@@ -55,7 +63,9 @@ if TYPE_CHECKING:
         blocks,
     )
     from asides.flows.call import Timeout
+    from asides.flows.errand import Limits
     from asides.folding import fold
+    from asides.mcp.server import McpServer
     from asides.messages import (
         File,
         Image,
@@ -75,15 +85,22 @@ if TYPE_CHECKING:
         user,
     )
     from asides.model_info import ModelInfo, ThinkingInfo
+    from asides.network.run_streams import AsyncRunStream, RunStream
     from asides.notices import Notice
     from asides.offline import Explanation, decode, explain
     from asides.providers.find import lookup as find_provider
     from asides.providers.find import providers as list_providers
     from asides.providers.provider import Capabilities, ModelRule, Provider, Quirks, ReplayRule, Variant
     from asides.reply import Reply
+    from asides.result import Result, Step
+    from asides.run_events import RunEnded, RunEvent, StepEnded, StepStarted, ToolFinished, ToolStarted
     from asides.settings import Settings, load_settings
     from asides.simulation import simulate
+    from asides.store.sqlite import SqliteStore
+    from asides.store.store import Store, StoreConflict, StoreError
     from asides.thinking import Origin, Seal, Thinking, Thought
+    from asides.toolbox.function_tool import FunctionTool, tool
+    from asides.toolbox.runnable import BadArguments
     from asides.tools import Tool
     from asides.usage import Usage
     from asides.version import VERSION as __version__  # noqa: N811 - a dunder is how a package says it
@@ -95,6 +112,7 @@ else:
         "asides.client": ("Client", "Stream", "ask", "stream"),
         "asides.errors": (
             "AgentError",
+            "AnswerInThinking",
             "AsidesError",
             "AuthError",
             "BadRequest",
@@ -104,7 +122,9 @@ else:
             "ContentFiltered",
             "ContextTooLong",
             "IdleTimeout",
+            "InvalidOutput",
             "InvalidThinking",
+            "LimitReached",
             "MissingKey",
             "NoAnswer",
             "NotFound",
@@ -167,6 +187,20 @@ else:
         "asides.tools": ("Tool",),
         "asides.usage": ("Usage",),
         "asides.wire.inline_tags": ("Separated", "Separator", "separate"),
+        "asides.agent.blocking": ("Agent",),
+        "asides.agent.awaiting": ("AsyncAgent",),
+        "asides.result": ("Result", "Step"),
+        "asides.flows.errand": ("Limits",),
+        "asides.run_events": ("RunEnded", "RunEvent", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
+        "asides.toolbox.function_tool": ("FunctionTool", "tool"),
+        "asides.network.run_streams": ("AsyncRunStream", "RunStream"),
+        "asides.conversation.blocking": ("Conversation", "ConversationStream"),
+        "asides.conversation.awaiting": ("AsyncConversation", "AsyncConversationStream"),
+        "asides.store.sqlite": ("SqliteStore",),
+        "asides.store.store": ("Store", "StoreConflict", "StoreError"),
+        "asides.mcp.server": ("McpServer",),
+        "asides.toolbox.runnable": ("BadArguments",),
+        "asides.dialects": ("register_dialect",),
     }
     _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names}
     # Public under a longer name than in a module whose own name says the rest.
@@ -190,11 +224,18 @@ else:
 
 
 __all__ = [
+    "Agent",
     "AgentError",
+    "AnswerInThinking",
     "AsidesError",
+    "AsyncAgent",
     "AsyncClient",
+    "AsyncConversation",
+    "AsyncConversationStream",
+    "AsyncRunStream",
     "AsyncStream",
     "AuthError",
+    "BadArguments",
     "BadRequest",
     "Capabilities",
     "Client",
@@ -203,12 +244,19 @@ __all__ = [
     "ConnectionLost",
     "ContentFiltered",
     "ContextTooLong",
+    "Conversation",
+    "ConversationStream",
     "Event",
     "Explanation",
     "File",
+    "FunctionTool",
     "IdleTimeout",
     "Image",
+    "InvalidOutput",
     "InvalidThinking",
+    "LimitReached",
+    "Limits",
+    "McpServer",
     "Message",
     "MissingKey",
     "ModelInfo",
@@ -233,13 +281,24 @@ __all__ = [
     "Reply",
     "ReplyEnded",
     "ReplyStarted",
+    "Result",
+    "RunEnded",
+    "RunEvent",
+    "RunStream",
     "Seal",
     "Separated",
     "Separator",
     "ServerTool",
     "Settings",
+    "SqliteStore",
     "State",
+    "Step",
+    "StepEnded",
+    "StepStarted",
     "Stop",
+    "Store",
+    "StoreConflict",
+    "StoreError",
     "Stored",
     "Stream",
     "Text",
@@ -256,7 +315,9 @@ __all__ = [
     "ToolCall",
     "ToolCallDelta",
     "ToolFailed",
+    "ToolFinished",
     "ToolResult",
+    "ToolStarted",
     "TransportError",
     "Unknown",
     "UnknownModel",
@@ -277,9 +338,11 @@ __all__ = [
     "fold",
     "list_providers",
     "load_settings",
+    "register_dialect",
     "separate",
     "simulate",
     "stream",
     "system",
+    "tool",
     "user",
 ]

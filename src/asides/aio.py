@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-__all__ = ["AsyncClient", "AsyncStream", "ask", "stream"]
+    from asides.network.run_progress import RunProgress
+    from asides.network.run_streams import AsyncRunStream
+    from asides.result import Output
+
+__all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
 
 _TURNS_TO_CLOSE = 3
 _KEPT_SECONDS = 60.0
@@ -67,6 +71,12 @@ class AsyncClient:
     def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return AsyncStream(self._defaults.call(model, prompt, options, stream=True), self._transport)
+
+    def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
+        """The events of a run that asks through this client; `begin` makes it. `AsyncAgent` calls this."""
+        from asides.network.run_streams import AsyncRunStream
+
+        return AsyncRunStream(begin(self._defaults), self._transport)
 
     async def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
         """The models that a provider offers today, in its own words; what the rows know of them is not among those."""
@@ -329,3 +339,10 @@ async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Rep
 def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
     """The events of a reply, by a client of their own that is closed with them: use it in an `async with`."""
     return AsyncStream(Defaults().call(model, prompt, options, stream=True), _Aiohttp(), ends_transport=True)
+
+
+def run(begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
+    """The events of a run, by a client of its own that is closed with them: use it in an `async with`."""
+    from asides.network.run_streams import AsyncRunStream
+
+    return AsyncRunStream(begin(Defaults()), _Aiohttp(), ends_transport=True)

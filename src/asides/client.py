@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -31,11 +31,14 @@ from asides.wire.chunked import BrokenChunks, Dechunker
 
 if TYPE_CHECKING:
     import http.client
-    from collections.abc import Callable
 
     import urllib3
 
-__all__ = ["Client", "Stream", "ask", "stream"]
+    from asides.network.run_progress import RunProgress
+    from asides.network.run_streams import RunStream
+    from asides.result import Output
+
+__all__ = ["Client", "Stream", "ask", "shared_client", "stream"]
 
 _READ_SIZE = 64 * 1024
 _KEPT_CONNECTIONS = 64
@@ -67,6 +70,12 @@ class Client:
     def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return Stream(self._defaults.call(model, prompt, options, stream=True), self._transport)
+
+    def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> RunStream[Output]:
+        """The events of a run that asks through this client; `begin` makes it. `Agent` calls this."""
+        from asides.network.run_streams import RunStream
+
+        return RunStream(begin(self._defaults), self._transport)
 
     def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
         """The models that a provider offers today, in its own words; what the rows know of them is not among those."""
@@ -351,6 +360,11 @@ def _root_of(problem: BaseException) -> BaseException:
 # --- without a client ---------------------------------------------------------------------------------------------
 
 _shared = Client()
+
+
+def shared_client() -> Client:
+    """The client of everybody who was given none."""
+    return _shared
 
 
 def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:

@@ -9,8 +9,10 @@
     │  ├─ AuthError · RateLimited · Overloaded · NotFound · ContentFiltered
     │  └─ BadRequest → ContextTooLong · ReplayRejected
     ├─ ProtocolError               their bytes break their dialect   .dialect .payload
-    ├─ NoAnswer                    only when you required one
-    └─ AgentError                  TooManyTurns · ToolFailed .call
+    ├─ NoAnswer                    only when you required one → AnswerInThinking
+    └─ AgentError                  an agent's run could not go on   .result
+       ├─ LimitReached .limit → TooManyTurns
+       └─ InvalidOutput · ToolFailed .call
 
 Every message says what happened, to whom and what to do. Messages carry no content, no thinking, no seal and no key;
 attributes may, and say so.
@@ -24,12 +26,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asides.messages import ToolCall
     from asides.reply import Reply
+    from asides.result import Result
 
 
 class AsidesError(Exception):
     """The root. `partial` is what had arrived when it happened; its repr shows no content."""
 
     partial: Reply | None = None
+    result: Result[Any] | None = None
+    """What an agent's run had come to when it happened inside one; its messages can be sent on."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default rebuilds from args alone and would call subclasses without their keyword arguments.
@@ -167,12 +172,28 @@ class NoAnswer(AsidesError):
         self.partial = reply
 
 
+class AnswerInThinking(NoAnswer):
+    """The answer is blank, and what was asked for stands in the thinking: taking it from there is not done."""
+
+
 class AgentError(AsidesError):
-    """An agent's run could not go on."""
+    """An agent's run could not go on. `result` has what it had come to, and its messages can be sent on."""
 
 
-class TooManyTurns(AgentError):
+class LimitReached(AgentError):
+    """A limit of the run was reached; `limit` is which: "turns", "tool_calls", "tokens" or "seconds"."""
+
+    def __init__(self, message: str, *, limit: str = "turns") -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class TooManyTurns(LimitReached):
     """The limit of turns was reached."""
+
+
+class InvalidOutput(AgentError):
+    """The model did not bring its answer into the form that was asked for, in all its attempts."""
 
 
 class ToolFailed(AgentError):

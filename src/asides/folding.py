@@ -34,10 +34,27 @@ _BlockKind: TypeAlias = Literal["text", "thought", "call", "refusal", "part"]
 class _Block:
     """A part while it grows; its pieces are joined once."""
 
-    __slots__ = ("call_id", "call_name", "custom", "kind", "part", "pieces", "seals", "source", "thought_kind", "via")
+    __slots__ = (
+        "call_id",
+        "call_name",
+        "closed",
+        "custom",
+        "kind",
+        "part",
+        "pieces",
+        "seals",
+        "source",
+        "thought_kind",
+        "turn",
+        "via",
+    )
 
     def __init__(self, kind: _BlockKind) -> None:
         self.kind: _BlockKind = kind
+        self.turn = 0
+        """When it was last turned to; 0 for one that has nothing but seals."""
+        self.closed = False
+        """A seal that ends a thought has come, and no word behind it."""
         self.pieces: list[str] = []
         self.seals: list[Seal] = []
         self.thought_kind: ThoughtKind = "raw"
@@ -49,14 +66,30 @@ class _Block:
         self.part: ServerTool | Image | File | Unknown | None = None
 
 
+# Seals that come whole, behind the last word of their thought. Those of other kinds grow with it, or stand beside it.
+_CLOSING = frozenset({"signature", "redacted", "encrypted", "item"})
+
+
 class Fold:
     """Takes events as they come; `reply()` may be asked at any time and gives what there is."""
 
-    __slots__ = ("_append", "_block", "_blocks", "_stop", "_truncated", "_usage", "_warnings", "ended", "started")
+    __slots__ = (
+        "_append",
+        "_block",
+        "_blocks",
+        "_stop",
+        "_truncated",
+        "_turns",
+        "_usage",
+        "_warnings",
+        "ended",
+        "started",
+    )
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
         self._block: int | None = None
+        self._turns = 0
         self._append: Callable[[str], None] = _nowhere
         self._warnings: list[Notice] = []
         self._usage: Usage | None = None
@@ -83,14 +116,22 @@ class Fold:
         if isinstance(event, ThinkingDelta) and not block.pieces:
             block.kind = "thought"
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
+        self._note_turn(block)
         self._block = event.block
         self._append = block.pieces.append
+
+    def _note_turn(self, block: _Block) -> None:
+        """This block goes on, or begins: whatever else was being said has had its say."""
+        self._turns += 1
+        block.turn = self._turns
+        block.closed = False
+        self._block = None  # the next delta has to turn, also where it goes on with the block before this one
 
     def _take_rare(self, event: Event) -> None:
         _RARE[type(event)](self, event)
 
     def _take_call(self, event: ToolCallDelta) -> None:
-        block = self._at(event.block, "call")
+        block = self._turned(event.block, "call")
         block.call_id = block.call_id or event.id
         block.call_name = block.call_name or event.name
         block.custom = block.custom or event.custom
@@ -103,12 +144,16 @@ class Fold:
         if fresh:
             block.thought_kind, block.source = event.kind, event.source
         block.seals.append(event.seal)
+        if event.seal.kind in _CLOSING:
+            block.closed = True
+            if self._block == event.block:
+                self._block = None  # a word behind it opens the thought again
 
     def _take_refusal(self, event: RefusalDelta) -> None:
-        self._at(event.block, "refusal").pieces.append(event.text)
+        self._turned(event.block, "refusal").pieces.append(event.text)
 
     def _take_part(self, event: PartArrived) -> None:
-        self._at(event.block, "part").part = event.part
+        self._turned(event.block, "part").part = event.part
 
     def _take_usage(self, event: UsageReported) -> None:
         self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
@@ -126,6 +171,11 @@ class Fold:
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _Block(kind)
+        return block
+
+    def _turned(self, number: int, kind: _BlockKind) -> _Block:
+        block = self._at(number, kind)
+        self._note_turn(block)
         return block
 
     def reply(self, payloads: Sequence[bytes] = (), *, streamed: bool = False) -> Reply:
@@ -161,14 +211,21 @@ class Fold:
             if not text.strip() and not any(seal.value for seal in seals):
                 return None
             kind: ThoughtKind = block.thought_kind if text.strip() else "hidden"
-            # Only the last block can be the one that was cut.
-            whole = self.ended and not (self._truncated and number == self._last_thought())
-            return Thought(text, kind, block.source, started.origin, seals, block.via, whole)
+            return Thought(text, kind, block.source, started.origin, seals, block.via, self._is_whole(number, block))
         if block.kind == "refusal":
             return Refusal(text) if text else None
         if block.kind == "part":
             return block.part if block.part is None or not seals else msgspec.structs.replace(block.part, seals=seals)
         return _call_of(number, block, text, seals, started, warnings)
+
+    def _is_whole(self, number: int, block: _Block) -> bool:
+        """Whether nothing of a thought is missing. Where a reply broke off, its last word was in the block that was
+        turned to last; one that others followed, or that its seal has closed, had been said.
+        """
+        if self.ended:
+            # Only the last block can be the one that was cut.
+            return not (self._truncated and number == self._last_thought())
+        return block.closed or any(other.turn > block.turn for place, other in self._blocks.items() if place > number)
 
     def _last_thought(self) -> int:
         return max(number for number, block in self._blocks.items() if block.kind == "thought")

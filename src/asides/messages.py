@@ -287,7 +287,7 @@ def read_arguments(raw: str) -> dict[str, Any] | None:
     for _ in range(2):
         try:
             value = msgspec.json.decode(value)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):  # nested deeper than anybody means
             return None
         if not isinstance(value, str):
             break

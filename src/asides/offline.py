@@ -20,7 +20,6 @@ from asides.plan import Decision, plan
 from asides.providers.credentials import AwsCredentials
 from asides.providers.find import lookup
 from asides.providers.provider import Provider, Target
-from asides.providers.table import plain_row
 from asides.reply import Reply
 from asides.settings import Settings
 
@@ -64,7 +63,7 @@ def _check_names(dialect: object, provider: object) -> None:
 
 def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:
     spoken = dialects.real_name(dialect)
-    plain = plain_row(spoken) if spoken in dialects.DIALECTS else _speaker(dialect)
+    plain = dialects.plain_row(spoken) if dialects.is_known(spoken) else _speaker(dialect)
     if isinstance(provider, Provider):
         row = provider
     elif provider is None:
@@ -87,7 +86,7 @@ def _speaker(name: str) -> Provider:
         return lookup(name)
     except UnknownProvider:
         raise Unsupported(
-            f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(sorted(dialects.DIALECTS))}."
+            f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(dialects.names())}."
         ) from None
 
 

@@ -58,7 +58,10 @@ class Thought(msgspec.Struct, frozen=True, tag="thought"):
     via: str | None = None
     """The wire field that carried it, since providers want it back under the name they used."""
     complete: bool = True
-    """False when the reply broke off inside it: it can be shown, not sent back."""
+    """False when the reply broke off inside it, or what its seals hold to has changed: it can be shown, not sent back.
+    """
+    withheld: bool = False
+    """Its words were left out when it was saved, and it cannot go back without them."""
 
     def __repr__(self) -> str:
         size = f"<{len(self.text)} characters>"

@@ -1,10 +1,10 @@
-"""A tool as the model sees it: a name, a description and a JSON schema. Running one is the agent's business."""
+"""A tool as the model sees it: a name, a description and a JSON schema. Not here: the function behind it (toolbox)."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_type_hints
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -19,43 +19,6 @@ class Tool(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "object", "properties": {}})
     """The JSON schema of its arguments."""
     strict: bool | None = None
-
-
-def tool_of(function: Callable[..., Any]) -> Tool:
-    """A typed function as a tool: its name, the first paragraph of its docstring, the schema of its signature.
-
-    `Annotated[int, msgspec.Meta(description="…", ge=1)]` says more about a parameter.
-    """
-    import inspect
-
-    name = getattr(function, "__name__", "")
-    if not name.isidentifier():
-        raise ConfigError(f"{name or type(function).__name__} cannot be a tool: it has no name. To do: use def.")
-    try:
-        hints = get_type_hints(function, include_extras=True)
-        signature = inspect.signature(function)
-    except (NameError, TypeError, ValueError) as problem:
-        raise ConfigError(f"the signature of the tool {name} does not read ({problem}). To do: correct it.") from None
-    fields: list[tuple[str, Any, Any]] = []
-    for parameter in signature.parameters.values():
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigError(
-                f"the tool {name} cannot take {parameter}: a model gives arguments by name. To do: name its parameters."
-            )
-        default = msgspec.NODEFAULT if parameter.default is parameter.empty else _default(parameter.default)
-        fields.append((parameter.name, hints.get(parameter.name, Any), default))
-    try:
-        schema = schema_of(msgspec.defstruct(name, fields, kw_only=True))
-    except (TypeError, ValueError) as problem:
-        raise ConfigError(f"the tool {name} takes what JSON cannot carry ({problem}). To do: change it.") from None
-    schema.pop("title", None)
-    paragraph = (inspect.getdoc(function) or "").partition("\n\n")[0]
-    return Tool(name, " ".join(paragraph.split()), schema)
-
-
-def _default(value: Any) -> Any:
-    # A struct refuses a default that could be changed; a function's own is as good as never seen by the model.
-    return msgspec.field(default_factory=lambda: value) if isinstance(value, (list, dict, set, bytearray)) else value
 
 
 def read_tool(document: Mapping[str, Any]) -> Tool:

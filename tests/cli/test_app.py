@@ -90,7 +90,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (errors.ProtocolError("x"), 6),
         (errors.NoAnswer("x", Reply()), 7),
         (errors.ContentFiltered("x"), 8),
-        (errors.TooManyTurns("x"), 1),
+        (errors.TooManyTurns("x"), 7),
         (ValueError("x"), 1),
     ],
 )

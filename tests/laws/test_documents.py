@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asides.conformance.reading import decode_pieces, in_pieces, seen_of
 from asides.dialects import find
 from asides.events import (
     Event,
@@ -222,11 +223,7 @@ def test_law_the_server_half_inverts_the_client_half(language: Language, data: s
 def test_law_any_chunking_gives_the_same_reply(language: Language, data: st.DataObject, cuts: list[int]) -> None:
     events, row = data.draw(language.replies()), data.draw(st.sampled_from(language.rows()))
     body, target = language.written(events, stream=data.draw(st.booleans())), language.target(row)
-    pieces, start, turn = [], 0, 0
-    while start < len(body):
-        pieces.append(body[start : start + cuts[turn % len(cuts)]])
-        start += cuts[turn % len(cuts)]
-        turn += 1
+    pieces = in_pieces(body, cuts)
     assert language.decoded(pieces, target) == language.decoded([body], target)
 
 
@@ -249,10 +246,8 @@ def test_law_a_thought_leaks_nowhere(language: Language, data: st.DataObject, cu
     target = language.target(data.draw(st.sampled_from(language.rows())))
     body = language.written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        reply, failure = reply_of([bytes_there], target, language.name)
-        message = reply.to_message()
-        seen = [reply.text, str(reply), repr(reply), repr(reply.parts), str(failure), repr(failure), repr(message)]
-        assert not any("canary" in text for text in [*seen, *map(repr, events)])
+        seen = seen_of(decode_pieces([bytes_there], target, find(language.name)))
+        assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in language.decoded([body], target).metadata["thinking"]
 
 
@@ -275,9 +270,10 @@ def test_law_a_turn_returns_as_it_came(language: Language, data: st.DataObject) 
     request, _ = find(language.name).encode(planned.prompt, target)
     served = find(language.name).read(request.body, language.path)
     returned = [part for one in served.prompt.messages if one.role == "assistant" for part in one.parts]
-    assert [comparable(part) for part in returned] == [
-        comparable(part) for part in reply.parts if goes_back(part, language)
-    ]
+    expected = [part for part in reply.parts if goes_back(part, language)]
+    while language.name == "bedrock" and expected and isinstance(expected[-1], Thought):
+        expected.pop()  # a turn that ends with thinking is refused
+    assert [comparable(part) for part in returned] == [comparable(part) for part in expected]
 
 
 def goes_back(part: Part, language: Language) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asides.conformance.reading import anonymous, decode_pieces, in_pieces, seen_of
 from asides.dialects import find
 from asides.events import (
     Event,
@@ -27,9 +28,8 @@ from asides.messages import File, Image, Message, Prompt, ServerTool, ToolResult
 from asides.plan import plan
 from asides.providers.find import providers
 from asides.providers.provider import Provider, Target
-from asides.reply import Reply
 from asides.simulation import simulate
-from asides.thinking import Seal, Thought
+from asides.thinking import Seal
 from asides.usage import Usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
@@ -127,28 +127,13 @@ def written(events: list[Event], *, stream: bool) -> bytes:
     return b"".join(writer.write([event]) for event in events)
 
 
-def said(reply: Reply) -> Reply:
-    """The reply without where it came from, which only the reader knows, and without what only a reader finds odd."""
-    parts = [
-        msgspec.structs.replace(part, origin=None) if isinstance(part, (Thought, ServerTool, Unknown)) else part
-        for part in reply.parts
-    ]
-    parts = [
-        part
-        if isinstance(part, ToolResult) or not hasattr(part, "seals")
-        else msgspec.structs.replace(part, seals=tuple(Seal(seal.kind, seal.value) for seal in part.seals))
-        for part in parts
-    ]
-    return msgspec.structs.replace(reply, parts=tuple(parts), origin=None, warnings=())
-
-
 @given(events=contents())
 @settings(max_examples=150, deadline=None)
 def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> None:
     for stream in (True, False):
         reply, failure = reply_of([written(events, stream=stream)], target_of(GOOGLE), "gemini")
         assert failure is None
-        assert said(reply) == said(fold(events))
+        assert anonymous(reply) == anonymous(fold(events))
 
 
 @given(events=contents(), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=6), row=st.sampled_from(ROWS))
@@ -156,11 +141,7 @@ def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> Non
 def test_law_any_chunking_and_a_list_give_the_same_reply(events: list[Event], cuts: list[int], row: Provider) -> None:
     body = written(events, stream=True)
     reply, failure = reply_of([body], target_of(row), "gemini")
-    pieces, start, turn = [], 0, 0
-    while start < len(body):
-        pieces.append(body[start : start + cuts[turn % len(cuts)]])
-        start += cuts[turn % len(cuts)]
-        turn += 1
+    pieces = in_pieces(body, cuts)
     assert reply_of(pieces, target_of(row), "gemini") == (reply, failure)
     listed = b"[%b]" % b",\n".join(chunk.removeprefix(b"data: ") for chunk in body.split(b"\r\n\r\n") if chunk)
     assert reply_of([listed], target_of(row), "gemini") == (reply, failure)
@@ -180,10 +161,8 @@ def test_law_streamed_and_whole_give_the_same_reply(events: list[Event], row: Pr
 def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
-        reply, failure = reply_of([there], target_of(GOOGLE), "gemini")
-        message = reply.to_message()
-        seen = [reply.text, str(reply), repr(reply), repr(reply.parts), str(failure), repr(failure), repr(message)]
-        assert not any("canary" in text for text in [*seen, *map(repr, events)])
+        seen = seen_of(decode_pieces([there], target_of(GOOGLE), find("gemini")))
+        assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
 
 
 @given(events=contents())

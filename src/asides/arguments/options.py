@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from asides.providers.credentials import Secret
 from asides.reply import Reply
 from asides.thinking import ThinkingSetting
 from asides.tools import Tool
+
+if TYPE_CHECKING:
+    from asides.toolbox.runnable import Runnable
 
 Value = TypeVar("Value")
 
@@ -31,17 +34,14 @@ class HasMessages(Protocol):
 PromptLike: TypeAlias = str | Message | Prompt | HasMessages | Sequence[Message | Reply | Mapping[str, Any]]
 """A question; a message; a history, in our messages, in replies and in OpenAI-shaped dicts; or what holds one."""
 
-ToolLike: TypeAlias = Tool | Mapping[str, Any] | Callable[..., Any]
+ToolLike: TypeAlias = "Tool | Mapping[str, Any] | Runnable | Callable[..., Any]"
 """A tool, one as a dict of some provider's shape, or a typed function."""
 
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
 
-class Options(TypedDict, total=False):
-    """Every option of `ask` and `stream`, and every default of a client.
-
-    None, like nothing, leaves a choice to the next in line: call, client, settings, the model's rule, the default.
-    """
+class SharedOptions(TypedDict, total=False):
+    """Every option that `ask`, `stream` and agents have alike; an agent's `output` is typed, and so is its own."""
 
     # what is asked
     system: str | None
@@ -51,7 +51,6 @@ class Options(TypedDict, total=False):
     tools: Sequence[ToolLike] | None
     tool_choice: str | Mapping[str, Any] | None
     parallel_tool_calls: bool | None
-    output: type[Any] | Mapping[str, Any] | OutputSchema | Literal["json"] | None
     max_tokens: int | None
     stop: str | Sequence[str] | None
     temperature: float | None
@@ -98,6 +97,15 @@ class Options(TypedDict, total=False):
     retries: int | None
     max_wait: float | None
     on_conflict: OnConflict | None
+
+
+class Options(SharedOptions, total=False):
+    """Every option of `ask` and `stream`, and every default of a client.
+
+    None, like nothing, leaves a choice to the next in line: call, client, settings, the model's rule, the default.
+    """
+
+    output: type[Any] | Mapping[str, Any] | OutputSchema | Literal["json"] | None
 
 
 class ListOptions(TypedDict, total=False):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from asides.arguments.options import SPELLINGS_OF_THINKING, Options, PromptLike, ToolLike, checked, read_as
 from asides.dialects.openai_chat.read_message import read_message
 from asides.errors import ConfigError
-from asides.messages import Message, OutputSchema, Prompt, Sampling, user
+from asides.messages import Message, Prompt, Sampling, user
 from asides.notices import Notice
+from asides.outputs import asked_for
 from asides.reply import Reply
 from asides.thinking import read_thinking
-from asides.tools import Tool, read_tool, schema_of, tool_of
+from asides.toolbox.signatures import tool_of
+from asides.tools import Tool, read_tool
 
 _SAMPLING = Sampling.__struct_fields__
 
@@ -40,7 +42,7 @@ def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Promp
     if (choice := given.get("tool_choice")) is not None:
         changes["tool_choice"] = _tool_choice(choice)
     if (output := given.get("output")) is not None:
-        changes["output"] = _output(output)
+        changes["output"] = asked_for(output).schema
     if (stop := given.get("stop")) is not None:
         changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else stop, tuple[str, ...])
     if (metadata := given.get("metadata")) is not None:
@@ -128,61 +130,6 @@ def _tool_choice(choice: object) -> str:
         case _:
             pass
     raise ConfigError('tool_choice names no tool. To do: use "auto", "none", "required" or the name of a tool.')
-
-
-def _output(output: object) -> OutputSchema | Literal["json"]:
-    if isinstance(output, OutputSchema):
-        return output
-    if isinstance(output, str):
-        if output not in ("json", "json_object"):
-            raise ConfigError(f'output={output!r} is not known. To do: use "json", a JSON schema or a type.')
-        return "json"
-    if isinstance(output, Mapping):
-        return _output_of_schema(dict(output))
-    if callable(own := getattr(output, "model_json_schema", None)):
-        schema = own()
-    else:
-        try:
-            schema = schema_of(output)
-        except TypeError as problem:
-            raise ConfigError(f"output has no JSON schema ({problem}). To do: use a dataclass or a schema.") from None
-    name = getattr(output, "__name__", "output")
-    closed = _closed(schema)
-    return OutputSchema(name, closed, strict=_requires_all(closed))
-
-
-def _output_of_schema(schema: dict[str, Any]) -> OutputSchema:
-    held = schema.get("json_schema")
-    if isinstance(held, Mapping) and isinstance(held.get("schema"), Mapping):
-        return OutputSchema(str(held.get("name", "output")), dict(held["schema"]), strict=held.get("strict") is True)
-    title = str(schema.get("title", "output"))
-    name = "".join(mark if mark.isalnum() or mark in "_-" else "_" for mark in title)
-    return OutputSchema(name, schema, strict=_requires_all(schema))
-
-
-def _closed(schema: Any) -> Any:
-    """A type's schema without room for fields that the type does not have."""
-    if isinstance(schema, list):
-        return [_closed(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {name: _closed(value) for name, value in schema.items()}
-    if closed.get("type") == "object" and "properties" in closed:
-        closed.setdefault("additionalProperties", False)
-    return closed
-
-
-def _requires_all(schema: Any) -> bool:
-    """Whether strict mode takes a schema: every object closed and every field of it required."""
-    if isinstance(schema, list):
-        return all(_requires_all(item) for item in schema)
-    if not isinstance(schema, dict):
-        return True
-    if schema.get("type") == "object":
-        fields = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(fields):
-            return False
-    return all(_requires_all(value) for value in schema.values())
 
 
 # Options, and what they are called in a State.

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from asides.cli.asking import Asking, tell_figures
+from asides.cli.asking import Asking, read_tools, tell_figures
 from asides.cli.exit_codes import Exit
 from asides.cli.gate import Gate
 from asides.cli.question import read_asked, read_prompt
-from asides.cli.render import broken_object, code_with_reason, error_object, print_json, reply_object, tell_about
+from asides.cli.render import (
+    broken_object,
+    code_with_reason,
+    error_object,
+    print_json,
+    reply_object,
+    run_object,
+    tell_about,
+)
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.errors import AsidesError
@@ -23,10 +31,11 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     try:
         asked = read_asked(arguments, terminal)
         gate = asked.gate
+        tools = read_tools(arguments, terminal)
         message = read_prompt(arguments, terminal)
         with Client(settings=asked.settings) as client:
             asking = Asking(client, asked, terminal, shows_answer=not arguments.json)
-            reply = asking.run([message], stream=not arguments.no_stream)
+            reply = asking.run([message], stream=not arguments.no_stream, tools=tools)
     except AsidesError as error:
         if arguments.json:
             print_json(terminal, broken_object(error.partial, error_object(error), gate))
@@ -38,7 +47,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         terminal.complain("stopped; the answer is not whole." if partial is not None and partial.text else "stopped.")
         return Exit.INTERRUPTED
     if arguments.json:
-        print_json(terminal, {**reply_object(reply, gate), "elapsed": asking.progress.seconds})
+        said = reply_object(reply, gate) if asking.result is None else run_object(asking.result, gate)
+        print_json(terminal, {**said, "elapsed": asking.progress.seconds})
         code = code_with_reason(reply, terminal)
     else:
         code = tell_about(reply, gate, terminal)

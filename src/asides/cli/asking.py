@@ -6,7 +6,8 @@ Not here: what is asked (question), and what a command makes of the reply (ask, 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from asides.cli.progress import Progress, elapsed_line, usage_line
 from asides.cli.question import Asked
@@ -17,6 +18,11 @@ from asides.errors import AsidesError
 from asides.messages import Message
 from asides.reply import Reply
 from asides.simulation import simulate
+
+if TYPE_CHECKING:
+    # An agent brings much along that a plain question has no use for.
+    from asides.agent.recipe import AgentOptions, Conversational
+    from asides.result import Result
 
 _IN_ONE_PIECE = 1 << 30
 
@@ -29,19 +35,59 @@ class Asking:
         self._asked = asked
         self.progress = Progress()
         self.partial: Reply | None = None
+        self.result: Result[Any] | None = None
+        """What a run came to, with all its steps; of a question without tools there is none."""
+        self._terminal = terminal
+        self._shows_answer = shows_answer
         self._display = Display(terminal, self.progress, shows_thinking=asked.gate.shows, shows_answer=shows_answer)
 
-    def run(self, messages: Sequence[Message], *, stream: bool) -> Reply:
-        """The reply. However this ends, nothing is left half-drawn and nothing half-open."""
+    def run(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool,
+        tools: AgentOptions | None = None,
+        conversation: Conversational | None = None,
+    ) -> Reply:
+        """The reply; with tools, the last one of the run. However this ends, nothing is left half-drawn, none open."""
+        if tools is not None:
+            return self._watched(lambda: self._steps(tools, messages, conversation, stream=stream))
+        return self._watched(lambda: self._stream(messages) if stream else self._whole(messages))
+
+    def _watched(self, ask: Callable[[], Reply]) -> Reply:
         self._display.begin()
         try:
-            return self._stream(messages) if stream else self._whole(messages)
+            return ask()
         except AsidesError as error:
             self.partial = error.partial or self.partial
             raise
         finally:
             self.progress.end()
             self._display.end()
+
+    def _steps(
+        self, tools: AgentOptions, messages: Sequence[Message], conversation: Conversational | None, *, stream: bool
+    ) -> Reply:
+        from asides.agent.blocking import Agent
+
+        options: Any = {**self._asked.options, **tools, "stream": stream}
+        # Somebody who watches sees words as they come. A program gets the answer alone, which is the last step's.
+        live = self._shows_answer and self._terminal.out_is_terminal
+        self._display.shows_answer = live
+        agent = Agent(self._asked.model, client=self._client, **options)
+        with agent.stream(messages, conversation=conversation) as run:
+            try:
+                for batch in run.batches():
+                    self.progress.take(batch)
+                    self._display.take(batch)
+                self.result = run.result
+            finally:
+                if self.result is None:
+                    self.result = run.partial
+                self.partial = self.result.reply
+                if self._shows_answer and not live:
+                    self._terminal.answer(self.partial.text)
+        return self.partial
 
     def _stream(self, messages: Sequence[Message]) -> Reply:
         with self._client.stream(self._asked.model, messages, **self._asked.options) as events:
@@ -67,3 +113,12 @@ def tell_figures(reply: Reply, progress: Progress, arguments: Namespace, termina
         terminal.figure(usage_line(reply))
     if arguments.elapsed:
         terminal.figure(elapsed_line(progress))
+
+
+def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
+    """What a run with the tools that are named needs; None where none are, and then nothing is loaded for them."""
+    if not arguments.tools:
+        return None
+    from asides.cli.tooling import read_tooling
+
+    return read_tooling(arguments, terminal)

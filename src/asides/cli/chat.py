@@ -1,34 +1,46 @@
 """`asides chat`: questions and answers in turn, the earlier ones along. What could not be sent again is never kept.
 
-Not here: how one question is asked and shown (asking).
+Not here: how one question is asked and shown (asking), and where conversations are kept (kept).
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sys
 from argparse import Namespace
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from asides.cli.asking import Asking, tell_figures
+from asides.cli.asking import Asking, read_tools, tell_figures
 from asides.cli.exit_codes import Exit, of_error
+from asides.cli.kept import listing, open_store, wanted_name
 from asides.cli.question import Asked, message_of, read_asked, read_file
 from asides.cli.render import error_line, tell_about
 from asides.cli.terminal import Terminal
 from asides.client import Client
+from asides.conversation.blocking import Conversation
 from asides.errors import AsidesError
-from asides.messages import Message, Part, Text
+from asides.messages import Message, Part
 from asides.reply import Reply
+from asides.store import StoreConflict
 from asides.thinking import read_thinking
+
+if TYPE_CHECKING:
+    from asides.agent.recipe import AgentOptions
 
 _HELP = """\
 /thinking LEVEL   ask for it: off, auto, on, minimal … max, or a number of tokens
 /show on|off      show it
 /model NAME       go on with another model
 /reset            forget what was said
+/keep NAME        keep what was said, and what is said from now on, under a name
+/list             what is kept; asides chat --conversation NAME goes on with it
+/delete NAME      forget one that is kept
 /quit, /exit      leave (Ctrl-D does too); Ctrl-C stops an answer
 Lines that begin with // are said with one slash."""
 _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
@@ -36,25 +48,44 @@ _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Talk until /quit, Ctrl-D or the end of the input. Without a person at the keyboard the first failure ends it."""
-    asked = read_asked(arguments, terminal)
-    first = [read_file(path) for path in arguments.file]
-    with Client(settings=asked.settings) as client:
-        return Chat(arguments, asked, client, terminal, first).run()
+    with ExitStack() as opened:
+        name = wanted_name(arguments, os.environ)
+        store = None if name is None else opened.enter_context(open_store(os.environ))
+        talk = Conversation(store=store, name=name)
+        # Whoever is named wins; else it is who was spoken with before.
+        arguments.model = arguments.model or talk.model
+        asked = read_asked(arguments, terminal)
+        if (system := asked.options.get("system")) is not None:
+            talk.system = system
+        first = [read_file(path) for path in arguments.file]
+        tools = read_tools(arguments, terminal)
+        client = opened.enter_context(Client(settings=asked.settings))
+        return Chat(arguments, asked, client, terminal, talk, first, tools).run()
 
 
 class Chat:
     """A conversation at a terminal, or with lines that are piped in."""
 
     def __init__(
-        self, arguments: Namespace, asked: Asked, client: Client, terminal: Terminal, files: list[Part]
+        self,
+        arguments: Namespace,
+        asked: Asked,
+        client: Client,
+        terminal: Terminal,
+        talk: Conversation,
+        files: list[Part],
+        tools: AgentOptions | None,
     ) -> None:
         self._arguments = arguments
         self._asked = asked
         self._client = client
         self._terminal = terminal
+        self._talk = talk
         self._files = files
-        self._said: list[Message] = []
+        self._tools = tools
+        self._kept = False
         self._attended = sys.stdin is not None and sys.stdin.isatty()
+        talk.model = asked.model
 
     def run(self) -> int:
         """The exit code: 0 when the talk was ended, else that of the failure."""
@@ -62,6 +93,10 @@ class Chat:
             with suppress(ImportError):
                 import_module("readline")  # Editing and the arrow keys come with the import.
             self._terminal.note(f"{self._asked.model}. /help lists the commands, Ctrl-D leaves.")
+            if self._talk.name is not None:
+                self._terminal.note(
+                    f"({len(self._talk)} messages in {self._talk.name!r}; what is said now is kept there)"
+                )
         if reconfigure := getattr(sys.stdin, "reconfigure", None):
             reconfigure(errors="replace")
         while True:
@@ -105,38 +140,48 @@ class Chat:
     def _ask(self, words: str) -> Exit:
         question = message_of(self._files, words)
         asking = Asking(self._client, self._asked, self._terminal)
+        self._kept = False
         try:
-            reply = asking.run([*self._said, question], stream=not self._arguments.no_stream)
+            reply = self._put(question, asking)
         except KeyboardInterrupt:
             if not self._attended:
                 raise
-            kept = self._keep_what_came(question, asking.partial)
-            self._terminal.note(f"(stopped; {kept})")
+            self._terminal.note(f"(stopped; {self._what_is_kept()})")
             return Exit.INTERRUPTED
         except AsidesError as error:
             self._terminal.complain(error_line(error))
-            self._terminal.note(f"({self._keep_what_came(question, error.partial)})")
+            self._terminal.note(f"({self._what_is_kept()})")
             return of_error(error)
+        finally:
+            if self._kept:
+                self._files = []
         code = tell_about(reply, self._asked.gate, self._terminal)
         tell_figures(reply, asking.progress, self._arguments, self._terminal)
-        message = reply.to_message()
-        if message is not None and (reply.text.strip() or reply.refusal or reply.tool_calls):
-            self._keep(question, message)
-        else:
+        if not self._kept:
             self._terminal.note("(the question was not kept)")
         return code
 
-    def _keep(self, question: Message, answer: Message) -> None:
-        self._said += [question, answer]
-        self._files = []
+    def _put(self, question: Message, asking: Asking) -> Reply:
+        """Ask it. However that ends, the conversation can be sent on."""
+        stream = not self._arguments.no_stream
+        if self._talk.system is not None:
+            self._asked.options["system"] = self._talk.system
+        if self._tools is not None:
+            before = self._talk.messages
+            try:
+                return asking.run([question], stream=stream, tools=self._tools, conversation=self._talk)
+            finally:
+                self._kept = self._talk.messages is not before
+        turn = self._talk.turn(question)
+        turn.begin()
+        try:
+            return asking.run(turn.messages, stream=stream)
+        finally:
+            turn.end(asking.partial)
+            self._kept = turn.kept
 
-    def _keep_what_came(self, question: Message, partial: Reply | None) -> str:
-        """Keep the words of a broken answer, and them alone: half a thought and half a call cannot be sent back."""
-        text = "" if partial is None else partial.text
-        if not text.strip():
-            return "the question was not kept"
-        self._keep(question, Message("assistant", (Text(text),)))
-        return "what was shown of the answer is kept"
+    def _what_is_kept(self) -> str:
+        return "what was shown of the answer is kept" if self._kept else "the question was not kept"
 
     # --- commands -----------------------------------------------------------------------------------------------------
 
@@ -149,8 +194,13 @@ class Chat:
                 case "help":
                     self._terminal.figure(_HELP)
                 case "reset":
-                    self._said.clear()
-                    self._terminal.note("(forgotten)")
+                    self._forget()
+                case "keep":
+                    self._keep(argument)
+                case "list":
+                    self._list()
+                case "delete":
+                    self._delete(argument)
                 case "thinking":
                     self._set_thinking(argument)
                 case "show":
@@ -184,4 +234,48 @@ class Chat:
             self._terminal.figure(self._asked.model)
             return
         self._asked = self._asked.towards(name)
+        self._talk.model = self._asked.model
         self._terminal.note(f"({self._asked.model} from here on)")
+
+    def _forget(self) -> None:
+        try:
+            self._talk.clear()
+        except StoreConflict:
+            # Somebody else said something; that was said in this conversation, too.
+            self._talk.refresh()
+            self._talk.clear()
+        self._terminal.note("(forgotten)")
+
+    # --- what is kept -------------------------------------------------------------------------------------------------
+
+    def _keep(self, name: str) -> None:
+        if not name:
+            self._terminal.complain("write /keep and a name for it.")
+            return
+        if self._talk.name is not None:
+            self._terminal.complain(f"this conversation is kept already, as {self._talk.name!r}.")
+            return
+        store = open_store(os.environ)
+        kept = Conversation(self._talk.model, system=self._talk.system, store=store, name=name)
+        if kept.messages:
+            self._terminal.complain(f"there is a conversation {name!r} already. To do: take another name.")
+            return
+        kept.extend(self._talk.messages, usage=self._talk.usage)
+        self._talk = kept
+        self._terminal.note(f"(kept as {name!r}; asides chat --conversation {shlex.quote(name)} goes on with it)")
+
+    def _list(self) -> None:
+        with open_store(os.environ) as store:
+            lines = listing(store)
+        self._terminal.figure("\n".join(lines) or "nothing is kept; /keep NAME keeps this conversation.")
+
+    def _delete(self, name: str) -> None:
+        if not name or name == self._talk.name:
+            self._terminal.complain("write /delete and the name of a conversation, not of the one that is open.")
+            return
+        with open_store(os.environ) as store:
+            gone = store.delete(name)
+        if gone:
+            self._terminal.note(f"({name!r} is forgotten)")
+        else:
+            self._terminal.complain(f"no conversation is called {name!r}; /list shows them.")

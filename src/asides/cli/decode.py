@@ -66,7 +66,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 def _named(arguments: Namespace) -> tuple[str, str]:
     """The dialect and the file: told by option and name, or by two names in the order of `asides.decode`."""
     if arguments.second is None:
-        if dialects.real_name(arguments.file) in dialects.DIALECTS and not Path(arguments.file).exists():
+        if dialects.is_known(arguments.file) and not Path(arguments.file).exists():
             return arguments.file, "-"
         return arguments.dialect or _USUAL_DIALECT, arguments.file
     if arguments.dialect is not None:

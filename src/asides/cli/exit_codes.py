@@ -42,7 +42,7 @@ _MEANINGS = {
     Exit.BUSY: "rate limited, out of credit, or overloaded",
     Exit.TRANSPORT: "no connection, a timeout, or a connection that broke",
     Exit.REJECTED: "the request was rejected, or the response makes no sense",
-    Exit.NO_ANSWER: "the model thought and gave no answer",
+    Exit.NO_ANSWER: "the model thought and gave no answer, or its run with tools came to none",
     Exit.REFUSED: "the model refused, or a filter stopped it",
     Exit.INTERRUPTED: "Ctrl-C",
     Exit.PIPE_CLOSED: "whoever read the output went away",
@@ -78,7 +78,7 @@ def of_error(error: Exception) -> Exit:
             return Exit.REFUSED
         case errors.ProviderError() | errors.ProtocolError():
             return Exit.REJECTED
-        case errors.NoAnswer():
+        case errors.NoAnswer() | errors.AgentError():
             return Exit.NO_ANSWER
         case _:
             return Exit.UNEXPECTED

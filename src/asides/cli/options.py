@@ -98,6 +98,19 @@ def _asking(parser: argparse.ArgumentParser) -> None:
     carried.add_argument("--retries", type=int, metavar="N", help="attempts after the first")
 
 
+def _tools(parser: argparse.ArgumentParser) -> None:
+    tools = parser.add_argument_group("tools")
+    tools.add_argument(
+        "--tools",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="a function that the model may call; FILE.py:FUNCTION too; without FUNCTION all @asides.tool; repeatable",
+    )
+    tools.add_argument("--confirm", action="store_true", help="ask before a tool is run")
+    tools.add_argument("--max-turns", type=int, metavar="N", help="how often the model is asked at most")
+
+
 def _figures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--usage", action="store_true", help="tokens, on stderr when the answer is over")
     parser.add_argument("--elapsed", action="store_true", help="seconds spent thinking and in all, on stderr")
@@ -122,12 +135,19 @@ def _ask(parser: argparse.ArgumentParser) -> None:
     _figures(parser)
     _quiet(parser)
     _asking(parser)
+    _tools(parser)
 
 
 def _chat(parser: argparse.ArgumentParser) -> None:
     _figures(parser)
     _quiet(parser)
     _asking(parser)
+    _tools(parser)
+    kept = parser.add_argument_group("what is kept").add_mutually_exclusive_group()
+    kept.add_argument(
+        "--conversation", metavar="NAME", help="keep it under this name, or go on with the one kept there"
+    )
+    kept.add_argument("--continue", dest="go_on", action="store_true", help="go on with the one that was kept last")
     parser.epilog = "In the chat: /help lists the commands, Ctrl-C stops an answer, Ctrl-D or /quit leaves."
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from asides.events import Event, TextDelta, ThinkingDelta, UsageReported
+from asides.events import TextDelta, ThinkingDelta, UsageReported
 from asides.reply import Reply
+from asides.run_events import RunEvent, StepStarted
 
 # A rough rule for European languages; said with a "~", and only until the server reports the figure.
 _CHARACTERS_PER_TOKEN = 4
@@ -25,8 +26,8 @@ class Progress:
         self._characters = 0
         self._tokens: int | None = None
 
-    def take(self, events: Iterable[Event]) -> None:
-        """Note when these came."""
+    def take(self, events: Iterable[RunEvent]) -> None:
+        """Note when these came. Each step of a run begins anew: what is thought and said in the last one counts."""
         now = self._clock()
         for event in events:
             if isinstance(event, ThinkingDelta):
@@ -38,6 +39,8 @@ class Progress:
                 if self._thinking_from is not None:
                     # The silence between the last thought and the first word belongs to the thinking.
                     self._thinking_to = now
+            elif isinstance(event, StepStarted):
+                self._thinking_from = self._thinking_to = self._answer_from = None
             elif isinstance(event, UsageReported) and event.usage.thinking is not None:
                 self._tokens = event.usage.thinking
 

@@ -14,15 +14,18 @@ import msgspec
 
 from asides.cli.exit_codes import Exit, of_outcome
 from asides.cli.progress import Progress
+from asides.cli.steps import step_line
 from asides.cli.terminal import LiveLine, Terminal
 from asides.errors import AsidesError, MissingKey, ProviderError
-from asides.events import Event, TextDelta, ThinkingDelta
+from asides.events import TextDelta, ThinkingDelta
 from asides.notices import Notice
 from asides.reply import Reply
+from asides.run_events import RunEvent, StepStarted
 
 if TYPE_CHECKING:
     # It brings the settings and the table of providers along, which `separate` has no use for.
     from asides.cli.gate import Gate
+    from asides.result import Result
 
 
 class Display:
@@ -33,7 +36,7 @@ class Display:
     ) -> None:
         self._terminal = terminal
         self._shows_thinking = shows_thinking
-        self._shows_answer = shows_answer
+        self.shows_answer = shows_answer
         self._thought: int | None = None
         self._live = LiveLine(terminal, progress.words)
 
@@ -41,10 +44,10 @@ class Display:
         """The question is on its way."""
         self._live.start()
 
-    def take(self, events: Sequence[Event]) -> None:
-        """Show these."""
+    def take(self, events: Sequence[RunEvent]) -> None:
+        """Show these: events of a reply, or of a run."""
         for event in events:
-            if isinstance(event, TextDelta) and self._shows_answer:
+            if isinstance(event, TextDelta) and self.shows_answer:
                 self._live.stop()
                 self._thought = None
                 self._terminal.answer(event.text)
@@ -54,6 +57,14 @@ class Display:
                     self._terminal.end_aside()
                 self._thought = event.block
                 self._terminal.aside(event.text)
+            elif isinstance(event, StepStarted):
+                self._thought = None
+                self._live.start()
+            elif (line := step_line(event)) is not None:
+                # Not begun again before the next step: somebody may be asked for approval here.
+                self._live.stop()
+                self._thought = None
+                self._terminal.note(line)
         self._terminal.flush()
 
     def end(self) -> None:
@@ -175,6 +186,22 @@ def reply_object(reply: Reply, gate: Gate) -> dict[str, Any]:
         "complete": reply.complete,
         "warnings": warnings,
     }
+
+
+def run_object(result: Result[Any], gate: Gate) -> dict[str, Any]:
+    """A run with tools: the fields of its last reply, what it cost in all, and its steps."""
+    steps = [
+        {
+            **{name: said[name] for name in ("text", "thinking", "tool_calls", "usage", "outcome")},
+            "results": [
+                {"call_id": told.call_id, "text": told.text, "is_error": told.is_error} for told in step.results
+            ],
+        }
+        for step in result.steps
+        for said in [reply_object(step.reply, gate)]
+    ]
+    usage = msgspec.to_builtins(result.usage)
+    return {**reply_object(result.reply, gate), "usage": usage, "outcome": result.outcome, "steps": steps}
 
 
 def broken_object(partial: Reply | None, error: dict[str, Any], gate: Gate | None) -> dict[str, Any]:

@@ -206,8 +206,9 @@ class LiveLine:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, on a terminal that can redraw a line."""
+        """Begin, or begin again, on a terminal that can redraw a line."""
         if self._terminal.redraws and not self._terminal.quiet and self._thread is None:
+            self._stopped.clear()
             self._thread = threading.Thread(target=self._run, name="asides-live-line", daemon=True)
             self._thread.start()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.speaking import Speller, Wire
+from asides.dialects.speaking import OPENING, Speller, Wire
 from asides.messages import (
     File,
     Image,
@@ -41,6 +41,9 @@ class TurnSpeller(Speller):
         self.turns: list[Wire] = []
         self.last = False
         """Whether the message that is being spelled is the last one."""
+        self._ids: dict[str, str] = {}
+        """The ids that calls go by here, by those that they were given."""
+        self._used: set[str] = set()
 
     def walk(self) -> None:
         """Every message of the prompt, in order: into `system` and `turns`."""
@@ -55,6 +58,9 @@ class TurnSpeller(Speller):
                     self.system += self._system(message)
                 case "assistant":
                     blocks = self._assistant(message)
+                    if blocks and not self.turns:
+                        self._note("turn_added", "a conversation begins with a person here; a word of one was added")
+                        self._add("user", [self._words(OPENING)])
                     if blocks:
                         self._add("assistant", blocks)
                 case "user" | "tool":
@@ -89,10 +95,13 @@ class TurnSpeller(Speller):
 
     def _assistant(self, message: Message) -> list[Any]:
         spelled: list[Any] = []
+        waiting: list[Any] = []
         for part in message.parts:
+            if isinstance(part, Thought):
+                waiting += self._thought(part)
+                continue
+            before = len(spelled)
             match part:
-                case Thought():
-                    spelled += self._thought(part)
                 case Text():
                     # Some replies hold a block of blanks, which is refused when it comes back.
                     if part.text.strip():
@@ -107,7 +116,30 @@ class TurnSpeller(Speller):
                     pass  # the provider's words about the reply, not the model's in it
                 case _:
                     self._left_out(part, "assistant")
+            if len(spelled) > before:
+                spelled[before:before] = waiting
+                waiting = []
+        if waiting:
+            # A turn that ends with thinking is refused.
+            self._note("reasoning_not_sent", "a thought that nothing followed cannot go back")
         return spelled
+
+    def _asking(self, call_id: str) -> str:
+        """The id that a call goes by. Hosts that count their calls from zero give the same in every reply, and here an
+        id is refused that an earlier turn has.
+        """
+        accepted, times = accepted_call_id(call_id), 1
+        name = accepted
+        while name in self._used:
+            times += 1
+            name = f"{accepted[:56]}_{times}"
+        self._used.add(name)
+        self._ids[call_id] = name
+        return name
+
+    def _answering(self, call_id: str) -> str:
+        """The id of the call that a result answers: the latest that was given this one."""
+        return self._ids.get(call_id) or accepted_call_id(call_id)
 
     # --- a dialect's own --------------------------------------------------------------------------------------------
 

@@ -125,7 +125,10 @@ class DocumentDecoder:
         document = legible(payload)
         self._mended = self._mended or document is not payload
         self.payloads.append(payload if self.keeps_bytes else document)
-        self.take(document, events)
+        try:
+            self.take(document, events)
+        except RecursionError:
+            raise ProtocolError("a document is nested deeper than can be read.", payload=document) from None
 
     @property
     def broke_off(self) -> bool:

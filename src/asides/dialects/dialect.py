@@ -42,10 +42,13 @@ class Decoder(Protocol):
 
     payloads: list[bytes]
     """The JSON documents read so far."""
-    streamed: bool
-    """Whether they came as a stream."""
     failure: AsidesError | None
     """Set when the server told an error, its bytes broke the dialect, or (by `finish`) the reply was not whole."""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether they came as a stream."""
+        ...
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes; return every event they complete."""
@@ -119,6 +122,17 @@ class Dialect(Protocol):
     def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:
         """Server half: the page of the list that the query asks for."""
         ...
+
+
+class StagedDialect(Dialect, Protocol):
+    """A dialect that is not ours, with what the offline stage needs to serve it. It may also have a method
+    `house_rules(secret)`, which gives what its providers check and sign (stage/house_rules.py), and a `plain_row`.
+    """
+
+    reply_paths: tuple[str, ...]
+    """The ends of the paths at which a reply is asked for: ("/talk",)."""
+    list_paths: tuple[str, ...]
+    """The ends of the paths at which the models are listed; () where there is no list."""
 
 
 Framing = Literal["json", "sse"]

@@ -28,7 +28,7 @@ class RequestFields:
         """The fields of a request. Raises ConfigError with words for whoever sent it."""
         try:
             document = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise ConfigError(f"the body is not JSON: {problem}.") from None
         if not isinstance(document, dict):
             raise ConfigError("the body is not a JSON object.")

@@ -16,6 +16,12 @@ from asides.notices import Notice
 
 Wire: TypeAlias = dict[str, Any]
 
+STAND_IN = "skip_thought_signature_validator"
+"""The documented signature of a call, where its provider wants one and this model did not make it."""
+
+OPENING = "(The conversation begins here.)"
+"""What a person says first where the history begins with the model and its provider wants a person to begin."""
+
 
 class Speller:
     """One history, while it is put into words. What a dialect cannot carry is told in `notices`, once."""

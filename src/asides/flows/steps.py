@@ -6,19 +6,26 @@ A flow is a generator of steps. The shell carries out each step and hands the re
     Read()          → bytes       b"" at the end of the body; transport errors are thrown into the flow
     Sleep(seconds)  → None
     Emit(events)    → None        a batch for the caller
+    Now()           → float       seconds of a clock that only goes forward
+    Allow(seconds)  → None        what follows may take so long
+    RunTools(jobs)  → outcomes    of all jobs, in their order; side by side, since concurrency is the shell's
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.events import Event
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    # A plain question needs none of what an agent needs.
+    from asides.run_events import RunEvent
+    from asides.toolbox.runnable import Job, JobOutcome
+
+Whole = TypeVar("Whole")
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -52,23 +59,43 @@ class Sleep(msgspec.Struct, frozen=True):
 class Emit(msgspec.Struct, frozen=True):
     """Hand events to the caller; a batch at a time, since the hot path is per chunk."""
 
-    events: list[Event]
+    events: list[Any]
+    """Of a reply; in an agent's run, also of the run."""
 
 
-Step: TypeAlias = Open | Read | Sleep | Emit
-Flow: TypeAlias = Generator[Step, Any, Result]
+class Now(msgspec.Struct, frozen=True):
+    """What the clock says, in seconds that only go up."""
 
 
-class Done(Generic[Result]):
+class Allow(msgspec.Struct, frozen=True):
+    """From here on there are so many seconds for all that follows; None: as many as it takes."""
+
+    seconds: float | None = None
+
+
+class RunTools(msgspec.Struct, frozen=True):
+    """Run these jobs, at most so many at a time. One step: how they run side by side is the shell's business."""
+
+    jobs: tuple[Job, ...]
+    most: int
+    report: Callable[[int, JobOutcome], list[RunEvent]]
+    """The events for the caller when the job of this number has ended; asked as they end, in any order."""
+
+
+Step: TypeAlias = Open | Read | Sleep | Emit | Now | Allow | RunTools
+Flow: TypeAlias = Generator[Step, Any, Whole]
+
+
+class Done(Generic[Whole]):
     """The flow returned."""
 
     __slots__ = ("result",)
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Whole) -> None:
         self.result = result
 
 
-def advance(flow: Flow[Result], value: Any = None, error: BaseException | None = None) -> Step | Done[Result]:
+def advance(flow: Flow[Whole], value: Any = None, error: BaseException | None = None) -> Step | Done[Whole]:
     """Give the flow what it asked for; what it asks for next. StopIteration never leaves this frame."""
     try:
         return flow.send(value) if error is None else flow.throw(error)

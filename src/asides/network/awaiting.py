@@ -6,62 +6,49 @@ Not here: who carries the bytes (a transport).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import suppress
-from typing import Any, Self
+from contextlib import aclosing, suppress
+from typing import Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.errors import AsidesError, TransportError
 from asides.events import Event
 from asides.flows.call import Addressed, Call
-from asides.flows.steps import Done, Emit, Flow, Open, Read, Result, Sleep, advance
+from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
 from asides.network.on_demand import settled, settled_at_once
 from asides.network.progress import Course, Progress
 from asides.network.transport import AsyncResponse, AsyncTransport
 from asides.reply import Reply
 
+Arriving = TypeVar("Arriving")
 
-class AsyncStream:
-    """The events of one reply: iterate over it, and leave the `async with` (or await `close`) to be done with it at
-    once.
 
-    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`; one that you close ends;
-    one whose task is cancelled closes its connection, and `partial` stays readable.
-    """
+class AsyncEvents(Generic[Arriving]):
+    """Events that arrive, and whoever drives the flow that they come from."""
 
-    def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
-        self._progress = Progress(call)
-        self._driver = _Driver(self._progress, transport)
+    def __init__(
+        self,
+        driver: Driver,
+        batches: AsyncGenerator[list[Arriving], None],
+        transport: AsyncTransport,
+        ends_transport: bool,
+    ) -> None:
+        self._driver = driver
         self._transport = transport
         self._ends_transport = ends_transport
-        self._batches = self._driver.batches()
-        self._events = _flattened(self._batches)
+        self._batches = batches
+        self._events = _flattened(batches)
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> AsyncIterator[Arriving]:
         return self._events
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> Arriving:
         return await anext(self._events)
 
-    def batches(self) -> AsyncIterator[list[Event]]:
+    def batches(self) -> AsyncIterator[list[Arriving]]:
         """The events in the lists in which they came, one for each read: less work for those who pass them on."""
         return self._batches
-
-    async def drain(self) -> Reply:
-        """Read what has not been read yet; the whole reply."""
-        async for _ in self._batches:
-            pass
-        return self._progress.reply(closed=True)
-
-    @property
-    def reply(self) -> Reply:
-        """The whole reply, once the events are at their end; `await drain()` brings them there."""
-        return self._progress.reply(closed=self._driver.closed.is_set())
-
-    @property
-    def partial(self) -> Reply | None:
-        """What has come so far; None when nothing has."""
-        return self._progress.partial
 
     async def close(self) -> None:
         """Close the connection at once, from any task. What came stays in `partial`."""
@@ -82,26 +69,56 @@ class AsyncStream:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"AsyncStream({self._progress})"
+        return f"{type(self).__name__}({self._driver.progress})"
 
 
-async def _flattened(batches: AsyncIterator[list[Event]]) -> AsyncGenerator[Event, None]:
+class AsyncStream(AsyncEvents[Event]):
+    """The events of one reply: iterate over it, and leave the `async with` (or await `close`) to be done with it at
+    once.
+
+    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`; one that you close ends;
+    one whose task is cancelled closes its connection, and `partial` stays readable.
+    """
+
+    def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
+        self._progress = Progress(call)
+        driver = Driver(self._progress, transport)
+        super().__init__(driver, driver.batches(), transport, ends_transport)
+
+    async def drain(self) -> Reply:
+        """Read what has not been read yet; the whole reply."""
+        async for _ in self._batches:
+            pass
+        return self._progress.reply(closed=True)
+
+    @property
+    def reply(self) -> Reply:
+        """The whole reply, once the events are at their end; `await drain()` brings them there."""
+        return self._progress.reply(closed=self._driver.closed.is_set())
+
+    @property
+    def partial(self) -> Reply | None:
+        """What has come so far; None when nothing has."""
+        return self._progress.partial
+
+
+async def _flattened(batches: AsyncIterator[list[Arriving]]) -> AsyncGenerator[Arriving, None]:
     async for batch in batches:
         for event in batch:
             yield event
 
 
-async def carry_out(call: Addressed, flow: Callable[[], Flow[Result]], transport: AsyncTransport) -> Result:
+async def carry_out(call: Addressed, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
     """What comes of a flow that hands out nothing on its way. A cancelled task closes its connection."""
     course = Course(call, flow)
-    async for _ in _Driver(course, transport).batches():
+    async for _ in Driver(course, transport).batches():
         pass
     if course.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return course.whole
 
 
-class _Driver:
+class Driver:
     """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
 
     def __init__(self, progress: Course[Any], transport: AsyncTransport) -> None:
@@ -110,7 +127,7 @@ class _Driver:
         self.closed = asyncio.Event()
         self._transport = transport
 
-    async def batches(self) -> AsyncGenerator[list[Event], None]:
+    async def batches(self) -> AsyncGenerator[list[Any], None]:
         """Carry out what the flow asks for. A stream that was closed meanwhile ends here."""
         progress = self.progress
         flow = progress.begin()
@@ -135,6 +152,18 @@ class _Driver:
                     elif isinstance(step, Done):
                         progress.whole = step.result
                         return
+                    elif isinstance(step, RunTools):
+                        from asides.network.at_work import work_through_awaiting
+
+                        value = [None] * len(step.jobs)
+                        async with aclosing(work_through_awaiting(step.jobs, step.most, self.closed)) as outcomes:
+                            async for number, outcome in outcomes:
+                                value[number] = outcome
+                                yield step.report(number, outcome)
+                    elif isinstance(step, Allow):
+                        progress.allow(step.seconds)
+                    else:
+                        value = time.monotonic()
                 except TransportError as problem:
                     error = problem
         except AsidesError as problem:

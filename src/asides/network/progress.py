@@ -14,33 +14,38 @@ import msgspec
 from asides.errors import AsidesError, TransportError
 from asides.flows.call import Addressed, Call, Timeout
 from asides.flows.exchange import Exchange
-from asides.flows.steps import Flow, Result
+from asides.flows.steps import Flow, Whole
 from asides.network.faults import out_of_time, place_of
 from asides.reply import Reply
 
 
-class Course(Generic[Result]):
+class Course(Generic[Whole]):
     """A flow in the hands of a shell: what it is for, what came of it, and the time that it has left."""
 
-    __slots__ = ("_deadline", "_flow", "call", "failure", "whole")
+    __slots__ = ("_deadline", "_flow", "_total", "call", "failure", "whole")
 
-    def __init__(self, call: Addressed, flow: Callable[[], Flow[Result]]) -> None:
+    def __init__(self, call: Addressed, flow: Callable[[], Flow[Whole]]) -> None:
         self.call = call
-        self.whole: Result | None = None
+        self.whole: Whole | None = None
         self.failure: AsidesError | None = None
         self._flow = flow
         self._deadline: float | None = None
+        self._total: float | None = None
 
     @property
     def place(self) -> str:
         """Where the call goes, for messages."""
         return place_of(self.call.target.base_url)
 
-    def begin(self) -> Flow[Result]:
+    def begin(self) -> Flow[Whole]:
         """The flow to drive; the time of the whole call runs from now on."""
-        total = self.call.policy.timeout.total
-        self._deadline = None if total is None else time.monotonic() + total
+        self.allow(self.call.policy.timeout.total)
         return self._flow()
+
+    def allow(self, seconds: float | None) -> None:
+        """What follows may take so long, from now on."""
+        self._total = seconds
+        self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def timeout(self) -> Timeout:
         """What an attempt that begins now may take."""
@@ -50,12 +55,12 @@ class Course(Generic[Result]):
     def check_wait(self, seconds: float) -> None:
         """Raise if the whole call will be over before a wait of these seconds is."""
         if self._deadline is not None and self._left(self._deadline) < seconds:
-            raise out_of_time(self.place, self.call.policy.timeout.total)
+            raise out_of_time(self.place, self._total)
 
     def _left(self, deadline: float) -> float:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise out_of_time(self.place, self.call.policy.timeout.total)
+            raise out_of_time(self.place, self._total)
         return left
 
 

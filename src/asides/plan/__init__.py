@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.messages import Message, Part, Prompt, Refusal, ServerTool, State, ToolCall, ToolResult, Unknown
+from asides.dialects import plain_row
+from asides.messages import Message, Part, Prompt, Refusal, ServerTool, State, ToolResult, Unknown
 from asides.notices import Notice
 from asides.plan.check import Check, OnConflict
+from asides.plan.pairs import answered, asked_for
+from asides.plan.pictures import without_pictures
 from asides.providers.provider import ReplayRule, Target
-from asides.providers.table import plain_row
 from asides.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
@@ -46,8 +48,9 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     """Settle what of the history goes back and check the request against the model's rules, before a byte is sent."""
     decisions: list[Decision] = []
     notices: list[Notice] = []
-    messages = _mend_calls(_replay(prompt, target, decisions), notices, continues=prompt.state.continues)
+    messages = _paired(_replay(prompt, target, decisions), notices, continues=prompt.state.continues)
     messages, state = _resume(messages, prompt.state, target, decisions)
+    messages = without_pictures(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
     checked = Check(sendable, target, on_conflict, notices).run()
     return Plan(checked, tuple(decisions), tuple(notices))
@@ -118,8 +121,10 @@ def _replay_parts(
 
 
 def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target) -> str:
+    if thought.withheld:
+        return "its words were not kept when it was saved, and it cannot go back without them"
     if not thought.complete:
-        return "the reply broke off inside it"
+        return "the reply broke off inside it, or what stood before it was changed"
     if thought.origin is not None and not _same_host(thought.origin, target):
         return "another provider or endpoint made it"
     if any(not _seal_is_own(seal, target) for seal in thought.seals):
@@ -183,42 +188,12 @@ def _resume(
     return messages[start + 1 :], state
 
 
-def _mend_calls(messages: tuple[Message, ...], notices: list[Notice], *, continues: bool) -> tuple[Message, ...]:
-    """Every call answered and every result asked for, since providers refuse a history where one is missing.
-
-    Where a conversation `continues`, the first results answer calls that the provider has.
-    """
-    mended: list[Message] = []
-    waiting: dict[str, ToolCall] = {}
-    spoken = not continues
-
-    def answer_waiting() -> None:
-        if waiting:
-            notices.append(
-                Notice("dangling_tool_call", f"{len(waiting)} tool call(s) had no result; a note was sent instead")
-            )
-            mended.extend(
-                Message("tool", (ToolResult(call.id, "The call was not run.", call.name, True),))
-                for call in waiting.values()
-            )
-            waiting.clear()
-
-    for message in messages:
-        spoken = spoken or message.role == "assistant"
-        if not any(isinstance(part, ToolResult) for part in message.parts):
-            answer_waiting()
-            waiting = {call.id: call for call in message.tool_calls} if message.role == "assistant" else {}
-            mended.append(message)
-            continue
-        kept: list[Part] = []
-        for part in message.parts:
-            if isinstance(part, ToolResult) and waiting.pop(part.call_id, None) is None and spoken:
-                notices.append(Notice("orphan_tool_result", "a tool result without its call was left out"))
-            else:
-                kept.append(part)
-        if kept:
-            mended.append(
-                message if len(kept) == len(message.parts) else msgspec.structs.replace(message, parts=tuple(kept))
-            )
-    answer_waiting()
-    return tuple(mended)
+def _paired(messages: tuple[Message, ...], notices: list[Notice], *, continues: bool) -> tuple[Message, ...]:
+    """Every call answered and every result asked for, since providers refuse a history where one is missing."""
+    wanted, orphans = asked_for(messages, continues=continues)
+    notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
+    paired, dangling = answered(wanted)
+    if dangling:
+        told = f"{dangling} tool call(s) had no result; a note was sent instead"
+        notices.append(Notice("dangling_tool_call", told))
+    return paired

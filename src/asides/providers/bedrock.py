@@ -73,7 +73,17 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         tags=("think",),
         source="pydantic-ai models/bedrock.py; unsure: what happens unasked",
     ),
-    _rule("*deepseek.r1*", thinking="always", default="on", efforts=(), tags=("think",)),
+    _rule(
+        "*deepseek.r1*",
+        thinking="always",
+        default="on",
+        efforts=(),
+        tags=("think",),
+        tools=False,
+        structured_output="nothing",
+        source=f"{_CONVERSE}; unsure: no tools, no schema (docs.aws.amazon.com bedrock userguide "
+        "conversation-inference-supported-models-features)",
+    ),
 )
 
 BEDROCK_REPLAY = (

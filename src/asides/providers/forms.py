@@ -130,7 +130,8 @@ def lacks_thinking(messages: Sequence[Message]) -> bool:
     present: list[Message] = []
     for message in reversed(messages):
         if message.role == "assistant":
-            present.insert(0, message)
+            if message.parts:
+                present.insert(0, message)
         elif any(not isinstance(part, ToolResult) for part in message.parts):
             break
     if not any(message.tool_calls for message in present):

@@ -16,6 +16,10 @@ _FROM_MINIMAL: tuple[Effort, ...] = ("minimal", *_LEVELS)
 _BUDGETS = "vercel/ai packages/google for the most; litellm constants.py for the least"
 _LEAST = "pydantic-ai profiles/google.py; vercel/ai packages/google getMinimumThinkingLevelForGemini3Model"
 _NEWEST = "unsure: ai.google.dev names these models; their levels are taken from the family before"
+_APART = (
+    "schema and tools together are for 3 and later: pydantic-ai profiles/google.py; before, 400 "
+    "(googleapis/python-genai#867, 2025-05; csells/dartantic#96, 2026-01)"
+)
 _SIGNATURES = "ai.google.dev/gemini-api/docs/thought-signatures"
 
 
@@ -31,13 +35,20 @@ def _by_budget(
         efforts=_FROM_MINIMAL,
         budget=budget,
         ask_by="thinking_budget",
+        output_with_tools=False,
         since="2026-08",
-        source=_BUDGETS,
+        source=f"{_BUDGETS}; {_APART}",
     )
 
 
 def _by_level(
-    models: str, efforts: tuple[Effort, ...], *, since: str = "2026-08", source: str = _LEAST, signed: bool = True
+    models: str,
+    efforts: tuple[Effort, ...],
+    *,
+    since: str = "2026-08",
+    source: str = _LEAST,
+    signed: bool = True,
+    tools: bool = True,
 ) -> ModelRule:
     """A model of the third family and later: it is given a level, cannot stop, and wants the signature of its calls."""
     return ModelRule(
@@ -48,20 +59,31 @@ def _by_level(
         efforts=efforts,
         ask_by="thinking_level",
         signed_calls=signed,
+        tools=tools,
         since=since,
         source=source,
     )
 
 
-def _without(models: str) -> ModelRule:
-    return ModelRule(models=models, thinking="never", efforts=(), since="2026-08", source="unsure: from memory")
+def _without(models: str, *, tools: bool = True, schema: bool = True) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking="never",
+        efforts=(),
+        tools=tools,
+        structured_output=None if schema else "nothing",
+        output_with_tools=False,
+        since="2026-08",
+        source=f"unsure: from memory; {_APART}",
+    )
 
 
 GEMINI_MODELS: tuple[ModelRule, ...] = (
-    _without("gemini-*-tts*"),
-    _without("gemini-2.5-flash-image*"),
+    # Models that speak or draw take no tools, and those before 3 no schema (pydantic-ai profiles/google.py).
+    _without("gemini-*-tts*", tools=False, schema=False),
+    _without("gemini-2.5-flash-image*", tools=False, schema=False),
     # Signatures are not validated on the models that draw, and their level is their own.
-    _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False),
+    _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False, tools=False),
     _by_level("gemini-3.[7-9]*", _LEVELS),
     _by_level("gemini-3*-pro*", _LEVELS),
     _by_level("gemini-3*-flash*", _FROM_MINIMAL),

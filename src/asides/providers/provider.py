@@ -10,47 +10,28 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from asides.providers.quirks import THINKING_FIELDS, AskBy, Quirks, ReplayAs
 from asides.thinking import Effort, Origin, ThoughtKind
 
-AskBy: TypeAlias = Literal[
-    "reasoning_effort",
-    "reasoning_object",
-    "thinking_toggle",
-    "thinking_toggle_and_effort",
-    "enable_thinking",
-    "template",
-    "template_and_effort",
-    "prompt_mode",
-    "thinking_budget",
-    "thinking_level",
-    "think",
-    "max_reasoning_effort",
-    "reasoning_config",
-    "nothing",
+__all__ = [
+    "ON_DEMAND",
+    "THINKING_FIELDS",
+    "AskBy",
+    "Capabilities",
+    "ModelRule",
+    "Provider",
+    "Quirks",
+    "ReplayAs",
+    "ReplayRule",
+    "ReplayWhen",
+    "Sampled",
+    "Target",
+    "ThinkingForm",
+    "Variant",
 ]
-"""How this host is asked for thinking:
-
-reasoning_effort            `reasoning_effort: "low"`; off is "none"
-reasoning_object            `reasoning: {effort | max_tokens | enabled, exclude}`
-thinking_toggle             `thinking: {type: "enabled" | "disabled", budget_tokens?}`
-thinking_toggle_and_effort  the toggle, and `reasoning_effort` beside it
-enable_thinking             `enable_thinking: true`, `thinking_budget: 1024`
-template                    `chat_template_kwargs: {enable_thinking: true}`
-template_and_effort         the same, and `reasoning_effort` beside it
-prompt_mode                 `prompt_mode: "reasoning"` for the models that always think, else `reasoning_effort`
-thinking_budget             `thinkingConfig: {thinkingBudget: 1024}`; -1 leaves it to the model, off is 0
-thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
-think                       `think: true`, false, or an effort
-max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
-reasoning_config            `reasoning_config: "low"`
-nothing                     it cannot be asked
-"""
 
 ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
 """What `thinking.type` can say: with a budget · as much as it finds right · not at all · only between tool calls."""
-
-ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
-"""How thinking goes back: in the field it came in, as `reasoning_details`, in the content list, as tags in the text."""
 
 ReplayWhen: TypeAlias = Literal["never", "tool_turns", "since_last_user", "sealed", "all"]
 """never · on turns that call tools · after the last user message · thoughts that carry a seal · on every turn"""
@@ -70,67 +51,8 @@ Sampled: TypeAlias = Literal[
     "stop",
 ]
 
-THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-
 ON_DEMAND = "http://started-on-demand.localhost"
-"""Where the servers are that a launcher starts: an address that stays, whatever port they get. No request goes there.
-"""
-
-
-class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a host differs from the book of its dialect. Each is read in exactly one `match` of one dialect."""
-
-    thinking_in: tuple[str, ...] = THINKING_FIELDS
-    """The fields that carry thinking, in order of precedence; two with the same text count once."""
-    heuristics: bool = True
-    """Take unknown fields named like thinking for thinking, with a warning."""
-    tags: tuple[str | tuple[str, str], ...] = ()
-    """The inline tag grammars that can occur in content; () for hosts that never inline."""
-    tag_position: Literal["auto", "leading", "anywhere"] = "auto"
-    fragmented_tags: bool = False
-    """It closes and reopens its tag at every chunk: adjacent blocks are one thought."""
-    snapshots: bool = False
-    """Deltas repeat everything so far."""
-    ask_by: AskBy = "reasoning_effort"
-    toggle_on: Literal["enabled", "adaptive"] = "enabled"
-    """The word that switches a thinking toggle on."""
-    budget_in: str | None = None
-    """A field of its own for a thinking budget, in tokens ("thinking_token_budget", "reasoning_budget" …)."""
-    output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    stream_usage: bool = True
-    """Ask for usage in a stream with `stream_options`; some hosts refuse the field and send usage anyway."""
-    system_role: Literal["system", "developer"] = "system"
-    replay_as: ReplayAs = "field"
-    replay_field: str = "reasoning_content"
-    """The field for thinking whose own field is not known."""
-    empty_thinking: bool = False
-    """Turns that must carry thinking carry the field also when it is empty."""
-    tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
-    structured_output: Literal["json_schema", "json_object", "nothing"] = "json_schema"
-    output_excludes_thinking: bool = False
-    """Its output count leaves thinking out, where its own total does not settle it."""
-    auth: Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "nothing"] = "bearer"
-    path: str = "/chat/completions"
-    transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct"
-    """How a cloud carries another maker's dialect: its own address for each model, the version inside the body."""
-    raw_reasoning: Literal["aside", "alone", "shown"] | None = None
-    """What `reasoning_text` of a Responses reply is. aside: more than the provider means to show, left out. alone: the
-    thinking of an item that has no summary, known at the item's end. shown: the thinking, live, before any summary.
-    None: "aside" for models that are known to give summaries, else "alone"."""
-    call_order: Literal["as_said", "grouped"] = "as_said"
-    """grouped: the calls of a turn have to stand together, behind its words."""
-    encrypted_reasoning: bool = False
-    """It hands reasoning out encrypted, for conversations that it does not store: nothing is stored then, and it is
-    asked for."""
-    hides_truncation: bool = False
-    """It calls a reply complete that ran out of tokens; one that is nothing but thinking was cut."""
-    fields: tuple[tuple[str, str | bool], ...] = ()
-    """Fields that every request to this host carries, so that it sends thinking apart."""
-
-    def __post_init__(self) -> None:
-        # A field name typed by a person: padding is trimmed, a blank one is unset (requirements, B5).
-        named = tuple(name.strip() for name in self.thinking_in if name.strip())
-        msgspec.structs.force_setattr(self, "thinking_in", named or THINKING_FIELDS)
+"""Where servers are that a launcher starts: an address that stays, whatever port they get. No request goes there."""
 
 
 class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,6 +78,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings that it refuses or ignores while it thinks."""
     forced_tools: bool = True
     """Whether tool_choice "required" or a tool's name is accepted while it thinks."""
+    tools: bool = True
+    """Whether it takes tools at all."""
     tools_while_thinking: bool = True
     """Whether tools are accepted at all while it thinks, in the dialect of its row."""
     forms: tuple[ThinkingForm, ...] = ()
@@ -181,10 +105,13 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether a conversation may end with words of the assistant, which the model goes on with."""
     display: Literal["summarized", "omitted"] | None = None
     """What it shows of its thinking when nothing is said; None = it cannot be told."""
-    structured_output: Literal["json_schema", "nothing"] | None = None
-    """Whether these models take a schema for their answer, where they differ from the host."""
+    structured_output: Literal["json_schema", "json_object", "nothing"] | None = None
+    output_with_tools: bool | None = None
+    """What these models can be told of the form of an answer, and beside tools, where they differ from the host."""
     top_k_in: str = "top_k"
     """Where top_k stands among a model's own fields, in dialects that leave it to the model."""
+    pictures: bool | None = None
+    """Whether it takes pictures; None = what the host takes, else not known."""
     max_output: int | None = None
     """The most tokens that it puts out, thinking included; None = not known."""
     starts_inside: bool | Literal["auto"] = False

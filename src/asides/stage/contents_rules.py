@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.decode import SIGNATURE
 from asides.dialects.gemini.read_request import read
-from asides.dialects.gemini.spell_contents import STAND_IN
+from asides.dialects.speaking import STAND_IN
 from asides.events import Event, ReplyEnded, TextDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.folding import fold
 from asides.messages import Message, Part, Refusal, Text, ToolCall, ToolResult
@@ -65,6 +67,8 @@ class Rules:
         """Why the real servers would not take this request; None when they would."""
         served = _served(request)
         messages = served.prompt.messages
+        if (problem := next(_order_problems(request), None)) is not None:
+            return problem
         needs_signatures = plain_row("gemini").rule(served.model).signed_calls
         turn = max((place for place, message in enumerate(messages) if _begins_a_turn(message)), default=-1)
         for place, message in enumerate(messages):
@@ -86,6 +90,30 @@ class Rules:
 
 def _served(request: Request) -> ServedRequest:
     return read(request.body, request.path)
+
+
+def _order_problems(request: Request) -> Iterator[str]:
+    """A turn with calls follows a person or results, and is followed by as many results as it has calls."""
+    contents: list[dict[str, Any]] = msgspec.json.decode(request.body).get("contents") or []
+    for place, content in enumerate(contents):
+        before = contents[place - 1] if place else {}
+        calls, results = _count(content, "functionCall"), _count(content, "functionResponse")
+        if calls and (not before or before.get("role") == "model"):
+            yield (
+                "Please ensure that function call turn comes immediately after a user turn or after a function "
+                f"response turn. (contents[{place}])"
+            )
+        if results and not _count(before, "functionCall"):
+            yield f"Please ensure that function response turn comes immediately after a function call turn. ({place})"
+        if calls and (place + 1 == len(contents) or _count(contents[place + 1], "functionResponse") != calls):
+            yield (
+                "Please ensure that the number of function response parts is equal to the number of function call "
+                f"parts of the function call turn. (contents[{place}])"
+            )
+
+
+def _count(content: dict[str, Any], kind: str) -> int:
+    return sum(kind in part for part in content.get("parts") or ())
 
 
 def _begins_a_turn(message: Message) -> bool:

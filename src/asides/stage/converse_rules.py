@@ -76,6 +76,9 @@ class Rules:
             yield "The toolConfig field must be defined when using toolUse and toolResult content blocks."
         yield from _thinking_problems(body, _rule_of(model))
         yield from self._seal_problems(messages, model)
+        for place, message in enumerate(messages):
+            if message["role"] == "assistant" and "reasoningContent" in (message["content"] or [{}])[-1]:
+                yield f"messages.{place}: The final block in an assistant message cannot be `thinking`."
 
     def _seal_problems(self, messages: list[Wire], model: str) -> Iterator[str]:
         for place, message in enumerate(messages):

@@ -9,6 +9,7 @@ import secrets
 from importlib import import_module
 from typing import Protocol, cast
 
+from asides import dialects
 from asides.events import Event
 from asides.stage.http_requests import Request
 
@@ -16,7 +17,9 @@ from asides.stage.http_requests import Request
 _RULES = {
     "anthropic": "asides.stage.messages_rules",
     "bedrock": "asides.stage.converse_rules",
+    "cohere": "asides.stage.cohere_rules",
     "gemini": "asides.stage.contents_rules",
+    "ollama": "asides.stage.ollama_rules",
     "openai_chat": "asides.stage.completions_rules",
     "openai_responses": "asides.stage.responses_rules",
 }
@@ -44,7 +47,12 @@ class Houses:
     def of(self, dialect: str) -> HouseRules | None:
         """The rules of this dialect; None where its providers check nothing."""
         if dialect not in self._known:
-            module = _RULES.get(dialect)
-            rules = None if module is None else cast("HouseRules", import_module(module).Rules(self._secret))
-            self._known[dialect] = rules
+            self._known[dialect] = self._load(dialect)
         return self._known[dialect]
+
+    def _load(self, dialect: str) -> HouseRules | None:
+        if (module := _RULES.get(dialect)) is not None:
+            return cast("HouseRules", import_module(module).Rules(self._secret))
+        # A dialect that is not ours brings its rules itself, where its providers have any.
+        own = getattr(dialects.find(dialect), "house_rules", None)
+        return None if own is None else cast("HouseRules", own(self._secret))

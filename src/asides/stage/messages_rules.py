@@ -203,7 +203,9 @@ def _turn_problems(messages: list[Wire], body: Wire, rule: ModelRule) -> Iterato
         yield 'messages: first message must use the "user" role'
     if messages and any(block.get("type") == "tool_result" for block in messages[0]["content"]):
         yield "messages.0: unexpected `tool_use_id` found in `tool_result` blocks"
+    called: set[object] = set()
     for place, message in enumerate(messages):
+        yield from _twice_called(message, called, place)
         following = messages[place + 1] if place + 1 < len(messages) else None
         yield from _block_problems(message, place)
         yield from _pair_problems(message, following, place)
@@ -214,6 +216,15 @@ def _turn_problems(messages: list[Wire], body: Wire, rule: ModelRule) -> Iterato
             yield "Expected the conversation to end with a user message: prefill is not compatible with thinking"
     if _thinking(body).get("type") == "enabled":
         yield from _beginning_problems(messages)
+
+
+def _twice_called(message: Wire, called: set[object], place: int) -> Iterator[str]:
+    """Ids are unique in the whole conversation, not only in their turn."""
+    for number, block in enumerate(message["content"]):
+        if block.get("type") == "tool_use":
+            if block.get("id") in called:
+                yield f"messages.{place}.content.{number}: `tool_use` ids must be unique"
+            called.add(block.get("id"))
 
 
 def _block_problems(message: Wire, place: int) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
+from typing import Literal
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -47,13 +48,19 @@ class Routes:
         *,
         key: str | None,
         models: Sequence[str | ModelInfo],
+        dialect: str | None = None,
     ) -> None:
+        """`dialect`: the one that every reply is asked for in, whatever the path."""
         self._script = script
         self._ledger = ledger
         self._key = key
         self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
         self._houses = Houses()
+        self._dialect = dialect
+        # Before ours: whoever registers a dialect knows where it is spoken.
+        self._replies = {**_paths_of_others("reply_paths"), **REPLIES}
+        self._lists = _paths_of_others("list_paths")
 
     def answer(self, request: Request) -> Performance:
         """The answer to this request; both are in the ledger before a byte is sent."""
@@ -67,11 +74,11 @@ class Routes:
         path = request.path.rstrip("/") or "/"
         if path in ("/", "/health"):
             return self._only(("GET", "HEAD"), request, lambda: document({"status": "ok", "server": "asides stage"}))
-        if (lists := _lister(path, request)) is not None:
+        if (lists := self._lister(path, request)) is not None:
             return self._list_models(request, dialects.find(lists))
-        name = next((name for ending, name in REPLIES.items() if path.endswith(ending)), None)
+        name = self._dialect or _at(path, self._replies)
         if name is None:
-            paths = ", ".join(f"…{ending}" for ending in REPLIES)
+            paths = ", ".join(f"…{ending}" for ending in self._replies)
             return _turn_away(
                 404, f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health."
             )
@@ -114,6 +121,9 @@ class Routes:
             ("GET", "HEAD"), request, lambda: of_bytes(dialect.write_models(self._models, query)), dialect
         )
 
+    def _lister(self, path: str, request: Request) -> str | None:
+        return _at(path, self._lists) or _lister(path, request)
+
     def _only(
         self,
         methods: tuple[str, ...],
@@ -124,6 +134,15 @@ class Routes:
         if request.method not in methods:
             return _wrong_method(methods, request, dialect)
         return answer(), None, None
+
+
+def _at(path: str, endings: Mapping[str, str]) -> str | None:
+    return next((name for ending, name in endings.items() if path.endswith(ending)), None)
+
+
+def _paths_of_others(attribute: Literal["reply_paths", "list_paths"]) -> dict[str, str]:
+    """The ends of paths that dialects which are not ours name as theirs."""
+    return {ending: name for name in dialects.others() for ending in getattr(dialects.find(name), attribute, ())}
 
 
 def _lister(path: str, request: Request) -> str | None:

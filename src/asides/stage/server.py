@@ -52,15 +52,17 @@ class Stage:
         key: str | None = None,
         models: Sequence[str | ModelInfo] = (MODEL,),
         anywhere: bool = False,
+        dialect: str | None = None,
     ) -> None:
         """`key` is what clients must bring; `models` are listed, by name or with all that is to be told of them;
-        `anywhere` allows a host that other machines can reach."""
+        `anywhere` allows a host that other machines can reach; `dialect` is the one that is spoken, where the path of a
+        request does not tell."""
         _check_host(host, anywhere=anywhere)
         self._host = _numeric(host)
         self._port = port
         self._ledger = Ledger()
         playing = improvise if script is None else Playbill(script).next
-        self._routes = Routes(playing, self._ledger, key=key, models=models)
+        self._routes = Routes(playing, self._ledger, key=key, models=models, dialect=dialect)
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None
         self._address: str | None = None

@@ -50,6 +50,8 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
     """
     try:
         return msgspec.json.decode(payload), False
+    except RecursionError:
+        raise ProtocolError("a document is nested deeper than can be read.", payload=payload) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         try:
             return msgspec.json.decode(_mended(payload.decode("utf-8", "replace"))), True

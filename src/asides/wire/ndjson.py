@@ -77,6 +77,6 @@ class LineReader:
 def _is_document(line: bytes) -> bool:
     try:
         msgspec.json.decode(legible(line))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True

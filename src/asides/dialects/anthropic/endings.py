@@ -59,7 +59,7 @@ def messages_error(status: int, headers: Mapping[str, str], body: bytes, target:
     """The error that a response with this status is, whatever its body looks like."""
     try:
         document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     if isinstance(document, list) and document:
         document = document[0]

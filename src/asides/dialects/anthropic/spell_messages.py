@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
-from asides.dialects.block_turns import TurnSpeller, accepted_call_id, inline_data, kept_entry
+from asides.dialects.block_turns import TurnSpeller, inline_data, kept_entry
 from asides.dialects.speaking import Wire
 from asides.errors import Unsupported
 from asides.messages import File, Image, Message, Prompt, Text, ToolCall, ToolResult
@@ -73,7 +73,7 @@ class _Speller(TurnSpeller):
         content: str | list[Any] = result.content if isinstance(result.content, str) else []
         if not isinstance(result.content, str):
             content = [block for part in result.content for block in self._user_part(part)]
-        spelled: Wire = {"type": "tool_result", "tool_use_id": accepted_call_id(result.call_id), "content": content}
+        spelled: Wire = {"type": "tool_result", "tool_use_id": self._answering(result.call_id), "content": content}
         if result.is_error:
             spelled["is_error"] = True
         return spelled
@@ -133,7 +133,7 @@ class _Speller(TurnSpeller):
     def _call(self, call: ToolCall) -> Wire:
         spelled: Wire = {
             "type": "tool_use",
-            "id": accepted_call_id(call.id),
+            "id": self._asking(call.id),
             "name": call.name,
             "input": call.arguments,
         }

@@ -55,7 +55,7 @@ def converse_error(status: int, headers: Mapping[str, str], body: bytes, target:
     """The error that a response with this status is. Which one it is stands in a header."""
     try:
         told: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         told = None
     kind = headers.get("x-amzn-errortype", "").partition(":")[0] or None
     return error_of(status, headers, told, body, target, kind)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
-from asides.dialects.block_turns import TurnSpeller, accepted_call_id, inline_data, kept_entry
+from asides.dialects.block_turns import TurnSpeller, inline_data, kept_entry
 from asides.dialects.speaking import Wire
 from asides.errors import Unsupported
 from asides.messages import File, Image, Prompt, Text, ToolCall, ToolResult
@@ -76,7 +76,7 @@ class _Speller(TurnSpeller):
             (Text(result.content),) if isinstance(result.content, str) else result.content
         )
         content = [block for part in parts for block in self._user_part(part)]
-        told: Wire = {"toolUseId": accepted_call_id(result.call_id), "content": content}
+        told: Wire = {"toolUseId": self._answering(result.call_id), "content": content}
         if result.is_error:
             told["status"] = "error"
         return {"toolResult": told}
@@ -112,7 +112,7 @@ class _Speller(TurnSpeller):
         return words if citations is None else {"citationsContent": {"content": [words], "citations": citations}}
 
     def _call(self, call: ToolCall) -> Wire:
-        return {"toolUse": {"toolUseId": accepted_call_id(call.id), "name": call.name, "input": call.arguments}}
+        return {"toolUse": {"toolUseId": self._asking(call.id), "name": call.name, "input": call.arguments}}
 
 
 def _media(media_type: str, data: bytes | None, url: str | None) -> Wire:

@@ -32,7 +32,10 @@ def spell_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], no
         fields, betas = spell_for_messages(prompt, target)
         return {**fields, "anthropic_beta": betas} if betas else fields
     if thinking.mode == "off":
-        # Unsaid means off for those that can be off; the others were dealt with before.
+        # Unsaid means off for those that are known to be off; those that cannot be were dealt with before.
+        if rule.default != "off":
+            detail = "how to keep this model from thinking is not known here"
+            notices.append(Notice("off_not_sent", detail, "thinking", "off", "nothing"))
         return {}
     if thinking.mode == "auto" and thinking.effort is None and thinking.budget is None:
         return {}

@@ -33,7 +33,7 @@ def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Tar
     """The error that a response with this status is."""
     try:
         document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     return error_of(status, headers, document, body, target)
 

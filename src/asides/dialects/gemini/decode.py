@@ -136,6 +136,8 @@ class ContentDecoder(DocumentDecoder):
             self.failure = blocked_prompt(chunk.prompt_feedback, payload, self.target)
         if chunk.error and self.failure is None:
             self.failure = error_of(200, {}, chunk.error, payload, self.target)
+        if chunk == Chunk() and self.streamed:
+            self.warn("unknown_event", "a chunk without anything that is known is only in metadata['raw']", events)
 
     def _start(self, chunk: Chunk, events: list[Event]) -> None:
         self.start(events, (chunk.model_version or "").removeprefix("models/"), chunk.response_id)

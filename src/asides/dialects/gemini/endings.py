@@ -50,7 +50,7 @@ def response_error(status: int, headers: Mapping[str, str], body: bytes, target:
     """The error that a response with this status is. A stream tells it inside a list."""
     try:
         document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = body.decode("utf-8", "replace") if len(body) < 500 and not body.lstrip().startswith(b"<") else None
     if isinstance(document, list) and document:
         document = document[0]

@@ -11,7 +11,7 @@ from base64 import b64encode
 import msgspec
 
 from asides.dialects.gemini.decode import BESIDE, SIGNATURE
-from asides.dialects.speaking import Speller, Wire
+from asides.dialects.speaking import OPENING, STAND_IN, Speller, Wire
 from asides.errors import Unsupported
 from asides.messages import (
     File,
@@ -29,9 +29,6 @@ from asides.messages import (
 from asides.notices import Notice
 from asides.providers.provider import Target
 from asides.thinking import Seal, Thought
-
-STAND_IN = "skip_thought_signature_validator"
-"""The documented signature for a call that this model did not make."""
 
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
 
@@ -61,7 +58,7 @@ class _Speller(Speller):
             if message.role == "system":
                 self._system(message, leading=not contents)
             elif message.role == "assistant":
-                contents += self._model(message, place)
+                self._add_model(contents, self._model(message, place))
                 answers_last = False
             else:
                 if results:
@@ -77,6 +74,17 @@ class _Speller(Speller):
                     contents += self._user(said)
                     answers_last = False
         return contents, self.system
+
+    def _add_model(self, contents: list[Wire], spoken: list[Wire]) -> None:
+        """A turn of the model's: it follows a person or results, else it is refused where it calls a function."""
+        for content in spoken:
+            if not contents:
+                self._note("turn_added", "a conversation begins with a person here; a word of one was added")
+                contents.append({"role": "user", "parts": [{"text": OPENING}]})
+            if contents[-1]["role"] == "model":
+                contents[-1]["parts"] += content["parts"]
+            else:
+                contents.append(content)
 
     def _left_out(self, part: Part, role: str) -> None:
         self._note("part_not_sent", f"a {type(part).__name__} part of the {role} cannot be sent in this dialect")

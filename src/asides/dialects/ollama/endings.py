@@ -25,7 +25,7 @@ def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Tar
     """The error that a response with this status is."""
     try:
         document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     told = document.get("error") if isinstance(document, dict) else None
     return error_of(status, headers, told, body, target)

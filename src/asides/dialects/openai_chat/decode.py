@@ -99,7 +99,7 @@ class ChatDecoder(DocumentDecoder):
         self.payloads.append(payload)
         try:
             chunk = self._decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             chunk = self._decode_leniently(payload, events)
         choices = chunk.choices
         if choices:
@@ -140,6 +140,8 @@ class ChatDecoder(DocumentDecoder):
         if not chunk.error and not self.streamed:
             self._start(chunk, events)
             self.warn("no_choices", "the server sent no choice", events)
+        elif not chunk.error and chunk.choices is None and chunk.usage is None and chunk.x_groq is None:
+            self.warn("unknown_event", "a document without choices is only in metadata['raw']", events)
 
     def _is_error(self, chunk: Any) -> bool:
         # In a stream a notice on the way has a message too; an error says that it is one, or has a code.

@@ -43,7 +43,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, target, notices)}
     body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
-        body |= _output(prompt.output, quirks.structured_output, notices)
+        body |= _output(prompt.output, rule.structured_output or quirks.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
         body[rule.output_limit or quirks.output_limit] = prompt.max_tokens
     body |= prompt.sampling.given()

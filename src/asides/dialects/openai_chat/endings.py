@@ -49,7 +49,7 @@ def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Tar
     """The error that a response with this status is, whatever its body looks like."""
     try:
         document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     if isinstance(document, list) and document:
         document = document[0]

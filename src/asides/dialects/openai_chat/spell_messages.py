@@ -11,7 +11,15 @@ from base64 import b64encode
 
 import msgspec
 
-from asides.dialects.speaking import MessageSpeller, Wire, arguments_text, data_url, image_address, plain_content
+from asides.dialects.speaking import (
+    STAND_IN,
+    MessageSpeller,
+    Wire,
+    arguments_text,
+    data_url,
+    image_address,
+    plain_content,
+)
 from asides.errors import Unsupported
 from asides.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, Unknown
 from asides.notices import Notice
@@ -22,6 +30,9 @@ from asides.thinking import Seal, Thought
 DETAILS = "reasoning_details"
 DETAILS_TEXT_FIELD = "reasoning"
 _SIGNATURE = "thought_signature"
+
+_BRIDGE = "Noted."
+_STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
@@ -45,6 +56,38 @@ class _Speller(MessageSpeller):
         self.marks_empty_thinking = quirks.empty_thinking and _thinks(prompt, target)
         pairs = [tag for tag in (rule.tags or quirks.tags) if isinstance(tag, tuple)]
         self.opening, self.closing = pairs[0] if pairs else ("<think>", "</think>")
+        self.signed_calls = rule.signed_calls
+
+    def run(self) -> list[Wire]:
+        """Every message of the prompt, in order."""
+        spelled = super().run()
+        if self.signed_calls:
+            self._sign(spelled)
+        match self.quirks.after_results:
+            case "anyone":
+                return spelled
+            case "assistant":
+                return self._with_bridges(spelled)
+
+    def _sign(self, spelled: list[Wire]) -> None:
+        """The first call of each step of the turn under way is signed; by a stand-in where this model did not."""
+        for message in reversed(spelled):
+            if message["role"] == "user":
+                return
+            calls = message.get("tool_calls")
+            if calls and "extra_content" not in calls[0]:
+                calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
+                words = "a call has no signature of this model; the documented stand-in was sent"
+                self._note("signature_stand_in", words)
+
+    def _with_bridges(self, spelled: list[Wire]) -> list[Wire]:
+        bridged: list[Wire] = []
+        for message in spelled:
+            if bridged and bridged[-1]["role"] == "tool" and message["role"] == "user":
+                self._note("turn_added", "nobody but the model may speak behind results here; a word of it was added")
+                bridged.append({"role": "assistant", "content": _BRIDGE})
+            bridged.append(message)
+        return bridged
 
     def _kind_of(self, part: Part) -> str:
         match part:
@@ -127,7 +170,8 @@ class _Speller(MessageSpeller):
     def _content(self, message: Message) -> str | list[Wire]:
         inline = self.replay_as in ("content_list", "tags") and any(isinstance(part, Thought) for part in message.parts)
         if not inline:
-            return message.text
+            # Replies that call tools often have a blank line for content, which some hosts refuse when it comes back.
+            return message.text if message.text.strip() else ""
         if self.replay_as == "tags":
             return "".join(self._tagged(part) for part in message.parts)
         return [wire for part in message.parts if (wire := _chunk(part)) is not None]

@@ -1,0 +1,36 @@
+"""Answers of a given form: what is wanted, which way a model is brought to it, and how it is read from a reply. Pure.
+
+    form = wanted(Weather)                    what is wanted, once per run
+    way = way_for(form, prompt, target)       native, tool or instructed
+    dressed(prompt, form, way)                the prompt of each step
+    read(reply, form, way).value              the answer, or Misfit for the model, or NoAnswer for people
+
+Not here: the loop that asks again (flows/agent).
+"""
+
+from asides.outputs.dressing import closing, dressed, final_tool, repair
+from asides.outputs.misfit import Misfit
+from asides.outputs.reading import Taken, pending, postponed, read
+from asides.outputs.schemas import AskedOutput, asked_for
+from asides.outputs.wanted import Wanted, wanted
+from asides.outputs.ways import FINAL_TOOL, Way, WayKind, way_for
+
+__all__ = [
+    "FINAL_TOOL",
+    "AskedOutput",
+    "Misfit",
+    "Taken",
+    "Wanted",
+    "Way",
+    "WayKind",
+    "asked_for",
+    "closing",
+    "dressed",
+    "final_tool",
+    "pending",
+    "postponed",
+    "read",
+    "repair",
+    "wanted",
+    "way_for",
+]

@@ -1,0 +1,139 @@
+"""What the model is told of a call: a value in words, JSON or pictures, or what went wrong, in words it can use.
+
+Not here: what goes wrong for the caller (errors), and when a call is run (flows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import Any
+
+import msgspec
+
+from asides.errors import redacted
+from asides.messages import File, Image, Message, Text, ToolCall, ToolResult
+from asides.reply import Reply
+from asides.result import Result
+from asides.toolbox.parameters import spell_custom
+from asides.toolbox.runnable import BadArguments, JobOutcome, Raised, Returned, TimedOut
+
+NOTHING = "Done; there is nothing to report."
+"""What the model reads where a function gave None."""
+
+_LONGEST = 1000
+_MOST_NAMES = 40
+_MOST_INNER = 3
+
+
+def result_of(call: ToolCall, outcome: JobOutcome) -> ToolResult:
+    """What the model is told of a call that was run. Never raises, and says nothing of where in the code it failed."""
+    match outcome:
+        case Returned(value=value):
+            return _returned(call, value)
+        case Raised(error=BadArguments() as error):
+            return _failed(call, str(error))
+        case Raised(error=error):
+            return _failed(call, _words(error))
+        case TimedOut(seconds=seconds):
+            after = f" after {seconds:g} s" if seconds else ""
+            return _failed(call, f"{call.name} was given up{after}: it took too long. To do: ask for less of it.")
+
+
+def denied(call: ToolCall, reason: str = "") -> ToolResult:
+    """What the model is told of a call that may not be run."""
+    why = f": {redacted(reason.strip().rstrip('.'))}" if reason.strip() else ""
+    return _failed(call, f"The call of {call.name} was not allowed{why}. To do: go on without it.")
+
+
+def unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
+    """What the model is told of a call for a tool that there is not, with the nearest of those that there are."""
+    from difflib import get_close_matches
+
+    known = sorted(names)
+    told = f"There is no tool named {call.name[:80]!r}."
+    if close := get_close_matches(call.name, known, n=3):
+        told += f" Did you mean {' or '.join(close)}?"
+    elif known:
+        told += f" There are {', '.join(known[:_MOST_NAMES])}{' and more' if len(known) > _MOST_NAMES else ''}."
+    else:
+        told += " There are none. To do: answer without one."
+    return _failed(call, told)
+
+
+def not_run(call: ToolCall) -> ToolResult:
+    """What the model is told of a call that nobody came to run, since the run ended before it."""
+    return _failed(call, f"The call of {call.name} was not run: the run ended before it.")
+
+
+def _failed(call: ToolCall, words: str) -> ToolResult:
+    return ToolResult(call.id, words, call.name, is_error=True)
+
+
+def _words(error: BaseException) -> str:
+    """The kind of an error and what it says; of a group, those of the first few in it."""
+    if isinstance(error, BaseExceptionGroup):
+        inner = [_words(each) for each in error.exceptions[:_MOST_INNER]]
+        return "; ".join(inner)[:_LONGEST]
+    try:
+        said = str(error).strip()
+    except Exception:  # noqa: BLE001 - an exception's own words may be made by any code
+        said = ""
+    name = type(error).__name__
+    # Redacted before it is cut: half a key does not look like one.
+    text = redacted(f"{name}: {said}" if said else f"{name}, without a reason.")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _returned(call: ToolCall, value: Any) -> ToolResult:
+    match value:
+        case ToolResult():
+            return msgspec.structs.replace(value, call_id=call.id, name=value.name or call.name)
+        case Result():
+            return _returned(call, value.output)
+        case bytes() | bytearray() | memoryview():
+            return _unspeakable(call, value, "return asides.Image(data=…) or asides.File(data=…)")
+        case Awaitable():
+            if callable(close := getattr(value, "close", None)):
+                close()  # or Python complains, at some other time, that nobody awaited it
+            return _unspeakable(call, value, "make the function async")
+        case _:
+            pass
+    try:
+        return ToolResult(call.id, _content(value), call.name)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _unspeakable(call, value, "return text, or what JSON can carry")
+
+
+def _content(value: Any) -> str | tuple[Text | Image | File, ...]:
+    match value:
+        case str():
+            return value
+        case None:
+            return NOTHING
+        case Text() | Image() | File():
+            return (value,)
+        case Reply() | Message():
+            return value.text  # another model's answer, without its thinking and its seals
+        case list() | tuple() if (parts := _parts(value)) is not None:
+            return parts
+        case _:
+            return _json(value)
+
+
+def _parts(values: list[Any] | tuple[Any, ...]) -> tuple[Text | Image | File, ...] | None:
+    """A list with parts in it as parts, the rest of it in words; None for any other list."""
+    if not any(isinstance(value, (Text, Image, File)) for value in values):
+        return None
+    return tuple(
+        value if isinstance(value, (Text, Image, File)) else Text(value if isinstance(value, str) else _json(value))
+        for value in values
+    )
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, enc_hook=spell_custom).decode()
+
+
+def _unspeakable(call: ToolCall, value: Any, advice: str) -> ToolResult:
+    kind = type(value).__name__
+    return _failed(call, f"{call.name} ran, and what it gave ({kind}) cannot be told. For its author: {advice}.")

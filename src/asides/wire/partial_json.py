@@ -1,0 +1,255 @@
+"""JSON that is still arriving, for display: `PartialJson().feed(text)`, and `.value` is what can be told of it so far.
+
+Not for results: a value that is still open may change. What is whole is parsed strictly, elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+_Mode: TypeAlias = Literal[
+    "value", "first_item", "first_key", "key", "colon", "after", "string", "number", "literal", "done", "broken"
+]
+
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_PLAIN = re.compile(r'[^"\\]*')
+_DIGITS = re.compile(r"[-+.0-9eE]*")
+# What of a string is certain: whole escapes only, and of a pair of surrogates both.
+_CERTAIN = re.compile(
+    r"(?:[^\\\x00-\x1f\ud800-\udfff]++"
+    r'|\\["\\/bfnrt]'
+    r"|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+"
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WORDS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
+_ABSENT = object()
+
+
+def partial(text: str) -> Any:
+    """What can be told of JSON that is cut off anywhere; None when that is nothing. Never raises."""
+    document = PartialJson()
+    document.feed(text)
+    return document.value
+
+
+class PartialJson:
+    """One JSON value, piece by piece. Feeding takes time that is linear in the text, however it is cut.
+
+    A string is shown as far as it came, a number too; an entry shows once its value has begun; `tru` shows nothing.
+    What is no JSON ends the reading, without an error: `value` stays what it was.
+    """
+
+    __slots__ = ("_escaped", "_mode", "_open", "_pieces", "_root", "_shown", "_string_is_key", "_under")
+
+    def __init__(self) -> None:
+        self._mode: _Mode = "value"
+        self._root: Any = _ABSENT
+        self._open: list[list[Any] | dict[str, Any]] = []
+        # The key that each open object, or list (None), waits for the value of.
+        self._under: list[str | None] = []
+        self._pieces: list[str] = []
+        self._escaped = False
+        self._string_is_key = False
+        self._shown = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the value is whole. A number at the root always might go on, and is never said to be."""
+        return self._mode == "done"
+
+    @property
+    def value(self) -> Any:
+        """What can be told so far; None when that is nothing. Lists and objects are live: later pieces fill them.
+
+        Costs as much as the string or number under way is long, and nothing else.
+        """
+        self._show()
+        return None if self._root is _ABSENT else self._root
+
+    def feed(self, text: str) -> None:
+        """Take the next piece, of any length."""
+        at, end = 0, len(text)
+        while at < end and self._mode != "broken":
+            match self._mode:
+                case "string":
+                    at = self._in_string(text, at)
+                case "number":
+                    at = self._in_number(text, at)
+                case "literal":
+                    at = self._in_word(text, at)
+                case _:
+                    found = _BLANKS.match(text, at)
+                    at = found.end() if found else at
+                    if at < end:
+                        at = self._at_mark(text, at)
+
+    # --- the places between values ------------------------------------------------------------------------------------
+
+    def _at_mark(self, text: str, at: int) -> int:
+        mark = text[at]
+        match self._mode:
+            case "value" | "first_item":
+                if mark == "]" and self._mode == "first_item":
+                    self._close()
+                else:
+                    return self._begin(mark, at)
+            case "first_key" | "key":
+                if mark == '"':
+                    self._mode, self._string_is_key = "string", True
+                elif mark == "}" and self._mode == "first_key":
+                    self._close()
+                else:
+                    self._mode = "broken"
+            case "colon":
+                self._mode = "value" if mark == ":" else "broken"
+            case "after":
+                self._after(mark)
+            case _:  # done, and more comes
+                self._mode = "broken"
+        return at + 1
+
+    def _begin(self, mark: str, at: int) -> int:
+        """The first mark of a value; that of a number or a word is read again as part of it."""
+        if mark in "{[":
+            opened: list[Any] | dict[str, Any] = {} if mark == "{" else []
+            self._put(opened)
+            self._open.append(opened)
+            self._under.append(None)
+            self._mode = "first_key" if mark == "{" else "first_item"
+            return at + 1
+        if mark == '"':
+            self._mode, self._string_is_key = "string", False
+            return at + 1
+        if mark in "-0123456789":
+            self._mode = "number"
+            return at
+        if mark in _WORDS:
+            self._mode = "literal"
+            return at
+        self._mode = "broken"
+        return at + 1
+
+    def _after(self, mark: str) -> None:
+        inside = self._open[-1]
+        if mark == ",":
+            self._mode = "value" if isinstance(inside, list) else "key"
+        elif mark == ("]" if isinstance(inside, list) else "}"):
+            self._close()
+        else:
+            self._mode = "broken"
+
+    def _close(self) -> None:
+        self._open.pop()
+        self._under.pop()
+        self._mode = "after" if self._open else "done"
+
+    # --- strings, numbers and words -----------------------------------------------------------------------------------
+
+    def _in_string(self, text: str, at: int) -> int:
+        if self._escaped:
+            self._escaped = False
+            self._pieces.append(text[at])
+            return at + 1
+        plain = _PLAIN.match(text, at)
+        until = plain.end() if plain else at
+        if until > at:
+            self._pieces.append(text[at:until])
+        if until == len(text):
+            return until
+        if text[until] == "\\":
+            self._pieces.append("\\")
+            self._escaped = True
+            return until + 1
+        body = "".join(self._pieces)
+        if len(_certain(body)) < len(body):
+            return self._break_off(until)
+        self._pieces.clear()
+        self._settle(msgspec.json.decode(f'"{body}"'))
+        return until + 1
+
+    def _in_number(self, text: str, at: int) -> int:
+        """All that may belong to it, and what comes of it at the first mark that does not."""
+        found = _DIGITS.match(text, at)
+        until = found.end() if found else at
+        self._pieces.append(text[at:until])
+        if until == len(text):
+            return until
+        token = "".join(self._pieces)
+        value = _number(token) if _NUMBER.fullmatch(token) else _ABSENT
+        if value is _ABSENT:
+            return self._break_off(until)
+        self._pieces.clear()
+        self._settle(value)
+        return until
+
+    def _in_word(self, text: str, at: int) -> int:
+        # Its own first letter begins it, so the pieces are never empty here but at the start.
+        word, value = _WORDS[self._pieces[0] if self._pieces else text[at]]
+        if word[len(self._pieces)] != text[at]:
+            return self._break_off(at)
+        self._pieces.append(text[at])
+        if len(self._pieces) == len(word):
+            self._pieces.clear()
+            self._settle(value)
+        return at + 1
+
+    def _break_off(self, at: int) -> int:
+        """It is no JSON from here on; what was certain of it stays."""
+        self._show()
+        self._mode = "broken"
+        return at
+
+    def _settle(self, value: Any) -> None:
+        """A string, number or word is whole."""
+        if self._string_is_key:
+            self._under[-1] = value
+            self._string_is_key = False
+            self._mode = "colon"
+            return
+        self._put(value)
+        self._shown = False
+        self._mode = "after" if self._open else "done"
+
+    def _put(self, value: Any) -> None:
+        """Place a value where one is due, over what was shown of it before."""
+        if not self._open:
+            self._root = value
+            return
+        inside = self._open[-1]
+        if isinstance(inside, dict):
+            inside[self._under[-1] or ""] = value
+        elif self._shown:
+            inside[-1] = value
+        else:
+            inside.append(value)
+
+    def _show(self) -> None:
+        """Place what is certain of a string or a number under way."""
+        if self._string_is_key or self._mode not in ("string", "number"):
+            return
+        text = "".join(self._pieces)
+        if self._mode == "string":
+            self._put(msgspec.json.decode(f'"{_certain(text)}"'))
+            self._shown = True
+            return
+        begun = _NUMBER.match(text)
+        number = _number(begun[0]) if begun else _ABSENT
+        if number is not _ABSENT:
+            self._put(number)
+            self._shown = True
+
+
+def _certain(body: str) -> str:
+    found = _CERTAIN.match(body)
+    return found[0] if found else ""
+
+
+def _number(token: str) -> Any:
+    try:
+        return msgspec.json.decode(token)
+    except (msgspec.DecodeError, ValueError):
+        return _ABSENT  # larger than any float

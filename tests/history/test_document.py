@@ -1,0 +1,169 @@
+"""Documents: what is written is read again, by this version and by later ones, and nothing is lost unseen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asides.errors import ConfigError
+from asides.history import from_document, read_message, to_document, withheld, write_message
+from asides.messages import (
+    File,
+    Image,
+    Message,
+    Refusal,
+    ServerTool,
+    Stored,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    system,
+    user,
+)
+from asides.thinking import Origin, Seal, Thought
+from tests.history.any_messages import JSON, MESSAGES, TEXTS
+from tests.history.strict_stages import MODELS, House, Model, question
+
+GOLDEN = Path(__file__).parent / "document_version_1.json"
+MAKER = Origin("anthropic", "https://api.anthropic.com", "claude-opus-4-6")
+
+EVERYTHING = (
+    system("Be brief."),
+    user("What is this?", Image(data=b"\x00\xff", media_type="image/png", detail="low", cache=True), File(id="file_1")),
+    Message(
+        "assistant",
+        (
+            Thought("A plan.", "summary", "block", MAKER, (Seal("signature", "c2lnbmVk", MAKER),), "thinking"),
+            Thought("", "hidden", "block", MAKER, (Seal("redacted", "Y2lwaGVy", MAKER),)),
+            Thought("", "hidden", "responses_summary", None, (Seal("encrypted", "gAAA", None, '{"id":"rs_1"}'),)),
+            Thought("cut", complete=False),
+            Thought("", "hidden", withheld=True),
+            Text("A cat.", (Seal("citations", "", MAKER, "[1]"),)),
+            ToolCall("c1", "look_up", {"n": [1, {"deep": None}], "é": "日"}),
+            ToolCall("c2", "run", {}, "text of its own", custom=True),
+            ServerTool("web_search_call", "ws_1", "completed", '{"type":"web_search_call"}', MAKER),
+            Unknown('{"type":"new"}', MAKER),
+            Refusal("No."),
+        ),
+        stored=Stored("resp_1", MAKER),
+    ),
+    Message("tool", (ToolResult("c1", (Text("42"), Image(url="https://x/y.png")), "look_up", is_error=True),)),
+)
+
+
+def written() -> bytes:
+    return to_document(EVERYTHING, system="You are a cat.", keep_thinking=True, metadata={"title": "Cats", "tags": [1]})
+
+
+def test_the_form_of_version_1_has_not_changed() -> None:
+    """Red when a document comes out otherwise than before. What people have saved must read for ever."""
+    assert json.loads(written()) == json.loads(GOLDEN.read_bytes())
+    read = from_document(GOLDEN.read_bytes())
+    assert (read.messages, read.system, read.metadata) == (EVERYTHING, "You are a cat.", {"title": "Cats", "tags": [1]})
+    assert (read.keeps_thinking, read.notices) == (True, ())
+
+
+@pytest.mark.requirement("H9", "FT-49", "FT-04")
+@given(
+    messages=MESSAGES,
+    words=st.none() | TEXTS,
+    metadata=st.dictionaries(TEXTS, JSON, max_size=3),
+)
+@settings(max_examples=40, deadline=None)
+def test_H9_whatever_is_written_is_read_again(
+    messages: tuple[Message, ...], words: str | None, metadata: dict[str, Any]
+) -> None:
+    read = from_document(to_document(messages, system=words, keep_thinking=True, metadata=metadata))
+    assert (read.messages, read.system, read.metadata, read.notices) == (messages, words, metadata, ())
+    assert from_document(to_document(messages)).messages == withheld(messages)
+    assert [read_message(write_message(message)) for message in messages] == [(message, ()) for message in messages]
+
+
+@pytest.mark.requirement("H9")
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_H9_a_history_of_any_dialect_is_the_same_request_after_it_was_saved(model: Model) -> None:
+    house = House(model)
+    history = (*house.conversation(2), question(2))
+    loaded = from_document(to_document(history, keep_thinking=True)).messages
+    assert house.request(loaded)[0].body == house.request(history)[0].body
+    assert house.refusal(loaded) is None
+
+
+# --- later versions -------------------------------------------------------------------------------------------------
+
+
+def test_a_document_of_a_later_version_is_refused_with_advice() -> None:
+    with pytest.raises(ConfigError, match=r"saved by a later asides \(version 2 .* up to 1\)\. To do: upgrade"):
+        from_document('{"asides": 2, "messages": []}')
+
+
+def test_parts_that_a_later_asides_knows_are_kept_told_never_sent_and_written_as_they_came() -> None:
+    part = {"type": "hologram", "data": "secret words", "n": [1]}
+    told = {"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}, part]}]}
+    read = from_document(json.dumps(told))
+    assert [notice.code for notice in read.notices] == ["later_part"]
+    assert "secret" not in str(read.notices)
+    answer = json.dumps({"role": "assistant", "parts": [part]})
+    turn, notices = read_message(answer)
+    assert [notice.code for notice in notices] == ["later_part"]
+    for model in MODELS[:7]:
+        house = House(model)
+        for history in (read.messages, (user("hi"), turn, user("?"))):
+            assert b"secret" not in house.request(history)[0].body, model
+    assert json.loads(to_document(read.messages)) == told
+    assert json.loads(write_message(turn)) == json.loads(answer)
+
+
+def test_fields_that_a_later_asides_knows_are_told() -> None:
+    part = {"type": "text", "text": "hi", "mood": "good"}
+    told = {"asides": 1, "weather": 1, "messages": [{"role": "user", "parts": [part], "at": 5}]}
+    read = from_document(json.dumps(told))
+    assert read.messages == (user("hi"),)
+    assert sorted(notice.detail.split("'")[1] for notice in read.notices) == ["at", "mood", "weather"]
+    assert {notice.code for notice in read.notices} == {"later_field"}
+
+
+# --- what is none ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ("canary", "is not JSON"),
+        ('{"asides": 1, "messages": [{"role": "user", "par', "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        ('["canary"]', "no JSON object"),
+        ('{"messages": []}', "names no version"),
+        ('{"asides": "canary", "messages": []}', "names no version"),
+        ('{"asides": true, "messages": []}', "names no version"),
+        ('{"asides": 0, "messages": []}', "names no version"),
+        ('{"asides": 1}', "no list of messages"),
+        ('{"asides": 1, "messages": ["canary"]}', r"messages\[0\] is no object"),
+        ('{"asides": 1, "messages": [{"role": "canary"}]}', r"messages\[0\] does not read at \$\.role"),
+        ('{"asides": 1, "messages": [{"role": "user", "parts": "canary"}]}', "no list of parts"),
+        ('{"asides": 1, "messages": [{"role": "user", "parts": [1]}]}', r"parts\[0\] has no type"),
+        ('{"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text"}]}]}', r"parts\[0\] does not read"),
+        (
+            '{"asides": 1, "messages": [{"role": "user", "parts": [{"type":"thought","text":"","kind":"canary"}]}]}',
+            r"parts\[0\] does not read at \$\.kind",
+        ),
+        ('{"asides": 1, "system": ["canary"], "messages": []}', "the head of the saved conversation does not read"),
+    ],
+)
+def test_what_is_no_document_is_said_and_none_of_it_repeated(document: str | bytes, told: str) -> None:
+    with pytest.raises(ConfigError, match=told) as caught:
+        from_document(document)
+    assert "canary" not in str(caught.value)
+    assert "To do: " in str(caught.value)
+
+
+def test_what_json_has_not_is_said() -> None:
+    for metadata in ({"a": object()}, {"a": "\ud800"}):
+        with pytest.raises(ConfigError, match="cannot be written as JSON"):
+            to_document((), metadata=metadata)

@@ -1,0 +1,274 @@
+"""Strict stages that play every house, and one way to ask any of them: streamed or whole, blocking or awaiting, whole,
+cancelled or cut. What the laws about whole conversations are tried on; no law is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+import asides
+from asides.errors import ProviderError, TransportError
+from asides.events import Event, Stop
+from asides.messages import Message, Part, ToolCall
+from asides.reply import Reply
+from asides.simulation import simulate
+from asides.stage import Say, Scene, Stage
+from asides.tools import Tool
+from asides.usage import Usage
+
+KEY = "sk-made-up-271828"
+SYSTEM = "You look around."
+TOOLS = [
+    Tool(name, f"to {name}", {"type": "object", "properties": {"at": {"type": "integer"}}}) for name in ("look", "feel")
+]
+
+Chat: TypeAlias = asides.Conversation | asides.AsyncConversation
+Returns: TypeAlias = Literal["seals", "thinking_on_tool_turns", "nothing"]
+
+
+class House(NamedTuple):
+    """A model, as a provider serves it, and what has to go back to it."""
+
+    model: str
+    returns: Returns
+    """Of its own turns: every seal · what was thought before calls of tools · nothing of it."""
+    thinking: Any = "low"
+    base: str = "/v1"
+    """What follows the host in the base URL."""
+    redacts: bool = False
+    bound: bool = False
+    """Its seals hold only behind the very same history."""
+
+    @property
+    def provider(self) -> str:
+        """The name of the row."""
+        return self.model.partition(":")[0]
+
+
+HOUSES: dict[str, House] = {
+    "responses": House("openai-responses:gpt-5", "seals"),
+    "messages with a budget": House("anthropic:claude-sonnet-4-5", "seals", 2000, redacts=True),
+    "messages, adaptive": House("anthropic:claude-opus-4-6", "seals", "auto", redacts=True),
+    "messages, hidden": House("anthropic:claude-opus-5", "seals", "high", redacts=True),
+    "messages, bound": House("anthropic:claude-opus-5-5", "seals", "high", redacts=True, bound=True),
+    "converse": House("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", "seals", 2000, redacts=True),
+    "gemini 3": House("google:gemini-3-pro-preview", "seals", base="/v1beta"),
+    "gemini 3 over chat": House("google-openai:gemini-3-pro-preview", "seals"),
+    "chat that wants it back": House("deepseek:deepseek-v4-pro", "thinking_on_tool_turns", "high"),
+    "chat, the older name": House("deepseek:deepseek-reasoner", "thinking_on_tool_turns", None),
+    "chat without blanks": House("moonshot:kimi-k2.6", "thinking_on_tool_turns", "on"),
+    "chat inside the loop": House("zai:glm-4.7", "nothing", "on"),
+    "chat with plain details": House("minimax:minimax-m3", "seals", "on"),
+    "chat with nine letters": House("mistral:magistral-medium-latest", "nothing", None),
+    "a gateway to signed text": House("openrouter:anthropic/claude-sonnet-4.5", "seals", "high"),
+    "a gateway to tokens": House("openrouter:openai/gpt-5", "seals", "high"),
+    "a gateway to hidden tokens": House("openrouter:google/gemini-3-pro", "seals", "high"),
+    "chat lines": House("ollama:qwen3", "thinking_on_tool_turns", "on"),
+    "chat with plans": House("cohere:command-a-reasoning-08-2025", "thinking_on_tool_turns", "on"),
+    "plain chat": House("openai-chat:gpt-5", "nothing", None),
+}
+
+
+class Target(NamedTuple):
+    """A house on one of the stages."""
+
+    house: str
+    stage: int
+
+    @property
+    def origin(self) -> tuple[str, int]:
+        """Who the thoughts of this house belong to: a provider at an address."""
+        return HOUSES[self.house].provider, self.stage
+
+
+class Manner(NamedTuple):
+    """How a reply is fetched."""
+
+    streamed: bool = True
+    awaited: bool = False
+    stop_after: int | None = None
+    """Leave the stream behind this many events."""
+    cut_after: int | None = None
+    """The server hangs up behind this many bytes."""
+
+
+AT_ONCE = Manner()
+
+
+class Act(NamedTuple):
+    """What came of one request."""
+
+    reply: Reply | None
+    """What the client has of it: more than was handed out, where it was left early."""
+    body: bytes
+    """The request, as the stage received it."""
+    events: list[Event]
+    """What was handed out."""
+
+
+class Refused(AssertionError):
+    """A house did not take a request at once."""
+
+
+class Theatre:
+    """Three strict stages, each with a secret of its own, that play whatever is put on."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._scene: Scene = Say(text="nothing was put on")
+        self._runner = runner
+        self._stages = [Stage(lambda _: self._scene) for _ in range(3)]
+        self._seen = [0, 0, 0]
+        self._client = asides.Client()
+        self._awaiting = asides.AsyncClient()
+
+    def open(self) -> None:
+        """Open the doors."""
+        for stage in self._stages:
+            stage.start()
+
+    def close(self) -> None:
+        """Close them, and raise what a stage raised."""
+        self._client.close()
+        self._runner.run(self._awaiting.close())
+        for stage in self._stages:
+            stage.close()
+
+    def address(self, target: Target) -> str:
+        """The base URL of a house on its stage."""
+        return self._stages[target.stage].url.removesuffix("/v1") + HOUSES[target.house].base
+
+    def ask(self, target: Target, history: tuple[Message, ...], scene: Say, manner: Manner = AT_ONCE) -> Act:
+        """What came of it. Raises `Refused` where the house did not take the first and only request."""
+        house = HOUSES[target.house]
+        options: dict[str, Any] = {**self.options(target), "system": SYSTEM, "tools": TOOLS}
+        events: list[Event] = []
+
+        def asking() -> Reply | None:
+            if manner.awaited:
+                return self._runner.run(self._awaited(house.model, history, manner, options, events))
+            return self._blocking(house.model, history, manner, options, events)
+
+        return self._act(target, scene, manner, asking, events)
+
+    def conversation(self, *, awaited: bool) -> Chat:
+        """A conversation that asks with a client of this theatre's."""
+        if awaited:
+            return asides.AsyncConversation(system=SYSTEM, client=self._awaiting, tools=TOOLS)
+        return asides.Conversation(system=SYSTEM, client=self._client, tools=TOOLS)
+
+    def talk(self, chat: Chat, target: Target, question: tuple[Message, ...], scene: Say, manner: Manner) -> Act:
+        """The same, asked by a conversation, which keeps what comes of it."""
+        options: dict[str, Any] = {**self.options(target), "model": HOUSES[target.house].model}
+        events: list[Event] = []
+
+        async def awaited(chat: asides.AsyncConversation) -> Reply | None:
+            if not manner.streamed:
+                return await chat.ask(question, **options)
+            async with chat.stream(question, **options) as stream:
+                return await _awaited(stream, manner, events)
+
+        def asking() -> Reply | None:
+            if isinstance(chat, asides.AsyncConversation):
+                return self._runner.run(awaited(chat))
+            if not manner.streamed:
+                return chat.ask(question, **options)
+            with chat.stream(question, **options) as stream:
+                return _heard(stream, manner, events)
+
+        return self._act(target, scene, manner, asking, events)
+
+    def options(self, target: Target) -> dict[str, Any]:
+        """What a house needs to be told."""
+        return {
+            "base_url": self.address(target),
+            "api_key": KEY,
+            "thinking": HOUSES[target.house].thinking,
+            "retries": 0,
+            "timeout": 20,
+        }
+
+    def _act(
+        self, target: Target, scene: Say, manner: Manner, asking: Callable[[], Reply | None], events: list[Event]
+    ) -> Act:
+        self._scene = msgspec.structs.replace(scene, cut_after=manner.cut_after if manner.streamed else None)
+        refused: ProviderError | None = None
+        reply: Reply | None = None
+        try:
+            reply = asking()
+        except ProviderError as problem:
+            refused = problem
+        received = self._stages[target.stage].requests[self._seen[target.stage] :]
+        self._seen[target.stage] += len(received)
+        if refused is not None or len(received) != 1 or received[0].problem is not None:
+            told = [request.problem for request in received]
+            raise Refused(f"{target.house} on stage {target.stage}: {told}") from refused
+        return Act(reply, received[0].body, events)
+
+    def _blocking(
+        self, model: str, history: tuple[Message, ...], manner: Manner, options: dict[str, Any], told: list[Event]
+    ) -> Reply | None:
+        if not manner.streamed:
+            return self._client.ask(model, list(history), **options)
+        with self._client.stream(model, list(history), **options) as events:
+            return _heard(events, manner, told)
+
+    async def _awaited(
+        self, model: str, history: tuple[Message, ...], manner: Manner, options: dict[str, Any], told: list[Event]
+    ) -> Reply | None:
+        if not manner.streamed:
+            return await self._awaiting.ask(model, list(history), **options)
+        async with self._awaiting.stream(model, list(history), **options) as events:
+            return await _awaited(events, manner, told)
+
+
+def _heard(stream: asides.Stream | asides.ConversationStream, manner: Manner, told: list[Event]) -> Reply | None:
+    try:
+        for event in stream:
+            told.append(event)
+            if len(told) == manner.stop_after:
+                break
+    except TransportError as lost:
+        return lost.partial
+    return stream.partial
+
+
+async def _awaited(
+    stream: asides.AsyncStream | asides.AsyncConversationStream, manner: Manner, told: list[Event]
+) -> Reply | None:
+    try:
+        async for event in stream:
+            told.append(event)
+            if len(told) == manner.stop_after:
+                break
+    except TransportError as lost:
+        return lost.partial
+    return stream.partial
+
+
+@contextmanager
+def opened() -> Generator[Theatre, None, None]:
+    """A theatre, for as long as the block."""
+    with asyncio.Runner() as runner:
+        theatre = Theatre(runner)
+        theatre.open()
+        try:
+            yield theatre
+        finally:
+            theatre.close()
+
+
+_REPLIES = count(1)
+
+
+def scene_of(parts: tuple[Part, ...], piece: int = 20) -> Say:
+    """A reply of these parts, as a scene. No two replies of a theatre have one id: a house knows its own by them."""
+    called = any(isinstance(part, ToolCall) for part in parts)
+    stop = Stop("tool_calls" if called else "stop")
+    reply = Reply(parts, Usage(input=1, output=2, total=3), stop, id=f"reply-{next(_REPLIES)}")
+    return Say(events=tuple(simulate(reply, piece)))
