@@ -38,8 +38,9 @@ def types(python: Path, _: Sequence[str]) -> int:
 
 
 def test(python: Path, words: Sequence[str]) -> int:
-    """The whole suite, or what the words name."""
-    return run([python, "-m", "pytest", *words])
+    """The suite on all cores; what the words name by file, on one, where a debugger works too."""
+    named = any(word.startswith(("tests", "-n")) for word in words)
+    return run([python, "-m", "pytest", *([] if named else ["-n", "auto"]), *words])
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:

@@ -118,13 +118,19 @@ print(json.dumps([seen[:count], len(seen) > count]))
     assert seen == []
 
 
+_OF_AGENTS = ("asides.toolbox", "asides.outputs", "asides.react", "asides.history", "asides.flows.agent", "sqlite3")
+
+
 @pytest.mark.parametrize(
     ("use", "absent"),
     [
         ("asides.separate('<think>a</think>b')", ("urllib3", "aiohttp", "rich", "asyncio", "ssl")),
         ("asides.Thought('a'); asides.fold([])", ("urllib3", "aiohttp", "rich", "asyncio", "ssl")),
-        ("asides.Client", ("aiohttp", "rich")),
-        ("asides.AsyncClient", ("urllib3", "rich")),
+        ("asides.Client", ("aiohttp", "rich", *_OF_AGENTS)),
+        ("asides.AsyncClient", ("urllib3", "rich", *_OF_AGENTS)),
+        ("def half(a: int) -> float: ...\nasides.tool(half)", ("pydantic", "asyncio", "aiohttp")),
+        ("asides.Conversation", ("aiohttp", "mcp", "asides.toolbox", "asides.react")),
+        ("asides.Agent", ("aiohttp", "mcp", "pydantic", "fastjsonschema", "sqlite3")),
     ],
 )
 def test_what_is_not_used_is_not_loaded(use: str, absent: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from asides.agent.awaiting import AsyncAgent
     from asides.agent.blocking import Agent
     from asides.aio import AsyncClient, AsyncStream
+    from asides.arguments.options import ToolLike
     from asides.client import Client, Stream, ask, stream
     from asides.conversation.awaiting import AsyncConversation, AsyncConversationStream
     from asides.conversation.blocking import Conversation, ConversationStream
@@ -201,6 +202,7 @@ else:
         "asides.mcp.server": ("McpServer",),
         "asides.toolbox.runnable": ("BadArguments",),
         "asides.dialects": ("register_dialect",),
+        "asides.arguments.options": ("ToolLike",),
     }
     _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names}
     # Public under a longer name than in a module whose own name says the rest.
@@ -316,6 +318,7 @@ __all__ = [
     "ToolCallDelta",
     "ToolFailed",
     "ToolFinished",
+    "ToolLike",
     "ToolResult",
     "ToolStarted",
     "TransportError",

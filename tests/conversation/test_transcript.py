@@ -74,6 +74,17 @@ def test_words_in_place_of_others_keep_the_role() -> None:
             chat.edit(place, "x")
 
 
+def test_words_in_place_of_a_result_stay_the_answer_to_its_call() -> None:
+    called = Message("assistant", (ToolCall("call_1", "look"), ToolCall("call_2", "look")))
+    one = Message("tool", (ToolResult("call_1", "grey", "look"),))
+    both = Message("tool", (ToolResult("call_1", "grey"), ToolResult("call_2", "blue")))
+    chat = Conversation(PLAIN, messages=["?", called, one])
+    assert chat.edit(2, "green") == Message("tool", (ToolResult("call_1", "green", "look"),))
+    chat = Conversation(PLAIN, messages=["?", called, both])
+    with pytest.raises(ConfigError, match="several calls"):
+        chat.edit(2, "green")
+
+
 def test_a_changed_past_is_not_what_a_provider_has_stored() -> None:
     stored = [msgspec.structs.replace(assistant(text), stored=Stored(text)) for text in "ab"]
     chat = Conversation(PLAIN, messages=["one", stored[0], "two", stored[1]])

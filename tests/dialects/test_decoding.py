@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from asides import dialects
+from asides.conformance.reading import chunkings
 from asides.events import ReplyStarted, UsageReported, Warned
-from tests.decoding import chunkings, events_of, sse, target
+from tests.decoding import events_of, sse, target
 
 FAILED_THEN_COUNTED = {
     "openai_chat": (

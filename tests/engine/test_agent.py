@@ -31,7 +31,7 @@ async def calculator(expression: str) -> int:
     return {"+": int(left) + int(right), "-": int(left) - int(right), "*": int(left) * int(right)}[sign]
 
 
-TOOLS = [get_weather, calculator]
+TOOLS: list[asides.ToolLike] = [get_weather, calculator]
 
 
 def check_weather(result: asides.Result[Any]) -> None:

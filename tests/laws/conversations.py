@@ -149,7 +149,7 @@ def reshaped(chat: Chat, turn: Turn) -> Chat:
             chat.truncate(place)
         case "fork":
             chat = chat.fork(place)
-        case "rewrite" if place < len(chat) and chat.messages[place].role != "tool":
+        case "rewrite" if place < len(chat) and _results_in(chat.messages[place]) <= 1:
             chat.edit(place, "rewritten")
         case "unthink" if turn.together:
             chat.system = f"You look around, {turn.place}."
@@ -169,3 +169,7 @@ def _rewritten(message: Message) -> Message:
 def _without_thoughts(message: Message) -> Message:
     kept = tuple(part for part in message.parts if not isinstance(part, Thought))
     return msgspec.structs.replace(message, parts=kept)
+
+
+def _results_in(message: Message) -> int:
+    return sum(isinstance(part, ToolResult) for part in message.parts)

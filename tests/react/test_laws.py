@@ -147,18 +147,18 @@ def _seconds(text: str, size: int) -> float:
 
 def test_law_time_is_linear_in_the_text() -> None:
     for text in (
-        "Final Answer: " + "words and more words\n" * 200,
-        "Thought: " + "a" * 4_000,
-        "Action: now\nAction Input: " + '{"a": ' * 700,
-        "Final Answer: x" + " " * 4_000,
-        "Thought: a\nAction: now\n" * 180,
-        "Action:" + "\n" * 4_000,
-        "```" * 1_300,
-        "<think>Thought:" + " " * 4_000,
+        "Final Answer: " + "words and more words\n" * 80,
+        "Thought: " + "a" * 1_500,
+        "Action: now\nAction Input: " + '{"a": ' * 250,
+        "Final Answer: x" + " " * 1_500,
+        "Thought: a\nAction: now\n" * 70,
+        "Action:" + "\n" * 1_500,
+        "```" * 500,
+        "<think>Thought:" + " " * 1_500,
     ):
         for size in (1, len(text) * 8):
             # Eight times the text may cost eight times as much; a square would be sixty-four.
-            small, large = min(_seconds(text, size) for _ in range(2)), _seconds(text * 8, size)
+            small, large = (min(_seconds(each, size) for _ in range(3)) for each in (text, text * 8))
             assert large < max(small, 0.002) * 30, f"{text[:20]!r} in pieces of {size}"
 
 

@@ -251,6 +251,9 @@ class Documented:
     def __init__(self, documentation: str) -> None:
         self.documentation = documentation
 
+    def __repr__(self) -> str:
+        return "Documented()"
+
 
 @pytest.mark.parametrize(
     ("kind", "words"),

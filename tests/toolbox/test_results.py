@@ -48,6 +48,9 @@ class Matrix:
     def tolist(self) -> list[list[int]]:
         return [[1, 2], [3, 4]]
 
+    def __repr__(self) -> str:
+        return "Matrix()"
+
 
 @pytest.mark.parametrize(
     ("value", "content"),

@@ -12,10 +12,8 @@ from asides.dialects.openai_chat.read_message import read_message
 from asides.errors import ConfigError
 from asides.messages import Message, Prompt, Sampling, user
 from asides.notices import Notice
-from asides.outputs import asked_for
 from asides.reply import Reply
 from asides.thinking import read_thinking
-from asides.toolbox.signatures import tool_of
 from asides.tools import Tool, read_tool
 
 _SAMPLING = Sampling.__struct_fields__
@@ -42,6 +40,8 @@ def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Promp
     if (choice := given.get("tool_choice")) is not None:
         changes["tool_choice"] = _tool_choice(choice)
     if (output := given.get("output")) is not None:
+        from asides.outputs.schemas import asked_for
+
         changes["output"] = asked_for(output).schema
     if (stop := given.get("stop")) is not None:
         changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else stop, tuple[str, ...])
@@ -108,6 +108,9 @@ def _tool(tool: ToolLike) -> Tool:
     if isinstance(made, Tool):
         return made
     if callable(tool):
+        # What reads a signature brings much along that most questions have no use for.
+        from asides.toolbox.signatures import tool_of
+
         return tool_of(tool)
     raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}.")
 

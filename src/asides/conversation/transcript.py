@@ -17,7 +17,7 @@ from asides.arguments.prompts import read_prompt
 from asides.conversation.shelf import Shelf
 from asides.errors import ConfigError
 from asides.history import loosened, withheld
-from asides.messages import Message, Text
+from asides.messages import Message, Text, ToolResult
 from asides.providers.provider import Provider
 from asides.reply import Reply
 from asides.settings import Settings, load_settings
@@ -141,7 +141,7 @@ class Transcript:
                 raise ConfigError(f"there is no message {place}; the conversation has {len(self._messages)}.")
             before = self._messages[place]
             if isinstance(message, str):
-                read = Message(before.role, (Text(message),), before.name)
+                read = _reworded(before, message)
             else:
                 (read,) = read_said((message,))
             place %= len(self._messages)
@@ -275,6 +275,19 @@ class Transcript:
     @property
     def _keeps_thinking(self) -> bool:
         return self._settings.keep_thinking if self._keep_thinking is None else self._keep_thinking
+
+
+def _reworded(before: Message, words: str) -> Message:
+    """The same speaker with other words. What a tool gave back stays the answer to its call."""
+    results = [part for part in before.parts if isinstance(part, ToolResult)]
+    if not results:
+        return Message(before.role, (Text(words),), before.name)
+    if len(results) > 1:
+        raise ConfigError(
+            "this message answers several calls, so it is not clear which the words are for. To do: give a message "
+            "with a ToolResult for each."
+        )
+    return Message(before.role, (msgspec.structs.replace(results[0], content=words),), before.name)
 
 
 def _shelf(store: Store | None, name: str | None) -> Shelf | None:
