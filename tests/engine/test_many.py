@@ -49,7 +49,7 @@ def result_of(reply: asides.Reply) -> int | None:
 
 
 async def test_a_hundred_sums_asked_by_fifty_streams_and_eight_threads_at_once() -> None:
-    """97 of 100 have to be right, each with its working apart; the two shells give the same replies."""
+    """97 of 100 have to be right, each with its working apart; the two shells give the same results."""
     server()
     awaited, blocking = SUMS[:58], SUMS[50:]
 
@@ -65,7 +65,8 @@ async def test_a_hundred_sums_asked_by_fifty_streams_and_eight_threads_at_once()
         whole = await asyncio.to_thread(
             lambda: list(pool.map(lambda entry: threads_share.ask(MODEL, entry[0]), blocking))
         )
-    assert list(map(essence, again)) == list(map(essence, whole[: len(again)]))
+    # Word for word only when asked one at a time: how many it computes together shifts the engine's last digits.
+    assert list(map(result_of, again)) == list(map(result_of, whole[: len(again)]))
     replies = [*streamed, *whole]
     right = [result_of(reply) == expected for reply, (_, expected) in zip(replies, SUMS, strict=True)]
     assert sum(right) >= 97
