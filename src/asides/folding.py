@@ -116,7 +116,9 @@ class Fold:
         if isinstance(event, ThinkingDelta) and not block.pieces:
             block.kind = "thought"
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
-        self._note_turn(block)
+        # As `_note_turn` does it; twice in every reply, so not worth a call.
+        self._turns = block.turn = self._turns + 1
+        block.closed = False
         self._block = event.block
         self._append = block.pieces.append
 

@@ -115,14 +115,19 @@ def registered_for_now(name: str, dialect: Dialect | str) -> Generator[None]:
         find.cache_clear()
 
 
+@cache
+def _plain_row_of_ours(name: str) -> Provider:
+    from asides.providers.table import plain_row as ours
+
+    return ours(name)
+
+
 def plain_row(name: str) -> Provider:
     """The row for a dialect when no provider is named: it can be anybody. A dialect of your own may have one itself, as
     its `plain_row`.
     """
-    if real_name(name) in DIALECTS:
-        from asides.providers.table import plain_row as ours
-
-        return ours(real_name(name))
+    if (spoken := real_name(name)) in DIALECTS:
+        return _plain_row_of_ours(spoken)
     from asides.providers.provider import Provider, Quirks
 
     own = getattr(find(name), "plain_row", None)
