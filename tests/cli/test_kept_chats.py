@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 import sys
 from pathlib import Path
@@ -204,3 +205,20 @@ def test_where_conversations_are_kept(environ: dict[str, str], folder: str) -> N
     assert state_folder(environ) == Path(folder)
     with pytest.raises(ConfigError, match="ASIDES_STATE"):
         state_folder({})
+
+
+def test_explain_shows_the_next_question_of_a_kept_conversation_and_writes_nothing(
+    stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theatre = stage(Say(thinking="the canary sings", text="A."))
+    assert chat(capsys, monkeypatch, theatre, "a?\n", "--conversation", "work", "-s", "be brief").code == 0
+    before = kept(state, "work")
+    words = ("explain", "--base-url", theatre.url, "--conversation", "work", "--json", "--no-stdin", "b?")
+    told = json.loads(here(capsys, *words).out)
+    assert [message["content"] for message in told["body"]["messages"]] == ["be brief", "a?", "A.", "b?"]
+    assert [(decision["action"], decision["what"]) for decision in told["decisions"]] == [("drop", "thought")]
+    assert kept(state, "work") == before
+    assert len(theatre.requests) == 1
+    missing = here(capsys, "explain", *at(theatre), "--conversation", "play", "--no-stdin", "b?")
+    assert missing.code == 2
+    assert "no conversation is called 'play'" in missing.err

@@ -452,6 +452,51 @@ def test_each_call_has_its_own_time_beside_that_of_the_run(send: Callable[..., R
     assert ran.result is not None, "four turns take longer than one of them may"
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"parallel": 0}, "parallel"),
+        ({"attempts": -1}, "attempts"),
+        ({"approval": "maybe"}, "approval"),
+        ({"approval": {"hour": "sometimes"}}, "approval"),
+        ({"approve": True}, "approve"),
+        ({"tool_timeout": "long"}, "tool_timeout"),
+    ],
+)
+def test_options_that_make_no_sense_are_said_to(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(asides.ConfigError, match=told):
+        asides.Agent(MODEL, tools=[hour], **options)
+
+
+def test_a_conversation_brings_its_history_and_its_system_prompt(stage: OpenStage) -> None:
+    open_stage = stage(Say(text="Well."))
+    agent = asides.Agent(MODEL, base_url=open_stage.url)
+    chat = asides.Conversation(MODEL, system="Be brief.", messages=["One.", asides.assistant("Two.")])
+    agent.send("Three?", conversation=chat)
+    assert [message["content"] for message in body_of(open_stage.requests[0])["messages"]] == [
+        *("Be brief.", "One.", "Two.", "Three?"),
+    ]
+    with pytest.raises(asides.ConfigError, match="say only what is new"):
+        agent.send(chat, conversation=chat)
+    assert len(open_stage.requests) == 1
+
+
+@every_way
+@pytest.mark.parametrize("kind", [TimeoutError, StopIteration, SystemExit])
+def test_what_a_tool_raises_is_told_by_its_name(
+    kind: type[BaseException], send: Callable[..., Ran], stage: OpenStage
+) -> None:
+    @asides.tool(timeout=30)
+    def fail() -> None:
+        """Fails."""
+        raise kind
+
+    ran = send(MODEL, stage(calls("fail"), Say(text="Well.")).url, "?", tools=[fail])
+    assert ran.result is not None
+    assert ran.result.output == "Well."
+    assert kind.__name__ in ran.result.steps[0].results[0].text
+
+
 def test_limits_that_are_none_are_said_to_be() -> None:
     with pytest.raises(asides.ConfigError, match="turns"):
         asides.Agent(MODEL, limits={"turns": 0})
@@ -524,6 +569,7 @@ def test_S3_37_S3_38_usage_is_told_per_step_and_in_sum_with_thinking_apart(
     assert [step.usage.thinking for step in ran.result.steps] == [15, 0]
     assert ran.result.usage == Usage(50, 25, 15, 10, 75)
     assert ran.result.metadata["usage"] == ran.result.usage
+    assert (ran.result.metadata["steps"], ran.result.metadata["outcome"]) == (2, "answered")
     for event in ran.events:
         if isinstance(event, asides.RunEnded):
             assert event.usage == ran.result.usage
@@ -737,8 +783,9 @@ async def test_a_cancelled_task_leaves_its_conversation_whole(stage: OpenStage) 
         started.set()
         try:
             await asyncio.sleep(30)
-        finally:
+        except asyncio.CancelledError:
             ended.append("cancelled")
+            raise
 
     open_stage = stage(calls("wait"), Say(text="well"))
     kept = Kept()
@@ -797,8 +844,10 @@ def test_closed_from_another_thread_while_a_tool_is_at_work(stage: OpenStage) ->
     assert "RunEnded" not in names
     assert run.partial.outcome == "cancelled"
     assert [message.role for message in run.partial.messages] == ["user", "assistant", "tool"]
-    with pytest.raises(asides.AgentError, match="closed"):
+    with pytest.raises(asides.AgentError, match="closed") as told:
         _ = run.result
+    assert told.value.result is not None
+    assert len(told.value.result.messages) == 3
 
 
 def test_tools_see_the_context_of_the_caller(stage: OpenStage) -> None:
@@ -821,6 +870,19 @@ def test_tools_see_the_context_of_the_caller(stage: OpenStage) -> None:
         ran = send(MODEL, stage(calls("name", "name_later"), Say(text=".")).url, "?", tools=[name, name_later])
         assert ran.result is not None
         assert [result.text for result in ran.result.steps[0].results] == ["me", "me"]
+
+
+def test_S3_04_metadata_has_the_thinking_of_the_run_and_none_where_there_is_none(stage: OpenStage) -> None:
+    plain = send_blocking(MODEL, stage(Say(text="Well.")).url, "?")
+    assert plain.result is not None
+    assert plain.result.thinking is None
+    assert plain.result.metadata["thinking_source"] == "none"
+    assert "thinking" not in plain.result.metadata
+    first = Say(thinking="First.", tool_calls=(ToolCall("call_1", "hour", {"place": "Oslo"}),))
+    ran = send_blocking(MODEL, stage(first, Say(thinking="Then.", text="Noon.")).url, "?", tools=[hour])
+    assert ran.result is not None
+    assert ran.result.metadata["thinking"] == "First.\n\nThen."
+    assert ran.result.metadata["thinking_type"] == "raw"
 
 
 def test_no_content_in_what_a_run_shows_of_itself(stage: OpenStage) -> None:

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 
 import msgspec
 
 from asides.cli.exit_codes import Exit
+from asides.cli.kept import open_store, wanted_name
 from asides.cli.question import read_asked, read_prompt
 from asides.cli.render import print_json
 from asides.cli.terminal import Terminal
+from asides.errors import ConfigError
+from asides.messages import Message
 from asides.offline import Explanation, explain
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """The plan and the exact request on stdout, the key as ***."""
+    said, system, model = _kept(arguments)
+    # Whoever is named wins; else it is who was spoken with before.
+    arguments.model = arguments.model or model
     asked = read_asked(arguments, terminal)
     prompt = read_prompt(arguments, terminal)
     options = asked.options.copy()
+    if system is not None:
+        options.setdefault("system", system)
     options["stream"] = not arguments.no_stream
-    explanation = explain(asked.model, [prompt], settings=asked.settings, **options)
+    explanation = explain(asked.model, [*said, prompt], settings=asked.settings, **options)
     if arguments.json:
         print_json(terminal, _object(explanation))
     else:
         terminal.answer(explanation.to_text())
         terminal.end_answer()
     return Exit.DONE
+
+
+def _kept(arguments: Namespace) -> tuple[tuple[Message, ...], str | None, str | None]:
+    """What was said before, how the model was told to behave, and who it was; nothing of all that, where none is named.
+    Nothing is written.
+    """
+    name = wanted_name(arguments, os.environ)
+    if name is None:
+        return (), None, None
+    with open_store(os.environ) as store:
+        kept = store.load(name)
+    if kept is None:
+        raise ConfigError(f"no conversation is called {name!r}. To do: /list in `asides chat` shows them.")
+    return kept.messages, kept.about.heading.system, kept.about.heading.model
 
 
 def _object(explanation: Explanation) -> dict[str, object]:

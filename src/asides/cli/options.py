@@ -138,16 +138,18 @@ def _ask(parser: argparse.ArgumentParser) -> None:
     _tools(parser)
 
 
+def _kept(parser: argparse.ArgumentParser, named: str) -> None:
+    kept = parser.add_argument_group("what is kept").add_mutually_exclusive_group()
+    kept.add_argument("--conversation", metavar="NAME", help=named)
+    kept.add_argument("--continue", dest="go_on", action="store_true", help="go on with the one that was kept last")
+
+
 def _chat(parser: argparse.ArgumentParser) -> None:
     _figures(parser)
     _quiet(parser)
     _asking(parser)
     _tools(parser)
-    kept = parser.add_argument_group("what is kept").add_mutually_exclusive_group()
-    kept.add_argument(
-        "--conversation", metavar="NAME", help="keep it under this name, or go on with the one kept there"
-    )
-    kept.add_argument("--continue", dest="go_on", action="store_true", help="go on with the one that was kept last")
+    _kept(parser, "keep it under this name, or go on with the one kept there")
     parser.epilog = "In the chat: /help lists the commands, Ctrl-C stops an answer, Ctrl-D or /quit leaves."
 
 
@@ -156,6 +158,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _quiet(parser)
     _asking(parser)
+    _kept(parser, "as the next question of this conversation, which `chat` has kept")
 
 
 # --- without a network ----------------------------------------------------------------------------------------------
