@@ -182,3 +182,11 @@ async def test_the_bytes_may_come_from_anywhere() -> None:
     async with asides.AsyncClient(transport=transport, base_url="http://nowhere.example/v1", api_key=KEY) as client:
         assert (await client.ask(MODEL, "?")).text == "42"
     assert transport.closed == 1
+
+
+async def test_a_stream_without_a_client_closes_behind_itself_also_without_a_with(stage: OpenStage) -> None:
+    open_stage = stage(Say(text="Hello."))
+    stream = asides.aio.stream("openai-compatible:made-up", "?", base_url=open_stage.url)
+    said = [event.text async for event in stream if isinstance(event, asides.TextDelta)]
+    assert "".join(said) == "Hello."
+    assert open_stage.wait_until(lambda: open_stage.open_connections == 0)

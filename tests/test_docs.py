@@ -13,8 +13,10 @@ from typing import get_args
 import pytest
 
 import asides
+from asides.agent.recipe import AgentOptions
 from asides.arguments.options import OPTIONS
 from asides.providers.provider import AskBy
+from asides.run_events import RunEvent
 from asides.settings import SETTINGS
 from tests.run_page import RUN, read
 
@@ -131,6 +133,17 @@ def test_every_option_and_every_setting_has_its_line() -> None:
     settings = (_ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     names = [name.rpartition(".")[2] for name in SETTINGS]
     assert [name for name in names if not re.search(rf"^{name} = ", settings, re.MULTILINE)] == []
+
+
+def test_every_option_of_an_agent_every_limit_and_every_event_has_its_line() -> None:
+    page = (_ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    table = page.partition("## Every option")[2]
+    own = [*(set(AgentOptions.__annotations__) - OPTIONS), "tools", "output"]
+    assert sorted(name for name in own if not re.search(rf"^\| `{name}` \|", table, re.MULTILINE)) == []
+    assert [name for name in asides.Limits.__struct_fields__ if f"`{name}`" not in table] == []
+    told = [kind.__name__ for kind in get_args(RunEvent) if kind not in get_args(asides.Event)]
+    assert len(told) > 4
+    assert [name for name in told if name not in page] == []
 
 
 def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:

@@ -32,6 +32,7 @@ VALUES = (
     "accounting",
     "result",
     "run_events",
+    "json_schema",
 )
 
 # Each room and the rooms to its left. Imports point left, also those written inside functions, under TYPE_CHECKING or
@@ -49,7 +50,7 @@ _LEFT_OF.update(
     {
         "history": _BELOW_HISTORY,
         "toolbox": ("values",),
-        "outputs": _BELOW_HISTORY,
+        "outputs": (*_BELOW_HISTORY, "toolbox"),
         "react": _BELOW_HISTORY,
         "store": ("values", "history"),
         "mcp": ("values", "toolbox"),

@@ -11,6 +11,7 @@ from asides.errors import InvalidThinking
 from asides.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
 from asides.plan import Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
+from asides.stage import OpenStage, Say
 from asides.thinking import Origin, Seal, Thinking, Thought
 
 URL = "http://127.0.0.1:9/v1"
@@ -282,3 +283,16 @@ def test_a_turn_without_parts_in_front_of_calls_breaks_nothing() -> None:
     called = Message("assistant", (ToolCall("call_1", "look"),))
     assert lacks_thinking((user("?"), Message("assistant"), called))
     assert not lacks_thinking((user("?"), Message("assistant")))
+
+
+@pytest.mark.parametrize("model", ["cohere:command-a-reasoning-08-2025", "moonshot:kimi-k2-thinking", "groq:qwen3"])
+def test_what_was_said_without_a_word_is_left_out_of_the_past(model: str, stage: OpenStage) -> None:
+    open_stage = stage(Say(text="Well."))
+    past = [Message("user"), Message("assistant", (Text("Yes?"),)), user("  \n"), Message("assistant", (Text("?"),))]
+    reply = asides.ask(model, [*past, user("There.")], base_url=open_stage.url, api_key="made-up")
+    assert reply.text == "Well."
+    assert open_stage.requests[0].problem is None
+    assert "blank_message_dropped" in [notice.code for notice in reply.warnings]
+    served = open_stage.requests[0].served
+    assert served is not None
+    assert [message.text for message in served.prompt.messages if message.role == "user"] == ["There."]

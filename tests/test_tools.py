@@ -13,7 +13,7 @@ import pytest
 
 from asides.errors import ConfigError
 from asides.toolbox.signatures import tool_of
-from asides.tools import Tool, read_tool, schema_of
+from asides.tools import Tool, read_tool
 
 
 class Unit(Enum):
@@ -106,18 +106,3 @@ def test_a_dict_without_parameters_is_a_tool_that_takes_none() -> None:
 def test_strictness_is_read() -> None:
     assert read_tool({"name": "now", "strict": True}).strict is True
     assert read_tool({"name": "now"}).strict is None
-
-
-class Tree(msgspec.Struct):
-    children: list[Tree] = []
-
-
-def test_a_type_that_holds_itself_keeps_its_definition() -> None:
-    schema = schema_of(Tree)
-    assert schema["type"] == "object"
-    assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
-    assert schema["$defs"]["Tree"]["type"] == "object"
-
-
-def test_a_type_that_is_no_object_is_its_own_root() -> None:
-    assert schema_of(list[int]) == {"type": "array", "items": {"type": "integer"}}

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from asides.agent.awaiting import AsyncAgent
     from asides.agent.blocking import Agent
     from asides.aio import AsyncClient, AsyncStream
-    from asides.arguments.options import ToolLike
     from asides.client import Client, Stream, ask, stream
     from asides.conversation.awaiting import AsyncConversation, AsyncConversationStream
     from asides.conversation.blocking import Conversation, ConversationStream
@@ -102,10 +101,12 @@ if TYPE_CHECKING:
     from asides.thinking import Origin, Seal, Thinking, Thought
     from asides.toolbox.function_tool import FunctionTool, tool
     from asides.toolbox.runnable import BadArguments
+    from asides.toolbox.toolset import ToolLike
     from asides.tools import Tool
     from asides.usage import Usage
     from asides.version import VERSION as __version__  # noqa: N811 - a dunder is how a package says it
     from asides.wire.inline_tags import Separated, Separator, separate
+    from asides.wire.partial_json import PartialJson
 else:
     # The module that each name lives in; a test holds this table, the imports above and __all__ together.
     _HOMES = {
@@ -188,6 +189,7 @@ else:
         "asides.tools": ("Tool",),
         "asides.usage": ("Usage",),
         "asides.wire.inline_tags": ("Separated", "Separator", "separate"),
+        "asides.wire.partial_json": ("PartialJson",),
         "asides.agent.blocking": ("Agent",),
         "asides.agent.awaiting": ("AsyncAgent",),
         "asides.result": ("Result", "Step"),
@@ -201,8 +203,8 @@ else:
         "asides.store.store": ("Store", "StoreConflict", "StoreError"),
         "asides.mcp.server": ("McpServer",),
         "asides.toolbox.runnable": ("BadArguments",),
+        "asides.toolbox.toolset": ("ToolLike",),
         "asides.dialects": ("register_dialect",),
-        "asides.arguments.options": ("ToolLike",),
     }
     _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names}
     # Public under a longer name than in a module whose own name says the rest.
@@ -270,6 +272,7 @@ __all__ = [
     "OutputSchema",
     "Overloaded",
     "PartArrived",
+    "PartialJson",
     "Prompt",
     "ProtocolError",
     "Provider",

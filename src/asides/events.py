@@ -72,12 +72,18 @@ class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
     text: str
     block: int = 0
 
+    def __repr__(self) -> str:
+        return f"TextDelta(<{len(self.text)} characters>, block={self.block})"
+
 
 class RefusalDelta(msgspec.Struct, frozen=True, tag="refusal"):
     """More of the model's own words for not answering."""
 
     text: str
     block: int = 0
+
+    def __repr__(self) -> str:
+        return f"RefusalDelta(<{len(self.text)} characters>, block={self.block})"
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):

@@ -73,20 +73,3 @@ def _written(tool: Tool) -> bytes:
         raise ConfigError(
             f"invalid tool schema: the parameters of {tool.name!r} cannot be written as JSON. To do: correct them."
         ) from None
-
-
-def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a type, its root spelled out, since providers want an object there and no reference."""
-    (root,), definitions = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
-    reference = root.get("$ref", "").removeprefix("#/$defs/")
-    if reference:
-        root = dict(definitions[reference])
-        if not _refers(list(definitions.values()), reference):
-            del definitions[reference]
-    return {**root, "$defs": definitions} if definitions else root
-
-
-def _refers(schema: Any, name: str) -> bool:
-    if isinstance(schema, dict):
-        return schema.get("$ref") == f"#/$defs/{name}" or any(_refers(value, name) for value in schema.values())
-    return isinstance(schema, list) and any(_refers(value, name) for value in schema)

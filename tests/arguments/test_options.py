@@ -202,12 +202,12 @@ def test_a_tool_in_any_of_its_shapes(tool: Any) -> None:
 
 
 def test_what_a_decorator_made_of_a_function_brings_its_tool_along() -> None:
-    class Decorated:
-        tool = LOOK
+    @asides.tool(name="glance")
+    def look(at: str) -> None:
+        """Look there."""
 
-        def __call__(self) -> None: ...
-
-    assert call(tools=[Decorated()]).prompt.tools == (LOOK,)
+    (told,) = call(tools=[look]).prompt.tools
+    assert (told, told.name) == (look.tool, "glance")
 
 
 @pytest.mark.parametrize("tool", [42, {"type": "function"}, {"function": {"name": "x", "parameters": 1}}, lambda x: x])

@@ -24,7 +24,7 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.messages import Prompt, Text, ToolResult
+from asides.messages import Prompt, Sampling, Text, ToolResult
 from asides.model_info import ModelPage
 from asides.notices import Notice
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
@@ -85,6 +85,16 @@ class Filtering(ToyDecoder):
 class ForgetsTheSystemPrompt(Asking):
     def prompt(self, prompt: Prompt) -> Prompt:
         return msgspec.structs.replace(prompt, system=None)
+
+
+class AlwaysStreams(Asking):
+    def prompt(self, prompt: Prompt) -> Prompt:
+        return msgspec.structs.replace(prompt, stream=True)
+
+
+class ForgetsSettings(Asking):
+    def prompt(self, prompt: Prompt) -> Prompt:
+        return msgspec.structs.replace(prompt, sampling=Sampling())
 
 
 class NeverAsks(Asking):
@@ -158,6 +168,20 @@ class QuotesThinkingInAWarning(ToyDecoder):
         super().take(payload, events)
         if ponder := LINES.decode(payload).ponder:
             self.warn("pondered", f"the model pondered {ponder}", events)
+
+
+class LeaksThinkingAtACut(ToyDecoder):
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._pondered = ""
+
+    def take(self, payload: bytes, events: list[Event]) -> None:
+        super().take(payload, events)
+        self._pondered += LINES.decode(payload).ponder or ""
+
+    def finish(self) -> list[Event]:
+        last = super().finish()
+        return last if self.failure is None else [*last, TextDelta(self._pondered, 1000)]
 
 
 class DoublesTextOfAStream(ToyDecoder):
@@ -341,6 +365,8 @@ BROKEN: tuple[tuple[str, str, Provider, ToyDialect, tuple[Example, ...]], ...] =
     ("an address that is none", "the_row_reads", row(base_url="toy.example"), ToyDialect(), ()),
     ("efforts of one that never thinks", "the_capability_is_declared", row(models=(_CONTRADICTION,)), ToyDialect(), ()),
     ("no system prompt", "a_request_is_read_by_the_server_half", TOY, ForgetsTheSystemPrompt(), ()),
+    ("a stream in any case", "a_request_is_read_by_the_server_half", TOY, AlwaysStreams(), ()),
+    ("settings dropped in silence", "a_request_is_read_by_the_server_half", TOY, ForgetsSettings(), ()),
     ("other bytes each time", "a_request_is_read_by_the_server_half", TOY, SendsANumber(), ()),
     ("thinking is not asked for", "thinking_can_be_asked_for", TOY, NeverAsks(), ()),
     (
@@ -357,6 +383,7 @@ BROKEN: tuple[tuple[str, str, Provider, ToyDialect, tuple[Example, ...]], ...] =
     ("thinking in the text", "thinking_is_filtered_from_the_answer", TOY, reading(LeaksThinkingIntoText), ()),
     ("a block for each delta", "thinking_is_in_the_metadata", TOY, reading(NumbersEveryDelta), ()),
     ("thinking in the text too", "nothing_leaks", TOY, reading(LeaksThinkingIntoText), ()),
+    ("thinking for want of an answer", "nothing_leaks", TOY, reading(LeaksThinkingAtACut), ()),
     ("thinking in a warning", "nothing_leaks", TOY, reading(QuotesThinkingInAWarning), ()),
     ("text twice in a stream", "deltas_add_up", TOY, reading(DoublesTextOfAStream), ()),
     ("text twice, not when whole", "streamed_is_whole", TOY, reading(DoublesTextOfAStream), ()),

@@ -22,7 +22,7 @@ from asides.errors import (
 )
 from asides.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.flows.call import Call, Policy
-from asides.flows.exchange import Exchange, exchange
+from asides.flows.exchange import Exchange
 from asides.flows.reading import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
 from asides.folding import fold
@@ -108,7 +108,7 @@ def test_a_whole_body_is_a_stream_of_one_chunk() -> None:
 
 
 def test_nothing_happens_before_the_flow_is_driven() -> None:
-    exchange(call(target(rule=ModelRule(thinking="never")), thinking=Thinking(effort="high")))
+    Exchange(call(target(rule=ModelRule(thinking="never")), thinking=Thinking(effort="high"))).steps()
 
 
 def test_a_contradiction_is_raised_before_the_first_step() -> None:

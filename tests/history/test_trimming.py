@@ -49,6 +49,11 @@ def test_calls_stay_with_their_results_and_turns_begin_with_a_person() -> None:
     assert (units(()), turns(())) == ((), ())
 
 
+def test_results_that_no_call_asked_for_belong_to_nothing() -> None:
+    history = (user("1"), RESULT, assistant("a"), RESULT)
+    assert units(history) == tuple((message,) for message in history)
+
+
 # --- what is dropped first ------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from asides.errors import AsidesError
@@ -51,7 +52,7 @@ def told(error: AsidesError | None) -> tuple[Any, ...]:
 
 
 def comparable(outcome: Outcome, url: str) -> tuple[Any, ...]:
-    events = [repr(event).replace(url, "URL") for event in outcome.events]
+    events = [str(msgspec.to_builtins(event)).replace(url, "URL") for event in outcome.events]
     return events, outcome.reply, told(outcome.error), outcome.partial
 
 

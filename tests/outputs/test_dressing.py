@@ -132,7 +132,6 @@ def test_json_without_a_schema_is_spoken_of_since_hosts_refuse_it_otherwise() ->
 
 
 def test_what_was_wrong_is_told_by_the_one_who_can_tell() -> None:
-    assert repair("No JSON.") == user("No JSON.")
     assert repair(Misfit("No JSON.")) == user("No JSON.")
     result = ToolResult("c1", "No JSON.", "final_answer", is_error=True)
     assert repair(Misfit("No JSON.", results=(result,))) == Message("tool", (result,))

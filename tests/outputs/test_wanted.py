@@ -227,13 +227,6 @@ def test_a_rule_of_the_type_itself_is_told_to_the_model() -> None:
     assert "number must be even" in raised.value.words
 
 
-def test_what_can_be_shown_while_it_arrives() -> None:
-    assert wanted(Weather).partial('{"city": "Os') == {"city": "Os"}
-    assert wanted(list[int]).partial('{"value": [1, 2') == [1, 2]
-    assert wanted(list[int]).partial('{"va') is None
-    assert wanted("json").partial("") is None
-
-
 def test_strict_where_the_schema_leaves_nothing_open() -> None:
     class Loose(msgspec.Struct):
         anything: Any

@@ -22,6 +22,7 @@ from asides.messages import (
     user,
 )
 from asides.plan import plan
+from asides.plan.pairs import CANCELLED
 from asides.providers.find import find
 from asides.providers.provider import ModelRule
 from asides.react import dressed
@@ -174,11 +175,11 @@ def test_a_result_that_failed_says_so() -> None:
 def test_a_call_without_its_result_is_answered_and_words_join_it() -> None:
     assert spelled(user("?"), assistant(CALL), user("Go on."))[-1] == (
         "user",
-        "Observation (error): The call was not run.\n\nGo on.",
+        f"Observation (error): {CANCELLED}\n\nGo on.",
     )
-    assert spelled(user("?"), assistant(CALL))[-1] == ("user", "Observation (error): The call was not run.")
+    assert spelled(user("?"), assistant(CALL))[-1] == ("user", f"Observation (error): {CANCELLED}")
     assert spelled(user("?"), assistant(CALL), assistant("So."))[2:] == [
-        ("user", "Observation (error): The call was not run."),
+        ("user", f"Observation (error): {CANCELLED}"),
         ("assistant", "So."),
     ]
 

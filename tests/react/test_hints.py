@@ -6,7 +6,7 @@ import pytest
 
 from asides.events import Stop
 from asides.messages import user
-from asides.react import hint, repair
+from asides.react import correction, hint
 from asides.tools import Tool
 from tests.react.translating import TOOLS, translated
 
@@ -91,4 +91,4 @@ def test_no_words_of_the_model_come_back_in_a_hint() -> None:
 
 
 def test_repair_is_a_message_to_the_model() -> None:
-    assert repair("Do it so.") == user("That could not be read. Do it so.")
+    assert correction("Do it so.") == user("That could not be read. Do it so.")

@@ -11,6 +11,7 @@ from asides.events import (
     ReplyEnded,
     ReplyStarted,
     Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -295,3 +296,22 @@ def test_the_seal_of_a_text_stays_with_its_words_and_never_gets_on_a_call(text: 
     found = fold(events).parts
     assert [part if isinstance(part, Text) else None for part in found] == parts
     assert all(part.seals == () for part in fold(events).tool_calls)
+
+
+@pytest.mark.parametrize("reason", ["stop", "unknown", "pause"])
+def test_a_reply_that_calls_stops_for_its_call_whatever_the_server_says(reason: StopReason) -> None:
+    reply = translated('Action: get_weather\nAction Input: {"city": "Oslo"}', stop=Stop(reason, "as it was"))
+    assert (reply.outcome, reply.stop) == ("tool_calls", Stop("tool_calls", "as it was"))
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_a_reply_that_was_ended_by_force_does_not_stop_for_its_call(reason: StopReason) -> None:
+    assert translated("Action: now\nAction Input: {}", stop=Stop(reason, "as it was")).stop.reason == reason
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_word_for_nothing_is_a_value_where_one_is_needed(needed: bool) -> None:
+    properties = {"type": "object", "properties": {"colour": {"type": "string"}}}
+    paint = Tool("paint", "", {**properties, "required": ["colour"]} if needed else properties)
+    reply = translated("Action: paint\nAction Input: none", [paint])
+    assert shown(reply) == [("paint", {"colour": "none"} if needed else {})]

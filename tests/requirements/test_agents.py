@@ -892,3 +892,10 @@ def test_no_content_in_what_a_run_shows_of_itself(stage: OpenStage) -> None:
     for secret in (*THOUGHTS, "secret", "warmer in Lisbon", KEY):
         assert secret not in shown
     assert temperature("Oslo") == 12, "a tool is still the function that it was"
+
+
+def test_each_agent_has_its_own_kind_of_client() -> None:
+    with pytest.raises(asides.ConfigError, match="AsyncAgent"):
+        asides.Agent(MODEL, client=asides.AsyncClient())  # type: ignore[call-overload]
+    with pytest.raises(asides.ConfigError, match="for Agent"):
+        asides.AsyncAgent(MODEL, client=asides.Client())  # type: ignore[call-overload]

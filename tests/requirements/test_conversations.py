@@ -311,3 +311,28 @@ def test_FT_49_conversations_are_many_and_have_names(stage: OpenStage, tmp_path:
         store.delete("first")
         assert store.names() == ("second",)
     assert user("first?") not in Conversation(store=SqliteStore(tmp_path / "store.db"), name="first").messages
+
+
+def test_H2_thoughts_can_be_forgotten_all_or_all_but_the_last(stage: OpenStage) -> None:
+    theatre = stage(*(Say(thinking=f"{CANARY} {number}", text="42", tool_calls=()) for number in range(4)))
+    chat = asides.Conversation("anthropic:claude-sonnet-4-5", base_url=theatre.url, api_key=KEY, thinking=2000)
+    for number in range(3):
+        chat.ask(f"{number}?")
+    before = chat.messages
+
+    def thoughts() -> list[str]:
+        return [part.text[-1] for message in chat.messages for part in message.parts if isinstance(part, Thought)]
+
+    assert thoughts() == ["0", "1", "2"]
+    chat.forget_thinking("none")
+    assert chat.messages == before
+    chat.forget_thinking("all_but_last")
+    assert thoughts() == ["2"]
+    chat.forget_thinking()
+    assert thoughts() == []
+    assert [message.text for message in chat.messages] == [message.text for message in before]
+    chat.ask("And now?")
+    assert theatre.requests[-1].problem is None
+    assert CANARY not in theatre.requests[-1].body.decode()
+    with pytest.raises(asides.ConfigError, match="all_but_last"):
+        chat.forget_thinking("some")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from asides.events import Event, Stop, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.folding import fold
 from asides.messages import Message, Prompt, ToolResult, user
 from asides.providers.find import find
-from asides.react import Translator, dressed, hint, repair
+from asides.react import Translator, correction, dressed, hint
 from asides.reply import Reply
 from asides.stage import OpenStage, Say, Stage
 from asides.thinking import read_thinking
@@ -117,7 +117,7 @@ def test_O5_FT_37_bad_json_is_rejected_and_the_right_form_is_shown(
     words = str(hint(reply, TOOLS))
     assert f'Action: {name}\nAction Input: {{"' in words
     assert CANARY not in words
-    assert repair(words).role == "user"
+    assert correction(words).role == "user"
 
 
 @each

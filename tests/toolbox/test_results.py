@@ -18,7 +18,7 @@ from asides.messages import File, Image, Message, Text, ToolCall, ToolResult
 from asides.reply import Reply
 from asides.result import Result, Step
 from asides.thinking import Thought
-from asides.toolbox import BadArguments, Raised, Returned, TimedOut, denied, not_run, result_of, unknown_tool
+from asides.toolbox import BadArguments, Raised, Returned, TimedOut, denied, result_of, unknown_tool
 
 CALL = ToolCall("call_7", "look")
 PICTURE = Image(data=b"\x89PNG")
@@ -194,9 +194,3 @@ def test_of_very_many_tools_not_all_are_named() -> None:
     text = unknown_tool(ToolCall("1", "z" * 500), [f"tool_{number}" for number in range(500)]).text
     assert "and more." in text
     assert len(text) < 600
-
-
-def test_a_call_that_nobody_ran_is_told() -> None:
-    result = not_run(CALL)
-    assert (result.call_id, result.is_error) == ("call_7", True)
-    assert result.text == "The call of look was not run: the run ended before it."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides import aio
-from asides.agent.recipe import AgentOptions, Conversational, Recipe
+from asides.agent.recipe import AgentOptions, Conversational, Recipe, check_client
 from asides.aio import AsyncClient
 from asides.arguments import Defaults, PromptLike
 from asides.messages import OutputSchema
@@ -55,6 +55,7 @@ class AsyncAgent(Generic[Output]):
     def __init__(
         self, model: str, *, output: Any = None, client: AsyncClient | None = None, **options: Unpack[AgentOptions]
     ) -> None:
+        check_client(client, AsyncClient, "a Client is for Agent")
         self._recipe = Recipe(model, output, options)
         self._client = client
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agent.recipe import AgentOptions, Conversational, Recipe
+from asides.agent.recipe import AgentOptions, Conversational, Recipe, check_client
 from asides.arguments import PromptLike
 from asides.client import Client, shared_client
 from asides.messages import OutputSchema
@@ -53,6 +53,7 @@ class Agent(Generic[Output]):
     def __init__(
         self, model: str, *, output: Any = None, client: Client | None = None, **options: Unpack[AgentOptions]
     ) -> None:
+        check_client(client, Client, "an AsyncClient is for AsyncAgent")
         self._recipe = Recipe(model, output, options)
         self._client = shared_client() if client is None else client
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, get_args
 
 import msgspec
@@ -46,6 +46,12 @@ _OF_RUNS = frozenset(AgentOptions.__annotations__) - OPTIONS
 _APPROVALS = ("allow", "deny", "ask")
 
 
+def check_client(client: object, kind: type[object], otherwise: str) -> None:
+    """A client of the other shell would fail later, and not say why."""
+    if client is not None and not isinstance(client, kind):
+        raise ConfigError(f"client= is a {type(client).__name__} here; {otherwise}. To do: give the other one.")
+
+
 class Recipe:
     """An agent without its shell."""
 
@@ -73,7 +79,7 @@ class Recipe:
         # Another process may have gone on with a conversation that is kept in a store.
         if callable(refresh := getattr(conversation, "refresh", None)):
             refresh()
-        history = () if conversation is None else tuple(conversation.messages)
+        history = () if conversation is None else _history(conversation)
         call = defaults.call(self.model, _joined(conversation, history, prompt), of_call, stream=stream)
         _check_approvals(errand)
         keep = None if conversation is None else conversation.extend
@@ -98,7 +104,10 @@ def _known(options: AgentOptions) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS and name not in _OF_RUNS:
             raise TypeError(f"{name} is no option of an agent; there are {', '.join(sorted(OPTIONS | _OF_RUNS))}.")
-    return dict(options)
+    known: dict[str, Any] = dict(options)
+    if isinstance(known.get("tools"), Iterator):
+        known["tools"] = tuple(known["tools"])  # they are gone through more than once
+    return known
 
 
 def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +118,8 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the run itself, each as what it has to be."""
     read: dict[str, Any] = {}
     if (limits := given.get("limits")) is not None:
-        read["limits"] = _positive(read_as("limits", msgspec.to_builtins(limits), Limits))
+        told = msgspec.structs.asdict(limits) if isinstance(limits, Limits) else limits
+        read["limits"] = _positive(read_as("limits", told, Limits))
     if (approval := given.get("approval")) is not None:
         read["approval"] = _approval(approval)
     if (approve := given.get("approve")) is not None:
@@ -118,6 +128,8 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
         read["approve"] = approve
     if (timeout := given.get("tool_timeout")) is not None:
         read["tool_timeout"] = read_as("tool_timeout", timeout, float)
+        if not read["tool_timeout"] > 0:
+            raise ConfigError("tool_timeout is no number of seconds above zero, with which no tool could begin.")
     if (mode := given.get("mode")) is not None:
         if mode not in get_args(Mode):
             raise ConfigError(f"mode is one of {', '.join(get_args(Mode))}.")
@@ -132,14 +144,16 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _positive(limits: Limits) -> Limits:
     for name, value in msgspec.structs.asdict(limits).items():
-        if value is not None and value < (0 if name == "tool_calls" else 1) and not (name == "seconds" and value > 0):
+        # Not the other way round, since of NaN nothing is true.
+        if value is not None and not (value > 0 or (name == "tool_calls" and value == 0)):
             raise ConfigError(f"limits: {name} is {value}, with which nothing could begin.")
     return limits
 
 
 def _approval(approval: object) -> Approval | tuple[tuple[str, Approval], ...]:
     words = approval.values() if isinstance(approval, Mapping) else (approval,)
-    if any(word not in _APPROVALS for word in words):
+    patterns = approval if isinstance(approval, Mapping) else ()
+    if any(word not in _APPROVALS for word in words) or not all(isinstance(pattern, str) for pattern in patterns):
         raise ConfigError("approval is allow, deny or ask; or one of them for each pattern of tool names.")
     return tuple(approval.items()) if isinstance(approval, Mapping) else approval  # type: ignore[return-value]
 
@@ -151,12 +165,22 @@ class _Joined(msgspec.Struct, frozen=True):
     system: str | None = None
 
 
+def _history(conversation: Conversational) -> tuple[Message, ...]:
+    if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
+        raise ConfigError(
+            f"conversation is a Conversation, not {type(conversation).__name__}. To do: make one; or give messages "
+            "that you have as the prompt."
+        )
+    return tuple(conversation.messages)
+
+
 def _joined(conversation: Conversational | None, history: tuple[Message, ...], prompt: PromptLike) -> Any:
     if conversation is None:
         return prompt
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history; say only what is new.")
     said: Any = user(prompt) if isinstance(prompt, str) else prompt
-    news: Sequence[Any] = [said] if isinstance(said, Message) else said
+    # What is neither is named where prompts are read.
+    news: Sequence[Any] = said if isinstance(said, Sequence) else [said]
     system = getattr(conversation, "system", None)
     return _Joined([*history, *news], system if isinstance(system, str) else None)

@@ -4,6 +4,6 @@ Not here: whether the model allows what is asked (plan), and what becomes of the
 """
 
 from asides.arguments.defaults import Defaults
-from asides.arguments.options import ListOptions, Options, PromptLike, TagsLike, ToolLike
+from asides.arguments.options import ListOptions, Options, PromptLike
 
-__all__ = ["Defaults", "ListOptions", "Options", "PromptLike", "TagsLike", "ToolLike"]
+__all__ = ["Defaults", "ListOptions", "Options", "PromptLike"]

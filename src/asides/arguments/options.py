@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 import msgspec
@@ -14,10 +14,9 @@ from asides.plan import OnConflict
 from asides.providers.credentials import Secret
 from asides.reply import Reply
 from asides.thinking import ThinkingSetting
-from asides.tools import Tool
 
 if TYPE_CHECKING:
-    from asides.toolbox.runnable import Runnable
+    from asides.toolbox.toolset import ToolLike
 
 Value = TypeVar("Value")
 
@@ -33,9 +32,6 @@ class HasMessages(Protocol):
 
 PromptLike: TypeAlias = str | Message | Prompt | HasMessages | Sequence[Message | Reply | Mapping[str, Any]]
 """A question; a message; a history, in our messages, in replies and in OpenAI-shaped dicts; or what holds one."""
-
-ToolLike: TypeAlias = "Tool | Mapping[str, Any] | Runnable | Callable[..., Any]"
-"""A tool, one as a dict of some provider's shape, or a typed function."""
 
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.arguments.options import SPELLINGS_OF_THINKING, Options, PromptLike, ToolLike, checked, read_as
+from asides.arguments.options import SPELLINGS_OF_THINKING, Options, PromptLike, checked, read_as
 from asides.dialects.openai_chat.read_message import read_message
 from asides.errors import ConfigError
 from asides.messages import Message, Prompt, Sampling, user
@@ -15,6 +15,9 @@ from asides.notices import Notice
 from asides.reply import Reply
 from asides.thinking import read_thinking
 from asides.tools import Tool, read_tool
+
+if TYPE_CHECKING:
+    from asides.toolbox.toolset import ToolLike
 
 _SAMPLING = Sampling.__struct_fields__
 
@@ -103,16 +106,10 @@ def _tool(tool: ToolLike) -> Tool:
         return tool
     if isinstance(tool, Mapping):
         return read_tool(tool)
-    # What an agent's decorator made of a function carries its tool along.
-    made = getattr(tool, "tool", None)
-    if isinstance(made, Tool):
-        return made
-    if callable(tool):
-        # What reads a signature brings much along that most questions have no use for.
-        from asides.toolbox.signatures import tool_of
+    # What reads a signature brings much along that most questions have no use for.
+    from asides.toolbox.toolset import offer_of
 
-        return tool_of(tool)
-    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}.")
+    return offer_of(tool).tool
 
 
 def _tool_choice(choice: object) -> str:

@@ -38,12 +38,13 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             reply = asking.run([message], stream=not arguments.no_stream, tools=tools)
     except AsidesError as error:
         if arguments.json:
-            print_json(terminal, broken_object(error.partial, error_object(error), gate))
+            came = None if asking is None else asking.result
+            print_json(terminal, broken_object(error.partial, error_object(error), gate, came))
         raise
     except KeyboardInterrupt:
         partial = None if asking is None else asking.partial
         if arguments.json:
-            print_json(terminal, broken_object(partial, _INTERRUPTED, gate))
+            print_json(terminal, broken_object(partial, _INTERRUPTED, gate, None if asking is None else asking.result))
         terminal.complain("stopped; the answer is not whole." if partial is not None and partial.text else "stopped.")
         return Exit.INTERRUPTED
     if arguments.json:

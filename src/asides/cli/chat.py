@@ -253,7 +253,11 @@ class Chat:
             self._terminal.complain("write /keep and a name for it.")
             return
         if self._talk.name is not None:
-            self._terminal.complain(f"this conversation is kept already, as {self._talk.name!r}.")
+            if not self._is_gone():
+                self._terminal.complain(f"this conversation is kept already, as {self._talk.name!r}.")
+                return
+            self._talk = self._talk.fork(name=name)
+            self._tell_where(name)
             return
         store = open_store(os.environ)
         kept = Conversation(self._talk.model, system=self._talk.system, store=store, name=name)
@@ -262,6 +266,17 @@ class Chat:
             return
         kept.extend(self._talk.messages, usage=self._talk.usage)
         self._talk = kept
+        self._tell_where(name)
+
+    def _is_gone(self) -> bool:
+        """Whether somebody else deleted what is kept of this conversation."""
+        try:
+            self._talk.refresh()
+        except StoreConflict as conflict:
+            return conflict.found is None
+        return False
+
+    def _tell_where(self, name: str) -> None:
         self._terminal.note(f"(kept as {name!r}; asides chat --conversation {shlex.quote(name)} goes on with it)")
 
     def _list(self) -> None:

@@ -28,6 +28,11 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     if system is not None:
         options.setdefault("system", system)
     options["stream"] = not arguments.no_stream
+    if arguments.tools:
+        # They bring much along that most questions have no use for.
+        from asides.cli.tooling import find_tools
+
+        options["tools"] = [tool for words in arguments.tools for tool in find_tools(words)]
     explanation = explain(asked.model, [*said, prompt], settings=asked.settings, **options)
     if arguments.json:
         print_json(terminal, _object(explanation))

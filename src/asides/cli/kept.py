@@ -69,10 +69,11 @@ def wanted_name(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
 def listing(store: SqliteStore) -> list[str]:
     """A line for each conversation, the last one first."""
     known = [about for name in store.names() if (about := store.about(name)) is not None]
-    width = max((len(about.name) for about in known), default=0)
+    names = [about.name if about.name.isprintable() else repr(about.name) for about in known]
+    width = max(map(len, names), default=0)
     lines = [
-        (f"{about.name:<{width}}", _day(about.updated), f"{about.length:>4} messages", about.heading.model or "")
-        for about in known
+        (f"{name:<{width}}", _day(about.updated), f"{about.length:>4} messages", about.heading.model or "")
+        for name, about in zip(names, known, strict=True)
     ]
     return ["  ".join(columns).rstrip() for columns in lines]
 

@@ -44,6 +44,15 @@ def parse(name: str, command: Command, arguments: Sequence[str]) -> argparse.Nam
     return read
 
 
+_LAST_PORT = 65535
+
+
+def _port(words: str) -> int:
+    if not (words.isdecimal() and int(words) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{words!r} is no port; there are 0 to {_LAST_PORT}")
+    return int(words)
+
+
 # --- ask, chat, explain ---------------------------------------------------------------------------------------------
 
 
@@ -158,6 +167,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _quiet(parser)
     _asking(parser)
+    _tools(parser)
     _kept(parser, "as the next question of this conversation, which `chat` has kept")
 
 
@@ -230,7 +240,7 @@ def _config(parser: argparse.ArgumentParser) -> None:
 
 def _stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="%(default)s")
-    parser.add_argument("--port", type=int, default=8765, help="%(default)s; 0 takes a free one")
+    parser.add_argument("--port", type=_port, default=8765, help="%(default)s; 0 takes a free one")
     parser.add_argument("--script", metavar="FILE", help="the scenes to play, as JSON; else it answers by itself")
     parser.add_argument("--key", metavar="KEY", help="the key that clients must bring")
 

@@ -132,6 +132,12 @@ _OPTIONS = [
         (r"\bbase_url=(?!…)", "--base-url"),
         (r"\bapi_key=", "--api-key"),
         (r"\bmax_tokens=", "--max-tokens "),
+        (r"\bLimits\(turns=…\)", "--max-turns"),
+        (r", or go on from \.result\.messages", ""),
+        (
+            r"begin another one, or keep what is known of it with fork\(name=…\)",
+            "write /keep and a name to go on with it",
+        ),
         (r"(?:; | \()\.partial has what came\)?", ""),
     )
 ]
@@ -204,11 +210,18 @@ def run_object(result: Result[Any], gate: Gate) -> dict[str, Any]:
     return {**reply_object(result.reply, gate), "usage": usage, "outcome": result.outcome, "steps": steps}
 
 
-def broken_object(partial: Reply | None, error: dict[str, Any], gate: Gate | None) -> dict[str, Any]:
-    """What there is of a reply that was not to be: the same fields, no outcome, and the error."""
-    if partial is None or gate is None:
+def broken_object(
+    partial: Reply | None, error: dict[str, Any], gate: Gate | None, run: Result[Any] | None = None
+) -> dict[str, Any]:
+    """What there is of a reply that was not to be, or of a run: the same fields, no outcome, and the error."""
+    if gate is None or (partial is None and (run is None or not run.steps)):
         return {"text": "", "thinking": None, "outcome": None, "complete": False, "error": error}
-    return {**reply_object(partial, gate), "outcome": None, "error": error}
+    told = {} if partial is None else reply_object(partial, gate)
+    if run is not None and run.steps:
+        so_far = run_object(run, gate)
+        # What was spent is that of all its steps.
+        told = {**so_far, **told, "usage": so_far["usage"]}
+    return {**told, "outcome": None, "error": error}
 
 
 def _call(call: dict[str, Any]) -> dict[str, Any]:

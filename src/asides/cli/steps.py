@@ -21,10 +21,10 @@ def step_line(event: RunEvent) -> str | None:
     return None
 
 
-def call_words(call: ToolCall) -> str:
-    """A call as one would write it."""
+def call_words(call: ToolCall, *, whole: bool = False) -> str:
+    """A call as one would write it; `whole` for whoever has to decide about it."""
     given = ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in call.arguments.items())
-    return f"{call.name}({_cut(given)})"
+    return f"{call.name}({given if whole else _cut(given)})"
 
 
 def _cut(text: str) -> str:

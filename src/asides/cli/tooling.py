@@ -41,6 +41,8 @@ def read_tooling(arguments: Namespace, terminal: Terminal) -> AgentOptions:
 def find_tools(words: str) -> list[Runnable]:
     """The tools that `module:function` or `file.py:function` names; without a function, all that are marked as such."""
     place, _, name = words.partition(":")
+    if not place:
+        raise ConfigError("--tools needs a module or a file: MODULE:FUNCTION, or FILE.py:FUNCTION.")
     module = _load(place)
     if name:
         return [_named(module, place, name)]
@@ -74,6 +76,10 @@ def _load(place: str) -> ModuleType:
         raise ConfigError(f"the tools of {place} cannot be read: {reason_of(problem)}.") from None
     except ConfigError:
         raise
+    except SystemExit:
+        raise ConfigError(
+            f"the tools of {place} cannot be loaded: loading it ends the program. To do: take the exit out of it."
+        ) from None
     except Exception as problem:  # noqa: BLE001 - the code of whoever typed the name, and what it raises is his to know
         raise ConfigError(f"the tools of {place} cannot be loaded: {type(problem).__name__}: {problem}.") from None
 
@@ -105,7 +111,8 @@ class Doorkeeper:
             return True
         if sys.stdin is None or not sys.stdin.isatty():
             return "nobody is there to approve it"
-        self._terminal.figure(f"run {call_words(call)}? [y]es, [n]o, [a]lways")
+        # All of it: what is not shown here cannot be judged.
+        self._terminal.figure(f"run {call_words(call, whole=True)}? [y]es, [n]o, [a]lways")
         answer = ""
         with suppress(EOFError):
             answer = input().strip().lower()

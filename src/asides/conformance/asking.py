@@ -9,8 +9,9 @@ import msgspec
 
 from asides.conformance.case import Case, Sent
 from asides.conformance.report import NotHere, expect
-from asides.errors import InvalidThinking
-from asides.messages import Prompt, user
+from asides.errors import InvalidThinking, Unsupported
+from asides.messages import Prompt, Sampling, user
+from asides.model_info import ModelInfo
 from asides.providers.endpoint import CHAT
 from asides.providers.provider import AskBy
 from asides.thinking import EFFORTS, Thinking
@@ -25,6 +26,7 @@ TOOLS = (
 )
 QUESTION = Prompt((user("What is it?"),), system="Be brief.", tools=TOOLS, max_tokens=8000)
 _BUDGET = 2000
+_TEMPERATURE = 0.25
 # The fields of each way to ask that a row can name (providers/provider.py: AskBy); one of them has to be there.
 _FIELDS: dict[AskBy, tuple[str, ...]] = {
     "reasoning_effort": ("reasoning_effort",),
@@ -47,9 +49,22 @@ def _asking(case: Case, thinking: Thinking) -> Sent:
     return case.encode(msgspec.structs.replace(QUESTION, thinking=thinking))
 
 
+def _is_refused(case: Case, thinking: Thinking, because: str) -> None:
+    try:
+        case.encode(msgspec.structs.replace(QUESTION, thinking=thinking), "raise")
+    except InvalidThinking:
+        return
+    expect(
+        False,
+        expected=f"InvalidThinking, since the row says that this model {because}",
+        came="a request",
+        to_do="see plan/check.py.",
+    )
+
+
 def a_request_is_read_by_the_server_half(case: Case) -> None:
-    """The question, the system prompt, the tools and the model arrive; the same prompt gives the same bytes, and no key
-    is in them.
+    """The question, the system prompt, the tools and the model arrive, and whether it is to be streamed; a temperature
+    does, or it is said that it does not; the same prompt gives the same bytes, and no key is in them.
     """
     sent = _asking(case, Thinking())
     expect(
@@ -69,6 +84,14 @@ def a_request_is_read_by_the_server_half(case: Case) -> None:
             came=repr(came),
             to_do="compare what encode() writes with what read() reads.",
         )
+    _arrives_as_a_stream_or_whole(case)
+    warm = case.encode(msgspec.structs.replace(QUESTION, sampling=Sampling(temperature=_TEMPERATURE)))
+    expect(
+        str(_TEMPERATURE).encode() in warm.request.body or warm.told("temperature"),
+        expected=f"the temperature {_TEMPERATURE} in the request, or a notice that it is not sent",
+        came="neither",
+        to_do="see dialects/dropped_settings.py: known_sampling.",
+    )
     carried = {name.lower() for name in sent.request.headers} & {"authorization", "x-api-key", "api-key"}
     expect(
         not carried,
@@ -78,22 +101,27 @@ def a_request_is_read_by_the_server_half(case: Case) -> None:
     )
 
 
+def _arrives_as_a_stream_or_whole(case: Case) -> None:
+    if case.target.quirks.transport != "direct":
+        return  # A cloud has it in its address.
+    for stream in (False, True):
+        came = case.serve(case.encode(msgspec.structs.replace(QUESTION, stream=stream))).stream
+        expect(
+            came is stream,
+            expected=f"a reply to be asked for {'as a stream' if stream else 'in one piece'}",
+            came="the other",
+            to_do="write Prompt.stream into the request, and read it there.",
+        )
+
+
 def thinking_can_be_asked_for(case: Case) -> None:
     """`thinking="medium"` changes the request in a form that the dialect reads as a wish to think; or it is said why it
     does not; a model that cannot think refuses it before a byte is sent.
     """
     wish = Thinking(effort="medium")
     if case.rule.thinking == "never":
-        try:
-            case.encode(msgspec.structs.replace(QUESTION, thinking=wish), "raise")
-        except InvalidThinking:
-            return
-        expect(
-            False,
-            expected="InvalidThinking, since the row says that this model does not think",
-            came="a request",
-            to_do="see plan/check.py.",
-        )
+        _is_refused(case, wish, "does not think")
+        return
     sent, silent = _asking(case, wish), _asking(case, Thinking())
     if _without_limit(sent) == _without_limit(silent):
         expect(
@@ -127,16 +155,8 @@ def thinking_can_be_switched_off(case: Case) -> None:
     """`thinking="off"` is read as off, or it is said why it cannot be."""
     off = Thinking(mode="off")
     if case.rule.thinking == "always":
-        try:
-            case.encode(msgspec.structs.replace(QUESTION, thinking=off), "raise")
-        except InvalidThinking:
-            return
-        expect(
-            False,
-            expected="InvalidThinking, since the row says that this model cannot stop",
-            came="a request",
-            to_do="see plan/check.py.",
-        )
+        _is_refused(case, off, "cannot stop")
+        return
     sent, silent = _asking(case, off), _asking(case, Thinking())
     if _without_limit(sent) == _without_limit(silent):
         if case.rule.thinking == "never" or case.rule.default == "off":
@@ -183,9 +203,6 @@ def an_amount_is_sent_or_told(case: Case) -> None:
 
 def models_can_be_listed(case: Case) -> None:
     """A list of models that the server half writes is read by the client half; or there is none."""
-    from asides.errors import Unsupported
-    from asides.model_info import ModelInfo
-
     try:
         request = case.dialect.models_request(case.target)
     except Unsupported as problem:

@@ -9,9 +9,8 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Self, Unpack
 
-from asides import client as shared
 from asides.arguments import Options
-from asides.client import Client, Stream
+from asides.client import Client, Stream, shared_client
 from asides.conversation.compacting import Compacting
 from asides.conversation.talk import Question, Talk
 from asides.conversation.transcript import Said
@@ -45,7 +44,7 @@ class Conversation(Talk):
         messages: Sequence[Said] = (),
         **options: Any,
     ) -> None:
-        self._client = client
+        self._client = shared_client() if client is None else client
         if client is not None:
             self._defaults = client._defaults
         super().__init__(
@@ -67,7 +66,7 @@ class Conversation(Talk):
         turn, name, given = self._question(prompt, model, options)
         turn.begin()
         try:
-            reply = (shared if self._client is None else self._client).ask(name, turn, **given)
+            reply = self._client.ask(name, turn, **given)
             turn.end(reply)
         finally:
             turn.drop()
@@ -78,7 +77,7 @@ class Conversation(Talk):
     ) -> ConversationStream:
         """The events of the reply to a question. However it ends, the question and what came of the answer are kept."""
         turn, name, given = self._question(prompt, model, options)
-        return ConversationStream(turn, (shared if self._client is None else self._client).stream(name, turn, **given))
+        return ConversationStream(turn, self._client.stream(name, turn, **given))
 
     def compact(
         self, over: int, *, keep_turns: int = 2, model: str | None = None, **options: Unpack[Options]
@@ -92,7 +91,7 @@ class Conversation(Talk):
             work = Compacting(self, over, keep_turns, model, options)
             if work.request is None:
                 return None
-            reply = (shared if self._client is None else self._client).ask(work.model, work.request, **work.options)
+            reply = self._client.ask(work.model, work.request, **work.options)
             work.finish(reply)
         return reply
 
@@ -136,8 +135,9 @@ class ConversationStream:
         """Close the connection at once, from any thread. What came is kept."""
         self._stream.close()
         # Another thread may be reading at this moment; it finds the connection closed and ends the turn itself.
-        with suppress(ValueError):
-            self._batches.close()
+        for generator in (self._events, self._batches):
+            with suppress(ValueError):
+                generator.close()
 
     def __enter__(self) -> Self:
         return self

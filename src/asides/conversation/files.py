@@ -14,8 +14,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put the content in the place of the file, in one step: whoever reads finds the old or the new, also after a
     crash. What is at the end of a link is replaced, not the link.
     """
-    target = Path(os.path.realpath(path))
     try:
+        target = Path(os.path.realpath(path))
         # A new file of this kind is its owner's alone; that suits what people say to a model.
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
@@ -29,9 +29,9 @@ def write_whole(path: Path, content: bytes) -> None:
                 Path(name).unlink()
             raise
         _settle(target.parent)
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise ConfigError(
-            f"the conversation cannot be saved to {path}: {problem.strerror or problem}. To do: name a file in a "
+            f"the conversation cannot be saved to {path}: {_reason(problem)}. To do: name a file in a "
             "folder that can be written to."
         ) from None
 
@@ -40,11 +40,25 @@ def read_whole(path: Path) -> bytes:
     """The content of the file."""
     try:
         return path.read_bytes()
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise ConfigError(
-            f"the conversation {path} cannot be read: {problem.strerror or problem}. To do: name a file that save() "
-            "wrote."
+            f"the conversation {path} cannot be read: {_reason(problem)}. To do: name a file that save() wrote."
         ) from None
+
+
+def home_known(path: str | os.PathLike[str]) -> Path:
+    """The path, with the home folder that a leading ~ means."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # "~somebody", and there is no such user.
+        raise ConfigError(
+            f"the conversation {os.fspath(path)} has no place: there is no such home folder. To do: name another one."
+        ) from None
+
+
+def _reason(problem: OSError | ValueError) -> str:
+    """Why, in words. A ValueError is about the name itself: a NUL in it, half a character."""
+    return str(problem) if isinstance(problem, ValueError) else problem.strerror or str(problem)
 
 
 def _settle(folder: Path) -> None:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
-from asides.conversation.files import read_whole, write_whole
+from asides.conversation.files import home_known, read_whole, write_whole
 from asides.conversation.transcript import Transcript
 from asides.errors import ConfigError
 from asides.history import export_messages, from_document, import_messages, to_document
 from asides.history.recognising import Shape
 from asides.messages import Message, Text, system
+from asides.store import StoreError
 from asides.usage import Usage
 
 
@@ -38,7 +38,9 @@ class Portable(Transcript):
             about["usage"] = {
                 name: value for name, value in msgspec.structs.asdict(self.usage).items() if value is not None
             }
-        return to_document(self.messages, system=self.system, keep_thinking=kept, metadata=about).decode()
+        return to_document(
+            self.messages, system=self.system, keep_thinking=kept, metadata=about, rows=self._rows
+        ).decode()
 
     @classmethod
     def from_json(cls, document: str | bytes, **given: Any) -> Self:
@@ -58,16 +60,17 @@ class Portable(Transcript):
 
     def save(self, path: str | os.PathLike[str], *, keep_thinking: bool | None = None) -> None:
         """Write it to a file, in one step: a crash leaves the old file or the new one. Only its owner may read it."""
-        write_whole(Path(path).expanduser(), self.to_json(keep_thinking=keep_thinking).encode())
+        write_whole(home_known(path), self.to_json(keep_thinking=keep_thinking).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **given: Any) -> Self:
         """The conversation that `save` wrote. `given` is as for a new one, and wins over what was written."""
+        document = read_whole(home_known(path))
         try:
-            return cls.from_json(read_whole(Path(path).expanduser()), **given)
+            return cls.from_json(document, **given)
+        except StoreError:
+            raise
         except ConfigError as problem:
-            if os.fspath(path) in str(problem):
-                raise
             raise ConfigError(f"{os.fspath(path)}: {problem}") from None
 
     # --- other people's -----------------------------------------------------------------------------------------------
@@ -114,10 +117,12 @@ class Portable(Transcript):
 
     def _exported(self, shape: Shape, thinking: bool) -> Any:
         preamble = (system(self.system),) if self.system else ()
-        return export_messages((*preamble, *self.messages), shape, thinking=thinking)
+        return export_messages((*preamble, *self.messages), shape, thinking=thinking, rows=self._rows)
 
     def _taken(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
         """Begin with these."""
+        if self.messages and self.name is None:
+            raise ConfigError("there are messages in what is read already. To do: leave messages= away, and extend it.")
         if self.messages:
             raise ConfigError(
                 f"the conversation {self.name!r} is in the store already. To do: give another name, or delete it first."

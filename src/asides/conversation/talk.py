@@ -17,12 +17,11 @@ from asides.conversation.turn import Turn
 from asides.errors import UnknownModel
 from asides.history import Trimmed, measure_for, trimmed
 from asides.history.measuring import Measure
-from asides.messages import Message
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.store import Store
 
-Question: TypeAlias = str | Message | Sequence[Said] | None
+Question: TypeAlias = Said | Sequence[Said] | None
 """What is asked: words, a message, several of them such as the results of tools, or nothing new."""
 
 

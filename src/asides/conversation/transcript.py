@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, get_args
 
 import msgspec
 
@@ -16,12 +16,13 @@ from asides.accounting import estimated_usage
 from asides.arguments.prompts import read_prompt
 from asides.conversation.shelf import Shelf
 from asides.errors import ConfigError
-from asides.history import loosened, withheld
-from asides.messages import Message, Text, ToolResult
+from asides.history import loosened, stripped, withheld
+from asides.history.stripping import Strip
+from asides.messages import Message, Text, ToolResult, user
 from asides.providers.provider import Provider
 from asides.reply import Reply
 from asides.settings import Settings, load_settings
-from asides.store import Heading, Kept, Store
+from asides.store import Heading, Kept, Store, StoreConflict
 from asides.usage import Usage
 
 Said: TypeAlias = str | Message | Reply | Mapping[str, Any]
@@ -48,7 +49,7 @@ class Transcript:
     ) -> None:
         self.model = model
         """Who is asked when a question does not say: provider:model. None leaves it to the settings."""
-        self._system = system
+        self._system = _checked_system(system)
         self._keep_thinking = keep_thinking
         self._messages: tuple[Message, ...] = ()
         self._usage = Usage()
@@ -84,14 +85,19 @@ class Transcript:
 
     @system.setter
     def system(self, words: str | None) -> None:
-        if words == self._system:
+        if _checked_system(words) == self._system:
             return
         with self._alone():
-            self._system = words
+            before, self._system = self._system, words
             # Some models bind what they thought to all that stood before it.
             loose = unstored(loosened(self._messages, 0, rows=self._rows))
-            if self._messages:
-                self._rewrite(loose)
+            try:
+                if self._messages:
+                    self._rewrite(loose)
+            except BaseException:
+                # What was not written is not so.
+                self._system = before
+                raise
 
     @property
     def usage(self) -> Usage:
@@ -165,6 +171,18 @@ class Transcript:
             if self._messages:
                 self._rewrite(())
 
+    def forget_thinking(self, strip: Strip = "all") -> None:
+        """Take the thoughts out, with their seals: all of them, or all but those of the last turn that has any.
+
+        What was said, called and given back stays, and the conversation can be sent as before.
+        """
+        if strip not in get_args(Strip):
+            raise ConfigError(f"thoughts are forgotten by one of {', '.join(get_args(Strip))}, not {strip!r}.")
+        with self._alone():
+            left = stripped(self._messages, strip, rows=self._rows)
+            if left != self._messages:
+                self._rewrite(unstored(left))
+
     def fork(self, end: int | Message | None = None, *, name: str | None = None) -> Self:
         """Another conversation that begins like this one: all of it, so many messages, or those in front of one.
 
@@ -183,8 +201,16 @@ class Transcript:
         other._usage = Usage()
         other._heading = Heading()
         if shelf is not None:
-            with other._alone():
-                other._rewrite(other._messages)
+            try:
+                with other._alone():
+                    other._rewrite(other._messages)
+            except StoreConflict as conflict:
+                raise StoreConflict(
+                    f"there is a conversation {conflict.name!r} in the store already. To do: take another name.",
+                    name=conflict.name,
+                    expected=conflict.expected,
+                    found=conflict.found,
+                ) from None
         return other
 
     def refresh(self) -> bool:
@@ -298,6 +324,13 @@ def _shelf(store: Store | None, name: str | None) -> Shelf | None:
     return Shelf(store, _new_name() if name is None else name)
 
 
+def _checked_system(words: object) -> str | None:
+    """What does not read as words would be left out of every request, and nobody told."""
+    if words is None or isinstance(words, str):
+        return words
+    raise ConfigError(f"system is text, not {type(words).__name__}. To do: join its parts into one.")
+
+
 def _new_name() -> str:
     """A name that nobody else has; that of a later conversation sorts behind it."""
     import secrets
@@ -306,18 +339,23 @@ def _new_name() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
-def read_said(said: str | Message | Sequence[Said] | None) -> tuple[Message, ...]:
+def read_said(said: Said | Sequence[Said] | None) -> tuple[Message, ...]:
     """The messages that are meant; words alone are a person's."""
     if said is None:
         return ()
     if isinstance(said, (str, Message)):
         return read_prompt(said, {}, stream=False)[0].messages
+    if isinstance(said, (Mapping, Reply)):
+        said = (said,)
+    if not hasattr(said, "__iter__"):
+        raise ConfigError(
+            f"what is said is text, a message or a list of messages, not {type(said).__name__}. To do: make it one."
+        )
     # A reply that has nothing to keep would leave an empty prompt, which is no error here.
     kept = [each for each in said if not isinstance(each, Reply) or each.to_message() is not None]
-    read: list[Message] = []
-    for each in kept:
-        read += read_prompt(each if isinstance(each, str) else (each,), {}, stream=False)[0].messages
-    return tuple(read)
+    # Read together: calls of the old form have no ids, and their results are found by the place they have in the list.
+    spoken = [user(each) if isinstance(each, str) else each for each in kept]
+    return read_prompt(spoken, {}, stream=False)[0].messages if spoken else ()
 
 
 def unstored(messages: tuple[Message, ...]) -> tuple[Message, ...]:

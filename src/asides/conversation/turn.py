@@ -63,7 +63,7 @@ class Turn:
             return
         self._over = True
         try:
-            message = sealed(reply)
+            message = sealed(reply, rows=self._transcript._rows)
             if reply is not None:
                 self._keep(reply, message if message is not None and _says_something(message) else None)
         except AsidesError as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -133,6 +133,3 @@ class StagedDialect(Dialect, Protocol):
     """The ends of the paths at which a reply is asked for: ("/talk",)."""
     list_paths: tuple[str, ...]
     """The ends of the paths at which the models are listed; () where there is no list."""
-
-
-Framing = Literal["json", "sse"]

@@ -1,17 +1,17 @@
 """A client's request while a server half reads it: what is understood is taken out, and what remains is `extra`.
 
-Not here: any field of any dialect.
+Not here: any field that only one dialect has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
 import msgspec
 
 from asides.errors import ConfigError
-from asides.messages import Sampling
+from asides.messages import Message, Sampling
 
 Value = TypeVar("Value")
 
@@ -49,6 +49,21 @@ class RequestFields:
         if not model:
             raise ConfigError("model is missing.")
         return model
+
+    def take_messages(self, read: Callable[[Mapping[str, Any]], Message]) -> tuple[Message, ...]:
+        """The history, of which there has to be some, each message read by `read`. An error names the message that is
+        wrong by its place.
+        """
+        told = self.take("messages", list[dict[str, Any]])
+        if not told:
+            raise ConfigError("messages is missing or empty.")
+        messages: list[Message] = []
+        for place, message in enumerate(told):
+            try:
+                messages.append(read(message))
+            except ConfigError as problem:
+                raise ConfigError(f"messages[{place}]: {problem}") from None
+        return tuple(messages)
 
     def within(self, name: str) -> RequestFields:
         """The fields of an object inside this one; give back what is left of them with `put_back`."""

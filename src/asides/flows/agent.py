@@ -101,12 +101,15 @@ class Run(Generic[Output]):
 
     def _whole_messages(self) -> tuple[Message, ...]:
         messages = self._messages
-        if self._asking is not None and (left := sealed(self._asking.partial)) is not None:
+        if self._asking is not None and (left := self._sealed(self._asking.partial)) is not None:
             messages = (*messages, left)
         elif self._turn is not None:
             messages = (*messages, *_told(self._turn.results))
         # Calls that the caller runs himself are still to be answered, by him.
         return messages if self._handed_over else answered(messages)
+
+    def _sealed(self, reply: Reply | None) -> Message | None:
+        return sealed(reply, rows=(self.call.target.provider,))
 
     def __repr__(self) -> str:
         target = self.call.target
@@ -123,12 +126,18 @@ class Run(Generic[Output]):
             error.result = self.so_far()
             yield Emit([self._ended()])
             raise
+        except Exception:
+            # Not ours: code of the caller's that runs in here, such as the validators of his types.
+            self.outcome = "failed"
+            yield Emit([self._ended()])
+            raise
         yield Emit([self._ended()])
         return cast("Result[Output]", self.so_far())
 
     def _ended(self) -> RunEnded:
-        _log.debug("run: %s after %d steps", self.outcome, len(self._done))
-        return RunEnded(self.outcome, len(self._done), self.so_far().usage)
+        result = self.so_far()  # with the step that broke off, if one did
+        _log.debug("run: %s after %d steps", self.outcome, len(result.steps))
+        return RunEnded(self.outcome, len(result.steps), result.usage)
 
     def _work(self) -> Flow[None]:
         self._began = yield Now()
@@ -166,7 +175,7 @@ class Run(Generic[Output]):
             yield from self._check_seconds()
             raise
         reply = _with_own_ids(reply, self._messages)
-        message = sealed(reply)
+        message = self._sealed(reply)
         self._asking = None
         self._done.append(Step(number, reply))
         if message is not None and not _is_blank(reply):
@@ -198,8 +207,8 @@ class Run(Generic[Output]):
             )
         self._calls_run += turn.runs
         self._turn = turn
-        left = yield from self._check_seconds()
-        yield from turn.steps(left)
+        yield from self._check_seconds()
+        yield from turn.steps(self._check_seconds)
         self._turn = None
         self._done[-1] = msgspec.structs.replace(self._done[-1], results=turn.results)
         self._messages = (*self._messages, *_told(turn.results), *self._form.put_off(reply))

@@ -168,8 +168,3 @@ def _log_plan(who: str, planned: Plan) -> None:
     if planned.decisions and _log.isEnabledFor(logging.DEBUG):
         kept = sum(decision.action == "keep" for decision in planned.decisions)
         _log.debug("%s: of %d earlier parts %d go back", who, len(planned.decisions), kept)
-
-
-def exchange(call: Call, *, jitter: Callable[[], float] = random.random) -> Flow[Reply]:
-    """The flow of one call; `Exchange` is for those who also want `partial` while it runs."""
-    return Exchange(call, jitter=jitter).steps()

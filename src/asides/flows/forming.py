@@ -15,8 +15,7 @@ from asides.flows.errand import Errand
 from asides.messages import Message, Prompt, ToolCall
 from asides.notices import Notice
 from asides.outputs import Misfit, Way, closing, dressed, pending, postponed, read, repair, way_for
-from asides.react import hint
-from asides.react import repair as put_right
+from asides.react import correction, hint
 from asides.reply import Reply
 from asides.result import Output
 
@@ -70,7 +69,7 @@ class Form(Generic[Output]):
     def take(self, reply: Reply) -> Taking:
         """The answer out of a reply that has no calls to run. Raises NoAnswer or InvalidOutput where none comes."""
         if self._errand.mode == "react" and (problem := self._problem(reply)) is not None:
-            return self._again(reply, put_right(problem))
+            return self._again(reply, correction(problem))
         if self._errand.wanted is None or self._way is None:
             self.output = reply.text  # type: ignore[assignment] # nothing else was wanted
             return Taking()

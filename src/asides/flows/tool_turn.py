@@ -5,7 +5,7 @@ Not here: how a function is called and what its value becomes (toolbox), and wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -46,8 +46,10 @@ class ToolTurn:
         """Whether some of the calls are for the caller to run."""
         return any(self._is_callers(call) for call in self._calls)
 
-    def steps(self, seconds: float | None) -> Flow[None]:
-        """The flow. `seconds` are what the run has left. Raises ToolFailed when a tool raised what it calls fatal."""
+    def steps(self, seconds_left: Callable[[], Flow[float | None]]) -> Flow[None]:
+        """The flow. `seconds_left` is asked what the run has left when the tools begin, since a person may have taken
+        time to approve of them. Raises ToolFailed when a tool raised what it calls fatal.
+        """
         tools = self._errand.tools
         yield Emit([ToolStarted(call, self._step) for call in self._calls if not self._is_callers(call)])
         ready: list[tuple[int, Runnable]] = []
@@ -62,7 +64,8 @@ class ToolTurn:
         ready = yield from self._approved(ready)
         yield from self._tell()
         if ready:
-            yield from self._run(ready, seconds)
+            left = yield from seconds_left()
+            yield from self._run(ready, left)
         if self._failure is not None:
             call, problem = self._failure
             raise ToolFailed(

@@ -5,7 +5,7 @@ Not here: what of a history goes back to a model (plan), and who holds one (conv
 
 from __future__ import annotations
 
-from asides.history.document import VERSION, Document, from_document, read_message, to_document, write_message
+from asides.history.document import Document, from_document, read_message, to_document, write_message
 from asides.history.loosening import loosened
 from asides.history.measuring import measure_for
 from asides.history.sealing import answered, sealed
@@ -15,7 +15,6 @@ from asides.history.trimming import Trimmed, trimmed, turns, units
 from asides.history.withholding import withheld
 
 __all__ = [
-    "VERSION",
     "Document",
     "Trimmed",
     "answered",

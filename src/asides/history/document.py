@@ -17,6 +17,7 @@ from asides.errors import ConfigError
 from asides.history.withholding import withheld
 from asides.messages import Message, Part, Unknown
 from asides.notices import Notice
+from asides.providers.provider import Provider
 from asides.thinking import Origin
 
 VERSION = 1
@@ -53,12 +54,13 @@ def to_document(
     system: str | None = None,
     keep_thinking: bool = False,
     metadata: Mapping[str, Any] | None = None,
+    rows: Sequence[Provider] = (),
 ) -> bytes:
     """The messages as JSON, with what their providers want back; readable thinking only if it is to be kept.
 
-    `metadata` is the caller's: a mapping of JSON values that comes back as it is.
+    `metadata` is the caller's: a mapping of JSON values that comes back as it is. `rows` are the caller's own.
     """
-    kept = tuple(messages) if keep_thinking else withheld(messages)
+    kept = tuple(messages) if keep_thinking else withheld(messages, rows=rows)
     document: dict[str, Any] = {_NAME: VERSION}
     if system is not None:
         document["system"] = system
@@ -151,7 +153,7 @@ def _written(value: Any) -> Any:
 def _object_in(document: bytes | str) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(document)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ConfigError(
             "the saved conversation is not JSON. To do: look whether the file was cut or edited."
         ) from None

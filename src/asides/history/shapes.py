@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from asides import dialects
-from asides.errors import ConfigError
+from asides.errors import ConfigError, UnknownProvider
 from asides.history.recognising import Shape, shape_named, shape_of
 from asides.history.withholding import came_as_thought
-from asides.messages import Message, Part, Prompt, Refusal, ToolResult, Unknown
-from asides.providers.provider import Quirks, ReplayAs, Target
-from asides.thinking import Seal, Thought
+from asides.messages import Message, Part, Prompt, Refusal, ServerTool, ToolResult, Unknown
+from asides.providers.find import lookup
+from asides.providers.provider import Provider, Quirks, ReplayAs, Target
+from asides.thinking import Origin, Seal, Thought
 
 _DETAILS = "reasoning_details"
 # Seals that are of a thought, wherever they sit: tokens of calls and texts, and the ids that bind items together.
@@ -36,20 +37,30 @@ def import_messages(value: object, shape: str = "auto") -> tuple[Message, ...]:
     messages in front. Thoughts keep their seals and have no origin: whoever brings them answers for them.
     """
     items, system_words, held = _parts_of(value)
-    said = _system(system_words)
-    match _recognised(items, system_words, held) if shape == "auto" else shape_named(shape):
+    wanted = _recognised(items, system_words, held) if shape == "auto" else shape_named(shape)
+    try:
+        return (*_system(system_words), *_read(items, wanted))
+    except (UnicodeEncodeError, RecursionError):
+        raise ConfigError(
+            "the messages cannot be written as JSON. To do: look for text with half a character (a lone surrogate), or "
+            "for objects nested without end."
+        ) from None
+
+
+def _read(items: list[Any], shape: Shape) -> tuple[Message, ...]:
+    match shape:
         case "openai_chat":
             from asides.dialects.openai_chat.read_message import read_messages as read_chat
 
-            return (*said, *read_chat(items))
+            return tuple(read_chat(items))
         case "anthropic":
             from asides.dialects.anthropic.read_message import read_messages as read_turns
 
-            return (*said, *read_turns(items))
+            return tuple(read_turns(items))
         case "openai_responses":
             from asides.dialects.openai_responses.read_items import read_items
 
-            return (*said, *read_items(items))
+            return tuple(read_items(items))
 
 
 def _recognised(items: list[Any], system_words: object, held: str | None) -> Shape:
@@ -91,15 +102,19 @@ def _system(words: object) -> tuple[Message, ...]:
 # --- out ----------------------------------------------------------------------------------------------------------
 
 
-def export_messages(messages: Sequence[Message], shape: str, *, thinking: bool = False) -> Any:
+def export_messages(
+    messages: Sequence[Message], shape: str, *, thinking: bool = False, rows: Sequence[Provider] = ()
+) -> Any:
     """The messages in another library's form: for "openai" and "responses" a list, for "anthropic" an object with
     `messages` and, where there is one, `system`.
 
     Thinking is left out with all its seals. With `thinking=True` it goes where the shape has a place for it: thoughts
-    that came in another way and those that broke off stay behind, and none is ever made into text.
+    that came in another way and those that broke off stay behind, and none is ever made into text. So do parts that are
+    a provider's own (a tool that it ran itself) and have no form here. `rows` are the caller's own and win over ours.
     """
     wanted = shape_named(shape)
-    chosen = [_chosen(message, wanted, thinking=thinking) for message in messages]
+    spoken = [_without_strangers(message, wanted, rows) for message in messages]
+    chosen = [_chosen(message, wanted, thinking=thinking) for message in spoken]
     kept = tuple(message for message, before in zip(chosen, messages, strict=True) if message.parts or not before.parts)
     match wanted:
         case "openai_chat":
@@ -114,6 +129,29 @@ def export_messages(messages: Sequence[Message], shape: str, *, thinking: bool =
             from asides.dialects.openai_responses.spell_items import spell_items
 
             return _plain(spell_items(Prompt(kept), _anybody("openai_responses"), []))
+
+
+def _without_strangers(message: Message, shape: Shape, rows: Sequence[Provider]) -> Message:
+    """A message without what is as it came from somebody who does not speak this dialect."""
+    parts = tuple(
+        part
+        for part in message.parts
+        if not isinstance(part, (ServerTool, Unknown)) or _is_spoken(part.json, part.origin, shape, rows)
+    )
+    return message if len(parts) == len(message.parts) else msgspec.structs.replace(message, parts=parts)
+
+
+def _is_spoken(told: str, origin: Origin | None, shape: Shape, rows: Sequence[Provider]) -> bool:
+    if origin is None:
+        return True  # the caller wrote it, and means it
+    try:
+        row = lookup(origin.provider, rows)
+    except UnknownProvider:
+        return False
+    # Some hosts speak two dialects, and an origin does not say which; in all of these, what is known by a type has one.
+    fields = msgspec.json.decode(told)
+    typed = isinstance(fields, dict) and isinstance(fields.get("type"), str)
+    return typed and shape in (row.dialect, *(variant.dialect for variant in row.also))
 
 
 def _chosen(message: Message, shape: Shape, *, thinking: bool) -> Message:

@@ -59,6 +59,9 @@ def work_through(
     finally:
         for worker in working.values():
             worker.abandon()
+        for _, job in waiting:
+            if isinstance(job.runnable, _Begun):
+                _drop(job.runnable.value)
 
 
 def _patience(working: dict[int, _Worker]) -> float:
@@ -121,7 +124,18 @@ class _Worker:
             self._task = asyncio.get_running_loop(), task
             if self._abandoned:
                 task.cancel()
-        return await task
+        try:
+            return await task
+        finally:
+            _drop(value)  # cancelled before its first turn, the task has not touched it
+
+
+def _drop(value: Any) -> None:
+    """Nobody is going to await it; a coroutine that was not begun complains of that, at some other time, unless it is
+    closed. One that has ended does not mind.
+    """
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 class _Begun(msgspec.Struct, frozen=True):
@@ -139,8 +153,15 @@ def _tried(job: Job) -> JobOutcome:
     began = time.monotonic()
     try:
         return Returned(job.runnable.run(job.call), time.monotonic() - began)
-    except Exception as problem:  # noqa: BLE001 - what a tool raises is told to the model
+    except BaseException as problem:
+        if not _is_of_the_tool(problem, job):
+            raise
         return Raised(problem, time.monotonic() - began)
+
+
+def _is_of_the_tool(problem: BaseException, job: Job) -> bool:
+    """Whether it ends the job, and not the program: Ctrl-C and what other signals raise come up in a tool as well."""
+    return isinstance(problem, (Exception, asyncio.CancelledError, *getattr(job.runnable, "fatal", ())))
 
 
 async def work_through_awaiting(
@@ -154,14 +175,22 @@ async def work_through_awaiting(
     try:
         while left and not closed.is_set():
             done, _ = await asyncio.wait({*left, watch}, return_when=asyncio.FIRST_COMPLETED)
-            for task in [task for task in tasks if task in done]:
+            for number, task in [(number, task) for number, task in enumerate(tasks) if task in done]:
                 left.discard(task)
-                yield task.result()
+                yield _ended(number, task)
     finally:
         watch.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.wait({*tasks, watch})
+
+
+def _ended(number: int, task: asyncio.Task[tuple[int, JobOutcome]]) -> tuple[int, JobOutcome]:
+    try:
+        return task.result()
+    except asyncio.CancelledError as problem:
+        # Nobody here has cancelled it: the tool did, or what it waited for was. That is not the end of the whole run.
+        return number, Raised(problem)
 
 
 async def _waited(number: int, job: Job, gate: asyncio.Semaphore) -> tuple[int, JobOutcome]:
@@ -170,42 +199,56 @@ async def _waited(number: int, job: Job, gate: asyncio.Semaphore) -> tuple[int, 
         timeout = asyncio.timeout(job.timeout)
         try:
             async with timeout:
-                value = job.runnable.run(job.call) if not job.runnable.blocking else await _in_a_thread(job)
-                if inspect.isawaitable(value):
-                    value = await value
-        except Exception as problem:  # noqa: BLE001 - what a tool raises is told to the model
-            seconds = time.monotonic() - began
-            late = isinstance(problem, TimeoutError) and timeout.expired()
-            return number, TimedOut(seconds) if late else Raised(problem, seconds)
-        return number, Returned(value, time.monotonic() - began)
+                outcome = await _outcome(job, began)
+        except TimeoutError:
+            outcome = TimedOut(time.monotonic() - began)
+        return number, outcome
+
+
+async def _outcome(job: Job, began: float) -> JobOutcome:
+    try:
+        value = await _in_a_thread(job) if job.runnable.blocking else job.runnable.run(job.call)
+        if isinstance(value, _Problem):
+            return Raised(value.raised, time.monotonic() - began)
+        if inspect.isawaitable(value):
+            value = await value
+    except BaseException as problem:
+        if isinstance(problem, asyncio.CancelledError) or not _is_of_the_tool(problem, job):
+            raise
+        return Raised(problem, time.monotonic() - began)
+    return Returned(value, time.monotonic() - began)
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """What was raised in a thread, as a value: a future refuses to carry some, and others would end the whole loop."""
+
+    raised: BaseException
 
 
 async def _in_a_thread(job: Job) -> Any:
-    """Not `asyncio.to_thread`: its few threads are shared with name lookups, and the loop waits for them at its end."""
+    """What the job gives, or its _Problem.
+
+    Not `asyncio.to_thread`: its few threads are shared with name lookups, and the loop waits for them at its end.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
-    def settle(value: Any, problem: BaseException | None) -> None:
+    def settle(value: Any) -> None:
         if answer.done():
-            return
-        if problem is None:
-            answer.set_result(value)
+            _drop(value)
         else:
-            answer.set_exception(problem)
+            answer.set_result(value)
 
     def work() -> None:
-        value: Any = None
-        problem: BaseException | None = None
+        value: Any
         try:
             value = job.runnable.run(job.call)
         except BaseException as raised:  # noqa: BLE001 - nobody else hears what happens in this thread
-            # A future refuses to carry a StopIteration, and an exit from a thread would end the whole loop.
-            told = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-            problem = raised if told else RuntimeError(type(raised).__name__)
+            value = _Problem(raised)
         try:
-            loop.call_soon_threadsafe(settle, value, problem)
+            loop.call_soon_threadsafe(settle, value)
         except RuntimeError:
-            return  # the loop is gone, and so is whoever waited
+            _drop(value)  # the loop is gone, and so is whoever waited
 
     work_in_context = contextvars.copy_context().run
     threading.Thread(target=work_in_context, args=(work,), name="asides-tool", daemon=True).start()

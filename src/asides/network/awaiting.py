@@ -83,7 +83,8 @@ class AsyncStream(AsyncEvents[Event]):
     def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
         self._progress = Progress(call)
         driver = Driver(self._progress, transport)
-        super().__init__(driver, driver.batches(), transport, ends_transport)
+        batches = closing_behind(driver.batches(), transport) if ends_transport else driver.batches()
+        super().__init__(driver, batches, transport, ends_transport)
 
     async def drain(self) -> Reply:
         """Read what has not been read yet; the whole reply."""
@@ -100,6 +101,20 @@ class AsyncStream(AsyncEvents[Event]):
     def partial(self) -> Reply | None:
         """What has come so far; None when nothing has."""
         return self._progress.partial
+
+
+async def closing_behind(
+    batches: AsyncGenerator[list[Arriving], None], transport: AsyncTransport
+) -> AsyncGenerator[list[Arriving], None]:
+    """The batches; connections that serve nothing else are closed with them, also for those who read to the end without
+    an `async with`.
+    """
+    try:
+        async for batch in batches:
+            yield batch
+    finally:
+        await batches.aclose()
+        await transport.close()
 
 
 async def _flattened(batches: AsyncIterator[list[Arriving]]) -> AsyncGenerator[Arriving, None]:

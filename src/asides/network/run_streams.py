@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Generic
 
-from asides.network.awaiting import AsyncEvents
+from asides.network.awaiting import AsyncEvents, closing_behind
 from asides.network.awaiting import Driver as AsyncDriver
 from asides.network.blocking import Driver, Events
 from asides.network.run_progress import RunProgress
@@ -61,7 +61,10 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     ) -> None:
         self._progress = progress
         driver = AsyncDriver(progress, transport)
-        super().__init__(driver, _kept_awaiting(driver.batches(), progress), transport, ends_transport)
+        batches = _kept_awaiting(driver.batches(), progress)
+        super().__init__(
+            driver, closing_behind(batches, transport) if ends_transport else batches, transport, ends_transport
+        )
 
     async def drain(self) -> Result[Output]:
         """Read what has not been read yet; what the run came to."""

@@ -11,19 +11,14 @@ Not here: the loop that asks again (flows/agent).
 from asides.outputs.dressing import closing, dressed, final_tool, repair
 from asides.outputs.misfit import Misfit
 from asides.outputs.reading import Taken, pending, postponed, read
-from asides.outputs.schemas import AskedOutput, asked_for
 from asides.outputs.wanted import Wanted, wanted
-from asides.outputs.ways import FINAL_TOOL, Way, WayKind, way_for
+from asides.outputs.ways import Way, way_for
 
 __all__ = [
-    "FINAL_TOOL",
-    "AskedOutput",
     "Misfit",
     "Taken",
     "Wanted",
     "Way",
-    "WayKind",
-    "asked_for",
     "closing",
     "dressed",
     "final_tool",

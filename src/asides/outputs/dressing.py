@@ -108,10 +108,8 @@ def closing(wanted: Wanted[Any]) -> Message:
     return user(f"Give your answer once more, now as JSON and nothing else. The JSON schema:\n{schema_text(wanted)}")
 
 
-def repair(problem: Misfit | str) -> Message:
+def repair(problem: Misfit) -> Message:
     """The message that tells the model what was wrong. An answer that came as a call is told so in its result."""
-    if isinstance(problem, str):
-        return user(problem)
     if problem.results:
         return Message("tool", problem.results)
     return user(problem.words)

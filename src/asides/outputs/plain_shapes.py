@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.outputs.schemas import inner_schemas
+from asides.json_schema import DEFINITIONS, inner_schemas, inside
 
 _BOUNDS = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"),
@@ -49,20 +49,17 @@ def _is_closable(schema: Any) -> bool:
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
     """Whether a definition leads back to itself, or a reference leads anywhere but to a definition."""
-    prefixes = tuple(f"#/{word}/" for word in ("$defs", "definitions") if word in schema)
-    named = {
-        f"#/{word}/{name}": inner for word in ("$defs", "definitions") for name, inner in schema.get(word, {}).items()
-    }
+    named = {f"#/{word}/{name}": inner for word in DEFINITIONS for name, inner in schema.get(word, {}).items()}
 
     def leads_back(inner: Any, seen: frozenset[str]) -> bool:
         if not isinstance(inner, dict):
             return False
         reference = inner.get("$ref")
         if isinstance(reference, str):
-            if not reference.startswith(prefixes) or reference not in named or reference in seen:
+            if reference not in named or reference in seen:
                 return True
             return leads_back(named[reference], seen | {reference})
-        below = {word: value for word, value in inner.items() if word not in ("$defs", "definitions")}
+        below = {word: value for word, value in inner.items() if word not in DEFINITIONS}
         return any(leads_back(each, seen) for each in inner_schemas(below))
 
     return leads_back(schema, frozenset()) or any(leads_back(each, frozenset({name})) for name, each in named.items())
@@ -75,19 +72,14 @@ def _is_refused(word: str, value: Any) -> bool:
 def _plain(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
-    plain: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     told: list[str] = []
     for word, value in schema.items():
         if _is_refused(word, value):
             told.append(f"{word}: {msgspec.json.encode(value).decode()}")
-        elif word in ("properties", "$defs", "definitions"):
-            plain[word] = {name: _plain(inner) for name, inner in value.items()}
-        elif word in ("anyOf", "oneOf", "allOf"):
-            plain["anyOf" if word == "oneOf" else word] = [_plain(inner) for inner in value]
-        elif word == "items":
-            plain[word] = _plain(value)
         else:
-            plain[word] = value
+            kept["anyOf" if word == "oneOf" else word] = value
+    plain = inside(kept, _plain)
     if plain.get("type") == "object":
         plain["additionalProperties"] = False
     if told:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from asides.errors import ConfigError
+from asides.json_schema import DEFINITIONS, inner_schemas, inside, references
 from asides.messages import OutputSchema
-from asides.tools import schema_of
+from asides.toolbox.pydantic_types import is_pydantic
 
 AskedOutput: TypeAlias = OutputSchema | Literal["json"]
 
@@ -21,11 +22,8 @@ HOLDER = "value"
 """Providers want an object at the root. What is none is sent as an object with this one field, and taken out again."""
 
 _MOST_NAME = 64
-_DEFINITIONS = ("$defs", "definitions")
-# Keywords whose value is a schema, a list of them, or schemas by name.
-_ONE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
-_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", *_DEFINITIONS)
+# Words of a schema that is put together of others.
+_COMPOSED = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 # What strict mode knows; a schema with anything else in it is refused there (platform.openai.com structured-outputs,
 # "Supported schemas", 2026-08).
@@ -33,7 +31,7 @@ _STRICT_KEYWORDS = frozenset(
     (
         *("type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"),
         *("title", "description", "pattern", "format", "minItems", "maxItems"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *_DEFINITIONS),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *DEFINITIONS),
     )
 )
 
@@ -103,7 +101,7 @@ def describes_itself(kind: object) -> bool:
 
 def adapter_of(kind: object) -> Any:
     """What pydantic reads such a type with; None for types that are not its business. Never the first to import it."""
-    if "pydantic" not in sys.modules or not (_is_of_pydantic(kind) or _is_beyond_us(kind)):
+    if "pydantic" not in sys.modules or not (is_pydantic(kind) or _is_beyond_us(kind)):
         return None
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
@@ -113,18 +111,6 @@ def adapter_of(kind: object) -> Any:
         return TypeAdapter(form)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
         return None
-
-
-def _is_of_pydantic(kind: object) -> bool:
-    if get_origin(kind) is Literal:
-        return False
-    if get_origin(kind) is Annotated and any(
-        type(mark).__module__.startswith("pydantic") for mark in get_args(kind)[1:]
-    ):
-        return True
-    if isinstance(kind, type) and hasattr(kind, "__pydantic_validator__"):
-        return True
-    return any(_is_of_pydantic(each) for each in get_args(kind))
 
 
 def _is_beyond_us(kind: object) -> bool:
@@ -150,13 +136,27 @@ def _schema_of_type(kind: object) -> dict[str, Any]:
         raise ConfigError(f"output has no JSON schema ({problem}). To do: use a dataclass or a schema.") from None
 
 
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON schema of a type that msgspec knows, its root spelled out, since providers want an object there and no
+    reference. Raises TypeError, or NameError for a type that is still to come.
+    """
+    (root,), definitions = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    reference = root.get("$ref", "")
+    if reference:
+        name = reference.removeprefix("#/$defs/")
+        root = dict(definitions[name])
+        if not any(reference in references(definition) for definition in definitions.values()):
+            del definitions[name]
+    return {**root, "$defs": definitions} if definitions else root
+
+
 # --- schemas ----------------------------------------------------------------------------------------------------------
 
 
 def _spelled_out(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with its root in place, and no mere reference there."""
     kind, _, name = str(schema.get("$ref", "")).removeprefix("#/").partition("/")
-    if kind not in _DEFINITIONS:
+    if kind not in DEFINITIONS:
         return schema
     return {**schema[kind][name], kind: schema[kind]}
 
@@ -165,17 +165,9 @@ def _tidied(schema: Any) -> Any:
     """A type's schema without room for fields that the type does not have, and in the words that all providers know."""
     if not isinstance(schema, dict):
         return schema
-    tidy: dict[str, Any] = {}
-    for word, value in schema.items():
-        if word in _NAMED:
-            tidy[word] = {name: _tidied(inner) for name, inner in value.items()}
-        elif word in _LISTED:
-            # That only one of them fits is checked when the answer is read.
-            tidy["anyOf" if word == "oneOf" else word] = [_tidied(inner) for inner in value]
-        elif word in _ONE:
-            tidy[word] = _tidied(value)
-        elif word != "discriminator":
-            tidy[word] = value
+    # That only one of them fits is checked when the answer is read.
+    kept = {"anyOf" if word == "oneOf" else word: value for word, value in schema.items() if word != "discriminator"}
+    tidy = inside(kept, _tidied)
     if tidy.get("type") == "object" and "properties" in tidy:
         tidy.setdefault("additionalProperties", False)
     if "enum" in tidy and "type" not in tidy:
@@ -198,14 +190,14 @@ def _is_object(schema: dict[str, Any]) -> bool:
     kind = schema.get("type")
     if kind is None:
         # Said of nothing: an object, unless it is put together of others or has only these values.
-        return not any(word in schema for word in (*_LISTED, "enum", "const", "not"))
+        return not any(word in schema for word in (*_COMPOSED, "enum", "const", "not"))
     return kind == "object" and not any(word in schema for word in ("anyOf", "oneOf"))
 
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object that holds such a value; its definitions stay at the root, where references look."""
-    kept = {word: schema[word] for word in _DEFINITIONS if word in schema}
-    inner = {word: value for word, value in schema.items() if word not in (*_DEFINITIONS, "$schema")}
+    kept = {word: schema[word] for word in DEFINITIONS if word in schema}
+    inner = {word: value for word, value in schema.items() if word not in (*DEFINITIONS, "$schema")}
     if any(not reference.startswith(("#/$defs/", "#/definitions/")) for reference in references(inner)):
         return schema  # it refers to its own root, which would be another then
     return {
@@ -215,24 +207,6 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
         "additionalProperties": False,
         **kept,
     }
-
-
-def inner_schemas(schema: dict[str, Any]) -> list[Any]:
-    """The schemas that a schema is directly made of."""
-    found: list[Any] = [schema[word] for word in _ONE if word in schema]
-    for word in _LISTED:
-        found += listed if isinstance(listed := schema.get(word), list) else ()
-    for word in _NAMED:
-        found += named.values() if isinstance(named := schema.get(word), dict) else ()
-    return found
-
-
-def references(schema: Any) -> set[str]:
-    """Every `$ref` in a schema."""
-    if not isinstance(schema, dict):
-        return set()
-    found = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()
-    return found.union(*(references(inner) for inner in inner_schemas(schema)))
 
 
 def fits_strict_mode(schema: Any) -> bool:

@@ -5,23 +5,20 @@ Not here: which way a model is told (ways, dressing), and where in a reply the a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import msgspec
 
 from asides.errors import ConfigError
+from asides.json_schema import DEFINITIONS
 from asides.messages import OutputSchema
 from asides.outputs.checking import checker_of
 from asides.outputs.misfit import Misfit
 from asides.outputs.schemas import HOLDER, AskedOutput, adapter_of, asked_for, describes_itself, kind_of
-from asides.wire.partial_json import partial
+from asides.toolbox.misfit import Problem, told_by_msgspec, told_by_pydantic
 
 T = TypeVar("T")
-
-_MOST_PROBLEMS = 5
-_PLACED = re.compile(r"(?P<what>.*) - at `(?P<place>[^`]*)`", re.DOTALL)
 
 
 class Wanted(msgspec.Struct, Generic[T], frozen=True, eq=False):
@@ -45,13 +42,6 @@ class Wanted(msgspec.Struct, Generic[T], frozen=True, eq=False):
         if self.wrapped:
             document = _taken_out(document)
         return self.reader(document)
-
-    def partial(self, text: str) -> Any:
-        """What can be shown of JSON that is still arriving: plain values, not yet of the type. None when nothing."""
-        value = partial(text)
-        if self.wrapped and isinstance(value, dict):
-            return value.get(HOLDER)
-        return value
 
     def __repr__(self) -> str:
         return f"Wanted({self.name!r})"
@@ -87,7 +77,7 @@ def _reader_of(output: object, schema: AskedOutput, wrapped: bool) -> Callable[[
 
 
 def _inner(schema: dict[str, Any]) -> dict[str, Any]:
-    definitions = {word: schema[word] for word in ("$defs", "definitions") if word in schema}
+    definitions = {word: schema[word] for word in DEFINITIONS if word in schema}
     return {**schema["properties"][HOLDER], **definitions}
 
 
@@ -119,9 +109,10 @@ def _by_type(kind: Any) -> Callable[[bytes], Any]:
         try:
             return decoder.decode(document)
         except msgspec.ValidationError as problem:
-            found = _PLACED.fullmatch(str(problem))
-            place, what = (found["place"], found["what"]) if found else ("$", str(problem))
-            raise Misfit(f"{place}: {what}") from None
+            raise Misfit(_lines(told_by_msgspec(problem))) from None
+        except AssertionError as problem:
+            # Of a `__post_init__`: said there as one says it with ValueError, and as pydantic takes it.
+            raise Misfit(f"$: {str(problem) or 'it does not hold together'}") from None
         except (msgspec.DecodeError, RecursionError) as problem:
             raise _no_json(problem) from None
 
@@ -134,21 +125,15 @@ def _by_model(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         try:
             return validate(document)
         except ValueError as problem:
-            raise Misfit(_problems(problem)) from None
+            # A model that only looks like pydantic's says it in its own way.
+            told = told_by_pydantic(problem) if hasattr(problem, "errors") else (("", str(problem)),)
+            raise Misfit(_lines(*told)) from None
 
     return read
 
 
-def _problems(problem: ValueError) -> str:
-    """What pydantic found, place by place, without what it found there."""
-    listed: Callable[..., list[dict[str, Any]]] | None = getattr(problem, "errors", None)
-    if listed is None:
-        return f"$: {problem}"
-    lines: list[str] = []
-    for each in listed(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]:
-        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"])
-        lines.append(f"${place}: {each['msg']}")
-    return "\n".join(lines)
+def _lines(*problems: Problem) -> str:
+    return "\n".join(f"${where}: {what}" for where, what in problems)
 
 
 class _Holder(msgspec.Struct, forbid_unknown_fields=True):

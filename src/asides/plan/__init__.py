@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects import plain_row
-from asides.messages import Message, Part, Prompt, Refusal, ServerTool, State, ToolResult, Unknown
+from asides.dialects import DIALECTS, plain_row
+from asides.messages import Message, Part, Prompt, Refusal, ServerTool, State, Text, ToolResult, Unknown
 from asides.notices import Notice
 from asides.plan.check import Check, OnConflict
 from asides.plan.pairs import answered, asked_for
@@ -21,6 +21,18 @@ from asides.providers.provider import ReplayRule, Target
 from asides.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
+
+
+# Seals that tell by their kind in which dialects they are made.
+_SEALED_IN = {
+    "signature": ("anthropic", "bedrock"),
+    "redacted": ("anthropic", "bedrock"),
+    "encrypted": ("openai_responses",),
+}
+# Chat hosts that think in the list of the content may sign it, too.
+_IN_CONTENT = "content"
+# The dialect of many hosts: a refusal is a field of its own with the one who made it, and an error with others.
+_CHAT = "openai_chat"
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -50,6 +62,7 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     notices: list[Notice] = []
     messages = _paired(_replay(prompt, target, decisions), notices, continues=prompt.state.continues)
     messages, state = _resume(messages, prompt.state, target, decisions)
+    messages = _without_blanks(messages, notices)
     messages = without_pictures(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
     checked = Check(sendable, target, on_conflict, notices).run()
@@ -57,6 +70,22 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
 
 # --- the history --------------------------------------------------------------------------------------------------
+
+
+def _without_blanks(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """The messages without those of a person who said nothing, which some hosts refuse. The last one is the question,
+    and whoever asks it means it.
+    """
+    kept = tuple(
+        message
+        for place, message in enumerate(messages)
+        if place == len(messages) - 1
+        or message.role != "user"
+        or any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
+    )
+    if len(kept) < len(messages):
+        notices.append(Notice("blank_message_dropped", "messages without a word were left out", "messages"))
+    return kept
 
 
 def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[Message, ...]:
@@ -108,6 +137,10 @@ def _replay_parts(
             )
             if not why:
                 kept.append(part)
+        elif isinstance(part, Refusal) and target.dialect == _CHAT:
+            why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
+            decisions.append(Decision(number, place, "convert", "refusal", why))
+            kept.append(Text(part.text))
         elif isinstance(part, (ServerTool, Unknown)) and not _is_from(part.origin, target):
             decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
         elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
@@ -129,6 +162,8 @@ def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target)
         return "another provider or endpoint made it"
     if any(not _seal_is_own(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
+    if thought.origin is None and _is_of_another_dialect(thought, target):
+        return "its seals were made in another dialect"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"
     return "" if goes else f"replay rule: {rule.when}"
@@ -151,6 +186,16 @@ def _same_host(origin: Origin, target: Target) -> bool:
 def _seal_is_own(seal: Seal, target: Target) -> bool:
     # A seal of unknown origin came from outside with the history; its owner answers for it (requirements, H6).
     return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
+
+
+def _is_of_another_dialect(thought: Thought, target: Target) -> bool:
+    """Whether a thought that came with a history from outside has a seal that only others can have made. With a dialect
+    of the caller's own one cannot know.
+    """
+    if target.dialect not in DIALECTS or thought.via == _IN_CONTENT:
+        return False
+    homes = (_SEALED_IN.get(seal.kind) for seal in thought.seals if seal.value and seal.origin is None)
+    return any(home is not None and target.dialect not in home for home in homes)
 
 
 def _address(url: str) -> tuple[str, str, int | None, str]:

@@ -8,7 +8,6 @@ for or a model that thinks · else chat. Not here: what is then said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,8 +15,6 @@ import msgspec
 from asides.errors import ConfigError
 from asides.notices import Notice
 from asides.providers.provider import Provider, Target
-
-Endpoint: TypeAlias = Literal["chat", "responses"]
 
 DISABLE_VARIABLE = "OPENAI_RESPONSES_DISABLE"
 CHAT, RESPONSES = "openai_chat", "openai_responses"

@@ -5,13 +5,13 @@ Not here: who turns it on (the agent, when it is asked to), and how often a mode
     prompt = dressed(prompt, target)           tools as instructions, the history as text
     translator = Translator(tools)             one for each reply: `feed` events, get events
     words = hint(reply, tools)                 what is wrong with the form; None when nothing is
-    message = repair(words)                    what the model is told then
+    message = correction(words)                what the model is told then
 """
 
 from __future__ import annotations
 
 from asides.react.dressing import dressed
-from asides.react.hints import hint, repair
+from asides.react.hints import correction, hint
 from asides.react.translator import Translator
 
-__all__ = ["Translator", "dressed", "hint", "repair"]
+__all__ = ["Translator", "correction", "dressed", "hint"]

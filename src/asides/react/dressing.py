@@ -12,6 +12,7 @@ import msgspec
 
 from asides.dialects.speaking import arguments_text
 from asides.messages import File, Image, Message, OutputSchema, Part, Prompt, Text, ToolCall, ToolResult
+from asides.plan.pairs import CANCELLED
 from asides.providers.provider import Target
 from asides.react.translator import VIA
 from asides.thinking import Thought
@@ -19,8 +20,6 @@ from asides.tools import Tool
 
 STOP = "\nObservation:"
 """Where a model is stopped, before it makes up what a tool said."""
-
-NOT_RUN = "The call was not run."
 
 # The fewest stop sequences that any provider takes.
 _MOST_STOPS = 4
@@ -164,7 +163,7 @@ class _History:
         answered = {result.call_id for result in results}
         # Nobody else would see that they are missing.
         missing = [call for call in self._calls.values() if call.id not in answered]
-        results += [ToolResult(call.id, NOT_RUN, call.name, True) for call in missing]
+        results += [ToolResult(call.id, CANCELLED, call.name, is_error=True) for call in missing]
         parts: list[Part] = []
         for result in results:
             parts = _joined(parts, self._observation(result, named=len(results) > 1))

@@ -41,7 +41,7 @@ def hint(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
     return next((_of_call(call, known) for call in calls), None) if calls else _without_calls(reply)
 
 
-def repair(words: str) -> Message:
+def correction(words: str) -> Message:
     """The message that tells a model what `hint` found."""
     return user(f"That could not be read. {words}")
 

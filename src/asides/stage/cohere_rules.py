@@ -7,47 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
-from asides.events import Event
-from asides.stage.http_requests import Request
+from asides.stage.house_rules import SealsNothing
 from asides.stage.pairing_rules import Unpaired, Wire, unpaired
 
 _CONTENT_TYPES = ("text", "thinking")
 
 
-class Rules:
+class Rules(SealsNothing):
     """The rules for one stage."""
 
-    def __init__(self, secret: bytes) -> None:
-        """This endpoint hands out nothing that it would have to know again."""
-        del secret
-
-    def refuse(self, request: Request) -> str | None:
-        """Why this request is refused, in the provider's words as far as they are known; None when it is not."""
-        body: Wire = msgspec.json.decode(request.body)
-        return next(_problems(body.get("messages") or []), None)
-
-    def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """As they are: nothing is sealed here."""
-        del request
-        return events
-
-
-def _problems(messages: list[Wire]) -> Iterator[str]:
-    for place, message in enumerate(messages):
-        role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
-        if role == "assistant":
-            if not content and not calls:
-                yield f"invalid request: messages[{place}]: an assistant message has content or tool_calls."
-            if message.get("tool_plan") is not None and not calls:
-                yield f"invalid request: messages[{place}]: tool_plan is only allowed together with tool_calls."
-            yield from _item_problems(content, place)
-        elif role == "user" and _is_blank(content):
-            yield "invalid request: message must be at least 1 token long or tool results must be specified."
-    yield from (f"invalid request: {_pair_words(fault)}" for fault in unpaired(messages))
-    if messages and messages[-1].get("role") not in ("user", "tool"):
-        yield "invalid request: the last message must be of the role 'user' or 'tool'."
+    def problems(self, messages: list[Wire]) -> Iterator[str]:
+        """Whatever is wrong with a history, message by message."""
+        for place, message in enumerate(messages):
+            role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
+            if role == "assistant":
+                if not content and not calls:
+                    yield f"invalid request: messages[{place}]: an assistant message has content or tool_calls."
+                if message.get("tool_plan") is not None and not calls:
+                    yield f"invalid request: messages[{place}]: tool_plan is only allowed together with tool_calls."
+                yield from _item_problems(content, place)
+            elif role == "user" and _is_blank(content):
+                yield "invalid request: message must be at least 1 token long or tool results must be specified."
+        yield from (f"invalid request: {_pair_words(fault)}" for fault in unpaired(messages))
+        if messages and messages[-1].get("role") not in ("user", "tool"):
+            yield "invalid request: the last message must be of the role 'user' or 'tool'."
 
 
 def _item_problems(content: object, place: int) -> Iterator[str]:

@@ -6,8 +6,11 @@ Not here: whether a request can be read at all (dialects), and what is answered 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
+
+import msgspec
 
 from asides import dialects
 from asides.events import Event
@@ -35,6 +38,27 @@ class HouseRules(Protocol):
     def seal(self, events: list[Event], request: Request) -> list[Event]:
         """The events of a reply with the seals that the provider would put on its thoughts."""
         ...
+
+
+class SealsNothing:
+    """Rules of a server that hands out nothing it would have to know again: what it refuses is all there is to them."""
+
+    def __init__(self, secret: bytes) -> None:
+        del secret
+
+    def problems(self, messages: list[dict[str, Any]]) -> Iterator[str]:
+        """Whatever is wrong with a history, in the server's words as far as they are known."""
+        raise NotImplementedError
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this request is refused: the first problem; None when there is none."""
+        body: dict[str, Any] = msgspec.json.decode(request.body)
+        return next(self.problems(body.get("messages") or []), None)
+
+    def seal(self, events: list[Event], request: Request) -> list[Event]:
+        """As they are."""
+        del request
+        return events
 
 
 class Houses:

@@ -8,52 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
-from asides.events import Event
-from asides.stage.http_requests import Request
+from asides.stage.house_rules import SealsNothing
 from asides.stage.pairing_rules import Wire, unpaired
 
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-class Rules:
+class Rules(SealsNothing):
     """The rules for one stage."""
 
-    def __init__(self, secret: bytes) -> None:
-        """This server hands out nothing that it would have to know again."""
-        del secret
-
-    def refuse(self, request: Request) -> str | None:
-        """Why this request is refused; None when it is not."""
-        body: Wire = msgspec.json.decode(request.body)
-        return next(_problems(body.get("messages") or []), None)
-
-    def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """As they are: nothing is sealed here."""
-        del request
-        return events
-
-
-def _problems(messages: list[Wire]) -> Iterator[str]:
-    named: dict[str, str] = {}
-    for place, message in enumerate(messages):
-        if message.get("role") not in _ROLES:
-            yield f"invalid role: {message.get('role')}"
-        calls = message.get("tool_calls") or ()
-        if any(not isinstance((call.get("function") or {}).get("arguments"), dict) for call in calls):
-            yield f"messages[{place}]: the arguments of a tool call are an object"
-        if message.get("role") == "assistant":
-            named = {str(call.get("id")): str(call["function"].get("name")) for call in calls}
-            if not calls and not any(message.get(field) for field in ("content", "thinking", "images")):
-                yield f"messages[{place}]: an assistant message says nothing"
-        if message.get("role") == "tool":
-            expected = named.get(str(message.get("tool_call_id")))
-            if not message.get("tool_name"):
-                yield f"messages[{place}]: a tool result has no tool_name"
-            elif expected is not None and message["tool_name"] != expected:
-                yield f"messages[{place}]: the tool_name is not the one that was called"
-    # Older clients send no ids, and their results count in their order.
-    if all(call.get("id") for message in messages for call in message.get("tool_calls") or ()):
-        for fault in unpaired(messages):
-            yield f"messages[{fault.place}]: tool calls and results do not pair ({fault.kind}: {', '.join(fault.ids)})"
+    def problems(self, messages: list[Wire]) -> Iterator[str]:
+        """Whatever is wrong with a history, message by message."""
+        named: dict[str, str] = {}
+        for place, message in enumerate(messages):
+            if message.get("role") not in _ROLES:
+                yield f"invalid role: {message.get('role')}"
+            calls = message.get("tool_calls") or ()
+            if any(not isinstance((call.get("function") or {}).get("arguments"), dict) for call in calls):
+                yield f"messages[{place}]: the arguments of a tool call are an object"
+            if message.get("role") == "assistant":
+                named = {str(call.get("id")): str(call["function"].get("name")) for call in calls}
+                if not calls and not any(message.get(field) for field in ("content", "thinking", "images")):
+                    yield f"messages[{place}]: an assistant message says nothing"
+            if message.get("role") == "tool":
+                expected = named.get(str(message.get("tool_call_id")))
+                if not message.get("tool_name"):
+                    yield f"messages[{place}]: a tool result has no tool_name"
+                elif expected is not None and message["tool_name"] != expected:
+                    yield f"messages[{place}]: the tool_name is not the one that was called"
+        # Older clients send no ids, and their results count in their order.
+        if all(call.get("id") for message in messages for call in message.get("tool_calls") or ()):
+            for fault in unpaired(messages):
+                ids = ", ".join(fault.ids)
+                yield f"messages[{fault.place}]: tool calls and results do not pair ({fault.kind}: {ids})"

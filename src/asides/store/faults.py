@@ -39,6 +39,35 @@ def unreadable(name: str, place: int) -> StoreError:
     )
 
 
+def damaged(path: str) -> StoreError:
+    """A database that does not hold together."""
+    return StoreError(
+        f"the store {path} is damaged. To do: restore it from a backup, or move it away and save what can be saved "
+        "with the .recover command of sqlite3."
+    )
+
+
+def unreadable_head(name: str) -> StoreError:
+    """What stands above the messages does not read."""
+    return StoreError(
+        f"the head of the conversation {name!r} does not read: it is damaged, or a newer asides wrote it. To do: "
+        "upgrade asides, or restore the store from a backup."
+    )
+
+
+def unwritable() -> StoreError:
+    """Words that no file can hold."""
+    return StoreError(
+        "the store cannot take half a character (a lone surrogate). To do: look for one in the name, the model and the "
+        "system prompt of the conversation."
+    )
+
+
+def impossible_path(path: str, reason: str) -> StoreError:
+    """No file can be called so."""
+    return StoreError(f"there cannot be a store at {path!r}: {reason}. To do: name another place.")
+
+
 def is_busy(problem: sqlite3.Error) -> bool:
     """Whether others are at it, and it may be tried again."""
     import sqlite3
@@ -66,10 +95,7 @@ def as_store_error(problem: sqlite3.Error, path: str, patience: float) -> StoreE
         case sqlite3.SQLITE_NOTADB:
             said = f"{path} is not a database. To do: use another file, or move this one away"
         case sqlite3.SQLITE_CORRUPT:
-            said = (
-                f"the store {path} is damaged. To do: restore it from a backup, or move it away and save what can be "
-                "saved with the .recover command of sqlite3"
-            )
+            return damaged(path)
         case sqlite3.SQLITE_FULL:
             said = f"there is no room left on the disk of the store {path}. To do: make some; nothing was lost"
         case _:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from asides.messages import Message
 from asides.store import tables
-from asides.store.faults import as_store_error, is_busy, missing_folder
+from asides.store.faults import as_store_error, damaged, impossible_path, is_busy, missing_folder, unwritable
 from asides.store.store import About, Heading, Kept, StoreError
 from asides.usage import Usage
 
@@ -45,7 +45,7 @@ class SqliteStore:
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = 30.0) -> None:
         self._memory = os.fspath(path) == MEMORY
-        self._path = MEMORY if self._memory else str(Path(path).expanduser().absolute())
+        self._path = MEMORY if self._memory else _absolute(os.fspath(path))
         self._patience = patience
         self._pool = _Pool(self._path, alone=self._memory)
         # What is let go of without `close` is closed all the same, and quietly.
@@ -80,7 +80,10 @@ class SqliteStore:
 
     def delete(self, name: str) -> bool:
         """Forget a conversation; False when there was none."""
-        return self._do(_WRITE, lambda connection: tables.delete(connection, name))
+        gone = self._do(_WRITE, lambda connection: tables.delete(connection, name))
+        if gone and not self._memory:
+            self._empty_log()
+        return gone
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -111,6 +114,13 @@ class SqliteStore:
     def __repr__(self) -> str:
         return f"SqliteStore({self._path!r})"
 
+    def _empty_log(self) -> None:
+        """What is forgotten is still in the write-ahead log. Where others are reading it goes with a later write."""
+        import sqlite3
+
+        with suppress(sqlite3.Error), self._pool.connection() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def _do(self, begin: str, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
         """One step, whole or not at all. Others are waited for; what SQLite says is raised in our words."""
         import sqlite3
@@ -123,8 +133,21 @@ class SqliteStore:
             except sqlite3.Error as problem:
                 if not is_busy(problem) or time.monotonic() >= deadline:
                     raise as_store_error(problem, self._path, self._patience) from None
+            except UnicodeEncodeError:
+                raise unwritable() from None
+            except UnicodeDecodeError:
+                raise damaged(self._path) from None
             # SQLite itself would look ever more seldom, and a busy neighbour leaves only short gaps.
             time.sleep(random.uniform(*_BETWEEN_LOOKS))
+
+
+def _absolute(path: str) -> str:
+    if "\0" in path:
+        raise impossible_path(path, "there is a NUL in it")
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:  # "~somebody", and there is no such user.
+        raise impossible_path(path, "there is no such home folder") from None
 
 
 def _checked(name: str) -> str:
@@ -227,7 +250,12 @@ def _open(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        if not tables.are_there(connection, path):
+        # What is forgotten is overwritten; not every SQLite is built to do so by itself.
+        connection.execute("PRAGMA secure_delete = ON")
+        # Looked at in one transaction: between two looks another one may be making them.
+        with _transaction(connection, _READ):
+            there = tables.are_there(connection, path)
+        if not there:
             with _transaction(connection, _WRITE):
                 # Asked again: another process may have made them while this one waited.
                 if not tables.are_there(connection, path):

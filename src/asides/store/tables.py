@@ -13,7 +13,7 @@ import msgspec
 from asides.errors import ConfigError
 from asides.history.document import read_message, write_message
 from asides.messages import Message
-from asides.store.faults import foreign, newer, unreadable
+from asides.store.faults import foreign, newer, unreadable, unreadable_head
 from asides.store.store import About, Heading, Kept, StoreConflict
 from asides.usage import Usage
 
@@ -126,7 +126,10 @@ def about(connection: sqlite3.Connection, name: str) -> About | None:
     if row is None:
         return None
     name, version, rewritten, length, system, model, usage, created, updated = row
-    spent = msgspec.json.decode(usage, type=Usage)
+    try:
+        spent = msgspec.json.decode(usage, type=Usage)
+    except (msgspec.DecodeError, TypeError):  # TypeError: a number stands there.
+        raise unreadable_head(name) from None
     return About(name, version, rewritten, length, Heading(system, model), spent, created, updated)
 
 
@@ -156,7 +159,7 @@ def _read(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
     for place, document in rows:
         try:
             messages.append(read_message(document)[0])
-        except ConfigError:
+        except (ConfigError, TypeError):  # TypeError: a number stands there.
             raise unreadable(name, place) from None
     return messages
 

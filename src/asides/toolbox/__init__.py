@@ -6,35 +6,28 @@ Not here: who runs them and when (flows/agent, network), and how a provider spel
 from __future__ import annotations
 
 from asides.toolbox.function_tool import FunctionTool, tool
-from asides.toolbox.results import denied, not_run, result_of, unknown_tool
+from asides.toolbox.results import denied, result_of, unknown_tool
 from asides.toolbox.runnable import (
     Approval,
     BadArguments,
-    Job,
-    JobOutcome,
     Raised,
     Returned,
     Runnable,
     TimedOut,
 )
 from asides.toolbox.signatures import tool_of
-from asides.toolbox.toolset import Offer, ToolLike, offer_of, runnable_of, toolset
+from asides.toolbox.toolset import Offer, runnable_of, toolset
 
 __all__ = [
     "Approval",
     "BadArguments",
     "FunctionTool",
-    "Job",
-    "JobOutcome",
     "Offer",
     "Raised",
     "Returned",
     "Runnable",
     "TimedOut",
-    "ToolLike",
     "denied",
-    "not_run",
-    "offer_of",
     "result_of",
     "runnable_of",
     "tool",

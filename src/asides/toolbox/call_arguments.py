@@ -12,7 +12,7 @@ import msgspec
 
 from asides.messages import ToolCall, read_arguments
 from asides.toolbox.definitions import resolved
-from asides.toolbox.misfit import Misfit
+from asides.toolbox.misfit import TypeMisfit
 from asides.toolbox.parameters import Parameter, Parameters
 from asides.toolbox.runnable import BadArguments
 
@@ -33,7 +33,7 @@ def read_call(call: ToolCall, parameters: Parameters) -> dict[str, Any]:
             continue
         try:
             value = _read(parameter, given[name])
-        except Misfit as misfit:
+        except TypeMisfit as misfit:
             told = "; ".join(f"{name}{where}: {what}" for where, what in misfit.problems)
             problems.append(f"{told}{_takes(parameter, parameters)}")
         else:
@@ -83,7 +83,7 @@ def _read(parameter: Parameter, value: Any) -> Any:
     """The value as its type; UNSET where null stands for nothing given."""
     try:
         return parameter.reader.read(value)
-    except Misfit:
+    except TypeMisfit:
         if value is None and not parameter.required:
             return msgspec.UNSET
         inner = _json_in(value)
@@ -91,7 +91,7 @@ def _read(parameter: Parameter, value: Any) -> Any:
             raise
         try:
             return parameter.reader.read(inner)
-        except Misfit:
+        except TypeMisfit:
             pass  # what is wrong with it as it came is the better word
         raise
 

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from asides.json_schema import inside
+
 _PREFIX = "#/$defs/"
-# What stands under these is a value, not a schema …
-_VALUES = frozenset({"default", "const", "enum", "examples"})
-# … and under these each name has a schema, also when the name is "default".
-_BY_NAME = frozenset({"properties", "patternProperties", "$defs"})
-
-
-def inside(schema: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The schema, with `change` made to every schema that stands directly in it."""
-    changed: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in _VALUES:
-            changed[key] = value
-        elif key in _BY_NAME and isinstance(value, dict):
-            changed[key] = {name: change(inner) for name, inner in value.items()}
-        elif isinstance(value, list):
-            changed[key] = [change(item) for item in value]
-        else:
-            changed[key] = change(value)
-    return changed
 
 
 def hoisted(schema: Any, definitions: dict[str, Any]) -> Any:

@@ -5,7 +5,6 @@ Not here: what to do with them (function_tool), and the words for a call that do
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Hashable, Sequence
 from datetime import datetime, time
@@ -17,7 +16,7 @@ import msgspec
 
 from asides.errors import ConfigError
 from asides.toolbox.definitions import hoisted
-from asides.toolbox.misfit import Misfit
+from asides.toolbox.misfit import TypeMisfit, told_by_msgspec
 from asides.toolbox.pydantic_types import PydanticReader, is_field_default, is_pydantic
 
 
@@ -33,7 +32,7 @@ class Reader(Protocol):
         ...
 
     def read(self, value: Any) -> Any:
-        """A JSON value as the type. Raises Misfit."""
+        """A JSON value as the type. Raises TypeMisfit."""
         ...
 
 
@@ -95,23 +94,12 @@ class MsgspecReader:
         return self._schema
 
     def read(self, value: Any) -> Any:
-        """The value as the type. Raises Misfit."""
+        """The value as the type. Raises TypeMisfit."""
         try:
             # Not strict: models write "3" for 3 and "true" for true, and it is plain what they mean.
             return msgspec.convert(value, self._kind, strict=False, dec_hook=_read_custom)
         except msgspec.ValidationError as problem:
-            raise Misfit((_told_apart(str(problem)),)) from None
-
-
-_MSGSPEC_WORDS = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<where>.*)`)?", re.DOTALL)
-
-
-def _told_apart(words: str) -> tuple[str, str]:
-    """Where and what, of a problem in msgspec's words."""
-    read = _MSGSPEC_WORDS.fullmatch(words)
-    if read is None:
-        return "", words
-    return read["where"] or "", f"{read['what']}{' as a key' if read['key'] else ''}"
+            raise TypeMisfit((told_by_msgspec(problem),)) from None
 
 
 def read_parameters(function: str, declared: Sequence[Declared], words: dict[str, str]) -> Parameters:
@@ -219,15 +207,17 @@ def _read_custom(kind: Any, value: Any) -> Any:
     if is_pydantic(kind):
         try:
             return _nested(kind).read(value)
-        except Misfit as problem:
+        except TypeMisfit as problem:
             raise ValueError(str(problem)) from None
     return value
 
 
 def spell_custom(value: Any) -> Any:
-    """A JSON value for what msgspec does not write: paths, models of pydantic, arrays."""
+    """A JSON value for what msgspec does not write: paths, models of pydantic, arrays, text of a class of its own."""
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, str):  # one of its subclasses: the text is the same
+        return str.__str__(value)
     if callable(getattr(value, "model_dump", None)):
         return value.model_dump(mode="json")
     if not isinstance(value, type) and callable(listed := getattr(value, "tolist", None)):

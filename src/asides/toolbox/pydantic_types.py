@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from asides.toolbox.definitions import untitled
-from asides.toolbox.misfit import Misfit
+from asides.toolbox.misfit import TypeMisfit, told_by_pydantic
 
-_MOST_PROBLEMS = 5
 _MARKS = ("model_json_schema", "__pydantic_validator__", "__get_pydantic_core_schema__")
 
 
@@ -63,19 +62,11 @@ class PydanticReader:
         return self._schema
 
     def read(self, value: Any) -> Any:
-        """The value as the type. Raises Misfit."""
+        """The value as the type. Raises TypeMisfit."""
         from pydantic import ValidationError
 
         try:
             # As JSON, since a strict model takes a date as text from JSON only.
             return self._adapter.validate_json(msgspec.json.encode(value))
         except ValidationError as problem:
-            raise Misfit(_words(problem)) from None
-
-
-def _words(problem: Any) -> tuple[tuple[str, str], ...]:
-    found = problem.errors(include_url=False, include_context=False, include_input=False)
-    return tuple(
-        ("".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"]), str(each["msg"]))
-        for each in found[:_MOST_PROBLEMS]
-    )
+            raise TypeMisfit(told_by_pydantic(problem)) from None

@@ -60,13 +60,21 @@ def unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
     return _failed(call, told)
 
 
-def not_run(call: ToolCall) -> ToolResult:
-    """What the model is told of a call that nobody came to run, since the run ended before it."""
-    return _failed(call, f"The call of {call.name} was not run: the run ended before it.")
-
-
 def _failed(call: ToolCall, words: str) -> ToolResult:
-    return ToolResult(call.id, words, call.name, is_error=True)
+    return ToolResult(call.id, _plain(words), call.name, is_error=True)
+
+
+def _plain(text: str) -> str:
+    """The text as every request can carry it: no subclass, and no half characters, as names of files can have.
+
+    A result that cannot be sent would end not only the run: no conversation with it in it could be sent any more.
+    """
+    plain = str.__str__(text)
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        return plain.encode(errors="replace").decode()
+    return plain
 
 
 def _words(error: BaseException) -> str:
@@ -86,8 +94,12 @@ def _words(error: BaseException) -> str:
 
 def _returned(call: ToolCall, value: Any) -> ToolResult:
     match value:
-        case ToolResult():
-            return msgspec.structs.replace(value, call_id=call.id, name=value.name or call.name)
+        case ToolResult(content=content):
+            # Made as any other, since nobody has checked what is in it.
+            told = _returned(call, "" if content == () else content)
+            return msgspec.structs.replace(
+                told, name=value.name or call.name, is_error=value.is_error or told.is_error, cache=value.cache
+            )
         case Result():
             return _returned(call, value.output)
         case bytes() | bytearray() | memoryview():
@@ -100,20 +112,20 @@ def _returned(call: ToolCall, value: Any) -> ToolResult:
             pass
     try:
         return ToolResult(call.id, _content(value), call.name)
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except Exception:  # noqa: BLE001 - a value may bring code of its own that says how it is written
         return _unspeakable(call, value, "return text, or what JSON can carry")
 
 
 def _content(value: Any) -> str | tuple[Text | Image | File, ...]:
     match value:
         case str():
-            return value
+            return _plain(value)
         case None:
             return NOTHING
         case Text() | Image() | File():
-            return (value,)
+            return _parts((value,)) or ()
         case Reply() | Message():
-            return value.text  # another model's answer, without its thinking and its seals
+            return _plain(value.text)  # another model's answer, without its thinking and its seals
         case list() | tuple() if (parts := _parts(value)) is not None:
             return parts
         case _:
@@ -124,10 +136,19 @@ def _parts(values: list[Any] | tuple[Any, ...]) -> tuple[Text | Image | File, ..
     """A list with parts in it as parts, the rest of it in words; None for any other list."""
     if not any(isinstance(value, (Text, Image, File)) for value in values):
         return None
-    return tuple(
-        value if isinstance(value, (Text, Image, File)) else Text(value if isinstance(value, str) else _json(value))
-        for value in values
-    )
+    return tuple(_part(value) for value in values)
+
+
+def _part(value: Any) -> Text | Image | File:
+    match value:
+        case Text():
+            return msgspec.structs.replace(value, text=_plain(value.text))
+        case Image() | File():
+            return value
+        case str():
+            return Text(_plain(value))
+        case _:
+            return Text(_json(value))
 
 
 def _json(value: Any) -> str:

@@ -54,6 +54,9 @@ def _mapping(tool: ToolLike) -> Mapping[str, Any]:
 
 def toolset(tools: Iterable[ToolLike]) -> dict[str, Offer]:
     """The tools by name, in their order. Two of one name are a ConfigError: a call could mean either."""
+    given: Any = tools
+    if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
+        raise ConfigError("tools is a list of tools, also for one. To do: write tools=[…].")
     offered: dict[str, Offer] = {}
     for tool in tools:
         offer = offer_of(tool)

@@ -168,3 +168,14 @@ def test_a_seal_beside_the_text_is_no_text() -> None:
 def test_not_every_field_named_after_thinking_is_some(name: str) -> None:
     reply = asides.decode("openai_chat", _whole(content="answer", **{name: "x1"}))
     assert (reply.text, reply.thinking, _codes(reply)) == ("answer", None, ["unknown_field"])
+
+
+def test_calls_of_one_list_are_apart_though_their_ids_are_not() -> None:
+    listed = [
+        {"id": "same", "type": "function", "function": {"name": "look", "arguments": f'{{"at": {number}}}'}}
+        for number in (1, 2)
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": listed}
+    body = {"id": "c1", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    reply = asides.decode("openai_chat", json.dumps(body).encode())
+    assert [call.arguments for call in reply.tool_calls] == [{"at": 1}, {"at": 2}]

@@ -45,7 +45,7 @@ def read(body: bytes, path: str) -> ServedRequest:
         raise ConfigError("the path names no model: use /model/{model}/converse or /model/{model}/converse-stream.")
     stream = found["way"] == "converse-stream"
     fields = RequestFields.of_body(body)
-    messages = _messages(fields)
+    messages = fields.take_messages(_message)
     inference, native = fields.within("inferenceConfig"), fields.within("additionalModelRequestFields")
     tools, choice = _tools(fields)
     prompt = Prompt(
@@ -155,19 +155,6 @@ def _output(fields: RequestFields) -> OutputSchema | None:
 
 
 # --- messages -----------------------------------------------------------------------------------------------------
-
-
-def _messages(fields: RequestFields) -> tuple[Message, ...]:
-    told = fields.take("messages", list[dict[str, Any]])
-    if not told:
-        raise ConfigError("messages is missing or empty.")
-    messages: list[Message] = []
-    for place, message in enumerate(told):
-        try:
-            messages.append(_message(message))
-        except ConfigError as problem:
-            raise ConfigError(f"messages[{place}]: {problem}") from None
-    return tuple(messages)
 
 
 def _message(message: Mapping[str, Any]) -> Message:

@@ -48,7 +48,7 @@ def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     fields = RequestFields.of_body(body)
     model = fields.take_model()
-    messages = _messages(fields)
+    messages = fields.take_messages(_message)
     system = None
     if messages[0].role == "system":
         system, messages = messages[0].text or None, messages[1:]
@@ -119,19 +119,6 @@ def _sampling(fields: RequestFields) -> Sampling:
 
 
 # --- messages -----------------------------------------------------------------------------------------------------
-
-
-def _messages(fields: RequestFields) -> tuple[Message, ...]:
-    told = fields.take("messages", list[dict[str, Any]])
-    if not told:
-        raise ConfigError("messages is missing or empty.")
-    messages: list[Message] = []
-    for place, message in enumerate(told):
-        try:
-            messages.append(_message(message))
-        except ConfigError as problem:
-            raise ConfigError(f"messages[{place}]: {problem}") from None
-    return tuple(messages)
 
 
 def _message(message: Mapping[str, Any]) -> Message:

@@ -39,20 +39,21 @@ class ToolCalls:
 
     def take(self, delta: Any, events: list[Event]) -> None:
         """The calls in one message, or the pieces of them."""
+        here: list[_Call] = []
         for part in delta.tool_calls or ():
-            self._take_part(part, events)
+            here.append(self._take_part(part, events, here))
         legacy: Function | None = delta.function_call
         if legacy is not None and (legacy.name or legacy.arguments):
-            self._take_part(ToolCallPart(function=legacy, index=-1), events)
+            self._take_part(ToolCallPart(function=legacy, index=-1), events, here)
 
-    def _take_part(self, part: ToolCallPart, events: list[Event]) -> None:
+    def _take_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
         function = (
             part.function
             if part.function is not None and (part.function.name or part.function.arguments)
             else part.custom
         )
         function = function or part.function or Function()
-        call = self._call_of(part, function)
+        call = self._call_of(part, function, here)
         name = None if call.named or not function.name else function.name
         call_id = None if call.id or not part.id else part.id
         call.named = call.named or bool(name)
@@ -72,15 +73,17 @@ class ToolCalls:
             events.append(ToolCallDelta(call.block, call_id, name, text))
         if not is_nothing(part.extra_content):
             self._seal(call, bytes(part.extra_content), events)
+        return call
 
-    def _call_of(self, part: ToolCallPart, function: Function) -> _Call:
+    def _call_of(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
         call = self._by_index.get(part.index)
         anew = call is None
         if call is not None and part.id and call.id and part.id != call.id and function.name:
             # Some servers number every call 0, or do not number them at all; then the id tells them apart.
             anew = True
-        elif call is not None and part.index is None and function.name and call.named and not part.id:
-            anew = True
+        elif call is not None and part.index is None and function.name and call.named:
+            # Not numbered: it has no id that could be that of the call before, or stands beside it in one list.
+            anew = not part.id or call in here
         if anew or call is None:
             call = _Call(self._first_block + len(self._calls))
             self._calls.append(call)

@@ -104,9 +104,10 @@ class _Speller(MessageSpeller):
         return items if self._ids_agree(items) else [_without_id(item) for item in items]
 
     def _reasoning(self, thought: Thought) -> list[Wire]:
-        entry = next((seal for seal in thought.seals if seal.entry is not None), None)
-        if entry is not None and entry.entry is not None:
-            item: Wire = {name: value for name, value in msgspec.json.decode(entry.entry).items() if value is not None}
+        entry = next((seal.entry for seal in thought.seals if seal.entry is not None), None)
+        told = None if entry is None else msgspec.json.decode(entry)
+        if isinstance(told, dict):
+            item: Wire = {name: value for name, value in told.items() if value is not None}
             if item.get("type") == "reasoning":
                 item.setdefault("summary", [])
                 return [item] if self._carries_state(item) else []
