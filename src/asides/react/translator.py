@@ -25,6 +25,7 @@ from asides.events import (
 from asides.notices import Notice
 from asides.react.calls import Call
 from asides.react.sections import Begun, Mused, Noted, Piece, Said, Sections
+from asides.react.unwrapping import Unwrapper
 from asides.tools import Tool
 
 VIA = "react"
@@ -49,6 +50,7 @@ class Translator:
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
         self._sections = Sections(tools)
+        self._unwrapper = Unwrapper()
         self._text: int | None = None  # the block that the text is in
         self._pieces: dict[int, int] = {}  # by text: how many pieces it was cut into
         self._open: tuple[type, int] | None = None  # the kind and the number of the block that is being written
@@ -82,13 +84,15 @@ class Translator:
     def _take_text(self, event: TextDelta) -> None:
         if event.block != self._text:
             if self._text is not None:
+                self._tell(self._sections.feed(self._unwrapper.finish()))
                 self._tell(self._sections.new_text())
             self._text = event.block
             self._pieces.setdefault(event.block, 0)
             self._open = None
-        self._tell(self._sections.feed(event.text))
+        self._tell(self._sections.feed(self._unwrapper.feed(event.text)))
 
     def _end(self, event: ReplyEnded) -> None:
+        self._tell(self._sections.feed(self._unwrapper.finish()))
         self._tell(self._sections.finish())
         for sealed in self._seals:
             self._seal(sealed)
