@@ -43,7 +43,6 @@ class AgentOptions(SharedOptions, total=False):
 
 
 _OF_RUNS = frozenset(AgentOptions.__annotations__) - OPTIONS
-_APPROVALS = ("allow", "deny", "ask")
 
 
 def check_client(client: object, kind: type[object], otherwise: str) -> None:
@@ -153,7 +152,8 @@ def _positive(limits: Limits) -> Limits:
 def _approval(approval: object) -> Approval | tuple[tuple[str, Approval], ...]:
     words = approval.values() if isinstance(approval, Mapping) else (approval,)
     patterns = approval if isinstance(approval, Mapping) else ()
-    if any(word not in _APPROVALS for word in words) or not all(isinstance(pattern, str) for pattern in patterns):
+    known = get_args(Approval)
+    if any(word not in known for word in words) or not all(isinstance(pattern, str) for pattern in patterns):
         raise ConfigError("approval is allow, deny or ask; or one of them for each pattern of tool names.")
     return tuple(approval.items()) if isinstance(approval, Mapping) else approval  # type: ignore[return-value]
 

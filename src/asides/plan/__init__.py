@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects import DIALECTS, plain_row
+from asides.dialects import plain_row
+from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
 from asides.messages import Message, Part, Prompt, Refusal, ServerTool, State, Text, ToolResult, Unknown
 from asides.notices import Notice
 from asides.plan.check import Check, OnConflict
@@ -21,18 +22,6 @@ from asides.providers.provider import ReplayRule, Target
 from asides.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
-
-
-# Seals that tell by their kind in which dialects they are made.
-_SEALED_IN = {
-    "signature": ("anthropic", "bedrock"),
-    "redacted": ("anthropic", "bedrock"),
-    "encrypted": ("openai_responses",),
-}
-# Chat hosts that think in the list of the content may sign it, too.
-_IN_CONTENT = "content"
-# The dialect of many hosts: a refusal is a field of its own with the one who made it, and an error with others.
-_CHAT = "openai_chat"
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -137,7 +126,7 @@ def _replay_parts(
             )
             if not why:
                 kept.append(part)
-        elif isinstance(part, Refusal) and target.dialect == _CHAT:
+        elif isinstance(part, Refusal) and takes_refusals_as_words(target.dialect):
             why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
             decisions.append(Decision(number, place, "convert", "refusal", why))
             kept.append(Text(part.text))
@@ -162,7 +151,7 @@ def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target)
         return "another provider or endpoint made it"
     if any(not _seal_is_own(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
-    if thought.origin is None and _is_of_another_dialect(thought, target):
+    if thought.origin is None and sealed_elsewhere(thought, target.dialect):
         return "its seals were made in another dialect"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"
@@ -186,16 +175,6 @@ def _same_host(origin: Origin, target: Target) -> bool:
 def _seal_is_own(seal: Seal, target: Target) -> bool:
     # A seal of unknown origin came from outside with the history; its owner answers for it (requirements, H6).
     return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
-
-
-def _is_of_another_dialect(thought: Thought, target: Target) -> bool:
-    """Whether a thought that came with a history from outside has a seal that only others can have made. With a dialect
-    of the caller's own one cannot know.
-    """
-    if target.dialect not in DIALECTS or thought.via == _IN_CONTENT:
-        return False
-    homes = (_SEALED_IN.get(seal.kind) for seal in thought.seals if seal.value and seal.origin is None)
-    return any(home is not None and target.dialect not in home for home in homes)
 
 
 def _address(url: str) -> tuple[str, str, int | None, str]:

@@ -50,7 +50,9 @@ THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a host differs from the book of its dialect. Each is read in exactly one `match` of one dialect."""
+    """How a host differs from the book of its dialect. Each is read in exactly one place: a `match` of its dialect, or
+    where the plan and the outputs settle what may be sent at all.
+    """
 
     thinking_in: tuple[str, ...] = THINKING_FIELDS
     """The fields that carry thinking, in order of precedence; two with the same text count once."""
