@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from asides import dialects
-from asides.conformance.reading import chunkings, decode_pieces
-from asides.errors import AsidesError
-from asides.events import Event
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.reply import Reply
+from asides.testing.conformance.read_each_way import chunkings, decode_pieces
+from asides.values.errors import AsidesError
+from asides.values.events import Event
+from asides.values.reply import Reply
 
 
 def target(

@@ -16,75 +16,68 @@ from asides.providers.find import providers
 
 _HOME = Path(asides.__file__).parent
 
-VALUES = (
-    "thinking",
-    "notices",
-    "usage",
-    "errors",
-    "messages",
-    "events",
-    "tools",
-    "reply",
-    "model_info",
-    "folding",
-    "simulation",
-    "version",
-    "accounting",
-    "result",
-    "run_events",
-    "json_schema",
-)
-
 # Each room and the rooms to its left. Imports point left, also those written inside functions, under TYPE_CHECKING or
-# as a string for import_module.
+# as a string for import_module. A room is a folder, a folder inside one, or a module;
+# the longest name that fits counts.
 _LEFT_OF: dict[str, tuple[str, ...]] = {
     "values": (),
     "wire": ("values",),
     "providers": ("values",),
     "settings": ("values", "providers"),
     "dialects": ("values", "wire", "providers"),
-    "plan": ("values", "wire", "providers", "dialects"),
+    "history": ("values", "wire", "providers", "dialects"),
+    "agents.tools": ("values",),
 }
-_BELOW_HISTORY = ("values", "wire", "providers", "dialects", "plan")
+_UP_TO_HISTORY = ("values", "wire", "providers", "dialects", "history")
 _LEFT_OF.update(
     {
-        "history": _BELOW_HISTORY,
-        "toolbox": ("values",),
-        "outputs": (*_BELOW_HISTORY, "toolbox"),
-        "react": _BELOW_HISTORY,
-        "store": ("values", "history"),
-        "mcp": ("values", "toolbox"),
-        "flows": (*_BELOW_HISTORY, "history", "toolbox", "outputs", "react"),
+        "agents.outputs": (*_UP_TO_HISTORY, "agents.tools"),
+        "agents.react": _UP_TO_HISTORY,
+        "agents.mcp": ("values", "agents.tools"),
+        "options": (*_UP_TO_HISTORY, "agents.tools"),
     }
 )
-_BELOW_ARGUMENTS = (*_LEFT_OF["flows"], "flows", "settings")
+_UP_TO_OPTIONS = (*_UP_TO_HISTORY, "agents.tools", "agents.outputs", "agents.react", "settings", "options")
+_UP_TO_CLIENTS = (*_UP_TO_OPTIONS, "flows", "transports")
+_CLIENTS = (*_UP_TO_CLIENTS, "client", "aio")
 _LEFT_OF.update(
     {
-        "arguments": _BELOW_ARGUMENTS,
-        "offline": (*_BELOW_ARGUMENTS, "arguments"),
-        "network": (*_BELOW_ARGUMENTS, "arguments"),
-    }
-)
-_BELOW_SHELLS = tuple(_LEFT_OF)
-_SHELLS = (*_BELOW_SHELLS, "client", "aio")
-_LEFT_OF.update(
-    {
-        "client": _BELOW_SHELLS,
-        "aio": _BELOW_SHELLS,
-        "conversation": _SHELLS,
-        "agent": _SHELLS,
-        "compat": _SHELLS,
-        "stage": _SHELLS,
-        "local": _SHELLS,
-        "gateway": _SHELLS,
-        "conformance": (*_SHELLS, "stage"),
-        "pytest_plugin": (*_SHELLS, "stage"),
-        "cli": (*_SHELLS, "conversation", "agent", "stage", "local", "gateway", "front"),
+        "flows": _UP_TO_OPTIONS,
+        "transports": (*_UP_TO_OPTIONS, "flows"),
+        "client": _UP_TO_CLIENTS,
+        "aio": _UP_TO_CLIENTS,
+        "conversations.store": ("values", "history"),
+        "conversations": (*_CLIENTS, "conversations.store"),
+        "agents": _CLIENTS,
+        "compat": _CLIENTS,
+        "local": _CLIENTS,
+        "testing.stage": _CLIENTS,
+        "testing": (*_CLIENTS, "testing.stage"),
+        "cli": (
+            *_CLIENTS,
+            "conversations",
+            "conversations.store",
+            "agents",
+            "agents.mcp",
+            "testing.stage",
+            "local",
+            "front",
+        ),
         "__main__": ("cli",),
     }
 )
 
-_PURE = ("values", "wire", "providers", "dialects", "plan", "history", "toolbox", "outputs", "react", "flows")
+_PURE = (
+    "values",
+    "wire",
+    "providers",
+    "dialects",
+    "history",
+    "agents.tools",
+    "agents.outputs",
+    "agents.react",
+    "flows",
+)
 _HTTP_LIBRARIES = ("urllib3", "aiohttp", "httpx", "httpx2", "requests", "http.client", "urllib.request", "pycurl")
 _NOT_IN_PURE_ROOMS = ("asyncio", "selectors", "socket", "ssl", "subprocess", "threading", "time", "logging.handlers")
 _EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
@@ -117,8 +110,9 @@ class Source:
 def _room_of(module: str) -> str:
     if module == "asides":
         return "front"
-    first = module.split(".")[1]
-    return "values" if first in VALUES else first
+    first, *rest = module.split(".")[1:]
+    inner = f"{first}.{rest[0]}" if rest else first
+    return inner if inner in _LEFT_OF else first
 
 
 @cache

@@ -118,7 +118,16 @@ print(json.dumps([seen[:count], len(seen) > count]))
     assert seen == []
 
 
-_OF_AGENTS = ("asides.toolbox", "asides.outputs", "asides.react", "asides.history", "asides.flows.agent", "sqlite3")
+_OF_AGENTS = (
+    "asides.agents.tools",
+    "asides.agents.outputs",
+    "asides.agents.react",
+    "asides.history.document",
+    "asides.history.import_export",
+    "asides.history.trim",
+    "asides.flows.agent",
+    "sqlite3",
+)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,7 @@ _OF_AGENTS = ("asides.toolbox", "asides.outputs", "asides.react", "asides.histor
         ("asides.Client", ("aiohttp", "rich", *_OF_AGENTS)),
         ("asides.AsyncClient", ("urllib3", "rich", *_OF_AGENTS)),
         ("def half(a: int) -> float: ...\nasides.tool(half)", ("pydantic", "asyncio", "aiohttp")),
-        ("asides.Conversation", ("aiohttp", "mcp", "asides.toolbox", "asides.react")),
+        ("asides.Conversation", ("aiohttp", "mcp", "asides.agents.tools", "asides.agents.react")),
         ("asides.Agent", ("aiohttp", "mcp", "pydantic", "fastjsonschema", "sqlite3")),
     ],
 )
@@ -140,4 +149,4 @@ def test_what_is_not_used_is_not_loaded(use: str, absent: tuple[str, ...]) -> No
 
 def test_the_version_is_the_one_that_is_packaged() -> None:
     assert asides.__version__.count(".") >= 2
-    assert f'"{asides.__version__}"' in (_SOURCE.parent / "version.py").read_text(encoding="utf-8")
+    assert f'"{asides.__version__}"' in (_SOURCE.parent / "values" / "version.py").read_text(encoding="utf-8")

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.errors import ConfigError, InvalidThinking
 from asides.providers.find import find
 from asides.providers.provider import THINKING_FIELDS, Provider
 from asides.settings import SETTINGS, Settings, Timeouts, config_files, load_settings
-from asides.thinking import Thinking
+from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.thinking import Thinking
 
 NOTHING: dict[str, str] = {}
 

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.errors import ConfigError, InvalidThinking
-from asides.notices import Notice
 from asides.providers.find import lookup
 from asides.providers.find import providers as list_rows
 from asides.providers.provider import Provider, Target
-from asides.thinking import Thinking, read_thinking
+from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.notices import Notice
+from asides.values.thinking import Thinking, read_thinking
 
 FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from asides import dialects, errors
+from asides import dialects
 from asides.providers.find import lookup
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
-from asides.reply import Reply
+from asides.values import errors
+from asides.values.reply import Reply
 from tests.decoding import decoded, reply_of
 
 FOLDER = Path(

@@ -17,11 +17,11 @@ import pytest
 
 import asides
 from asides.dialects import find as find_dialect
-from asides.dialects.gemini.read_request import read
-from asides.messages import Message, Part, ToolResult
-from asides.plan import plan
+from asides.dialects.gemini.server.read_request import read
+from asides.history.plan import plan
 from asides.providers.find import lookup
 from asides.providers.provider import Target
+from asides.values.messages import Message, Part, ToolResult
 
 FOLDER = Path(os.environ.get("ASIDES_RECORDINGS") or Path(__file__).parents[3] / "shared" / "recordings")
 

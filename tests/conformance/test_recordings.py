@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from asides import errors
 from asides.dialects import find as find_dialect
-from asides.errors import AsidesError, ProviderError
 from asides.providers.find import lookup
 from asides.providers.provider import Provider, Target
 from asides.providers.table import plain_row
-from asides.reply import Reply
+from asides.values import errors
+from asides.values.errors import AsidesError, ProviderError
+from asides.values.reply import Reply
 from tests.conformance.disagreements import DISAGREEMENTS, disagrees
 from tests.decoding import reply_of
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from asides import dialects
 from asides.dialects import DIALECTS
-from asides.errors import ProtocolError, Unsupported
-from asides.model_info import ModelInfo, ModelPage, ThinkingInfo
 from asides.providers.find import find_host
+from asides.values.errors import ProtocolError, Unsupported
+from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
 
 _LISTING = sorted(set(DIALECTS) - {"bedrock"})
 _THINKS = ThinkingInfo(supported=True)

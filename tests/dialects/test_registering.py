@@ -15,10 +15,10 @@ import asides
 from asides import dialects
 from asides.dialects import find, plain_row, register_dialect, registered_for_now
 from asides.providers.provider import Provider
-from asides.stage import Fail, Say, Stage
-from tests.conformance_kit.toy import TOY, ToyDialect, dialect
+from asides.testing.stage import Fail, Say, Stage
+from tests.testing.conformance.toy import TOY, ToyDialect, dialect
 
-PLACE = "tests.conformance_kit.toy:dialect"
+PLACE = "tests.testing.conformance.toy:dialect"
 REPLY = b'{"by":"pondering-1","ponder":"so","says":"42","over":"done"}'
 
 
@@ -40,7 +40,7 @@ def test_an_object_is_found_under_its_name() -> None:
 
 
 def test_a_place_is_imported_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "lazy_toy.py").write_text("from tests.conformance_kit.toy import dialect\n", encoding="utf-8")
+    (tmp_path / "lazy_toy.py").write_text("from tests.testing.conformance.toy import dialect\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     register_dialect("toy", "lazy_toy:dialect")
     assert "lazy_toy" not in sys.modules
@@ -94,7 +94,7 @@ def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
     ("place", "words"),
     [
         ("no_such_module:dialect", "does not load: No module named"),
-        ("tests.conformance_kit.toy:nothing", "no attribute"),
+        ("tests.testing.conformance.toy:nothing", "no attribute"),
     ],
 )
 def test_a_place_where_nothing_is_is_told_when_it_is_used(place: str, words: str) -> None:
@@ -105,7 +105,7 @@ def test_a_place_where_nothing_is_is_told_when_it_is_used(place: str, words: str
 
 def test_text_that_is_no_place_is_refused() -> None:
     with pytest.raises(asides.ConfigError, match="is not module:object"):
-        register_dialect("toy", "tests.conformance_kit.toy")
+        register_dialect("toy", "tests.testing.conformance.toy")
 
 
 def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

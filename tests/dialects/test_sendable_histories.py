@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from asides.dialects import find as find_dialect
-from asides.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
-from asides.plan import plan
+from asides.history.plan import plan
 from asides.providers.find import find
-from asides.thinking import Seal, Thought
+from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Seal, Thought
 
 ENVIRON = {"AWS_REGION": "us-east-1"}
 CLAUDES = ["anthropic:claude-sonnet-4-5", "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"]

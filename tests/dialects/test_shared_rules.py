@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from asides.dialects import DIALECTS, find
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, Warned
-from asides.messages import Message, Prompt, Refusal, Text
-from asides.notices import Notice
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
+from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, Warned
+from asides.values.messages import Message, Prompt, Refusal, Text
+from asides.values.notices import Notice
 
 every_dialect = pytest.mark.parametrize("name", sorted(DIALECTS))
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 import asides
-from asides.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected
 from asides.flows.heal import heal
-from asides.messages import Message, Prompt, Stored, assistant, user
-from asides.stage import Fail, OpenStage, Say
-from asides.thinking import Origin, Seal, Thought
+from asides.testing.stage import Fail, OpenStage, Say
+from asides.values.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected
+from asides.values.messages import Message, Prompt, Stored, assistant, user
+from asides.values.thinking import Origin, Seal, Thought
 
 MODEL = "openai-responses:gpt-5"
 PARENT = "Previous response with id 'resp_gone' not found."

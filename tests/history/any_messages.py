@@ -6,8 +6,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from asides.messages import File, Image, Message, Part, Refusal, ServerTool, Stored, Text, ToolCall, ToolResult, Unknown
-from asides.thinking import Origin, Seal, Thought
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Refusal,
+    ServerTool,
+    Stored,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+from asides.values.thinking import Origin, Seal, Thought
 
 TEXTS = st.text(max_size=12)
 WORDS = st.text(min_size=1, max_size=12)

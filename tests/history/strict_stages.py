@@ -13,16 +13,25 @@ from urllib.parse import urlsplit
 import asides
 from asides import dialects
 from asides.dialects.dialect import ServedRequest
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.messages import Message, Prompt, ToolResult, user
-from asides.plan import Plan, plan
+from asides.history.plan import Plan, plan
 from asides.providers.find import find
-from asides.reply import Reply
-from asides.stage import Say, Stage
-from asides.stage.house_rules import Houses
-from asides.stage.http_requests import Request
-from asides.thinking import Seal, read_thinking
-from asides.tools import Tool
+from asides.testing.stage import Say, Stage
+from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import Houses
+from asides.values.events import (
+    Event,
+    ReplyEnded,
+    ReplyStarted,
+    Stop,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+)
+from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, read_thinking
+from asides.values.tools import Tool
 from tests.decoding import reply_of
 
 TOOLS = [Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})]

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.errors import ConfigError
-from asides.history import from_document, read_message, to_document, withheld, write_message
-from asides.messages import (
+from asides.history.document import from_document, read_message, to_document, write_message
+from asides.history.redact import withheld
+from asides.values.errors import ConfigError
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -26,7 +27,7 @@ from asides.messages import (
     system,
     user,
 )
-from asides.thinking import Origin, Seal, Thought
+from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import JSON, MESSAGES, TEXTS
 from tests.history.strict_stages import MODELS, House, Model, question
 

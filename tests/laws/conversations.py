@@ -7,9 +7,9 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from asides.history import loosened
-from asides.messages import Message, Part, Text, ToolCall, ToolResult, user
-from asides.thinking import Seal, Thought
+from asides.history.invalidate_seals import loosened
+from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
+from asides.values.thinking import Seal, Thought
 from tests.laws.theatre import HOUSES, TOOLS, Chat, Manner, Target
 
 REDACTED = "redacted"

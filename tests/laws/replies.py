@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import strategies as st
 
-from asides.events import (
+from asides.values.events import (
     Event,
     RefusalDelta,
     ReplyEnded,
@@ -16,7 +16,7 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.usage import Usage
+from asides.values.usage import Usage
 
 # Letters of every width, the marks that framing and tags are made of, and white space.
 LETTERS = st.text(alphabet='abé日👋<>/[]{}"\\`:, \n\tthink', min_size=1, max_size=12)

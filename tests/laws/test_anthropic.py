@@ -8,9 +8,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import decode_pieces, in_pieces, seen_of
 from asides.dialects import find
-from asides.events import (
+from asides.history.plan import plan
+from asides.providers.find import providers
+from asides.providers.provider import Provider, Target
+from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
@@ -23,14 +26,11 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import Message, Prompt, ServerTool, Text, ToolResult, Unknown
-from asides.plan import plan
-from asides.providers.find import providers
-from asides.providers.provider import Provider, Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import reported_usage
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, ServerTool, Text, ToolResult, Unknown
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import reported_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import anonymous, decode_pieces, in_pieces, seen_of
 from asides.dialects import find
-from asides.events import Event
-from asides.folding import fold
 from asides.providers.find import providers
 from asides.providers.provider import Provider, Target
-from asides.reply import Reply
+from asides.testing.conformance.read_each_way import anonymous, decode_pieces, in_pieces, seen_of
+from asides.values.events import Event
+from asides.values.fold import fold
+from asides.values.reply import Reply
 from tests.decoding import reply_of
 from tests.laws.replies import chat_events
 

@@ -11,11 +11,12 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 
-from asides.folding import fold
-from asides.history import loosened, sealed
-from asides.messages import Message, Part, Text, ToolCall, ToolResult, user
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
+from asides.history.finish_turn import sealed
+from asides.history.invalidate_seals import loosened
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 from tests.laws.conversations import REDACTED, Turn, changed, continued, conversations, reshaped
 from tests.laws.theatre import HOUSES, Manner, Refused, Target, Theatre, opened, scene_of
 

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import decode_pieces, in_pieces, seen_of
 from asides.dialects import find
-from asides.events import (
+from asides.history.plan import plan
+from asides.providers.find import providers
+from asides.providers.provider import Provider, Quirks, ReplayRule, Target
+from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.values.events import (
     Event,
     PartArrived,
     ReplyEnded,
@@ -26,14 +29,11 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import Message, Part, Prompt, ServerTool, Text, ToolCall, ToolResult, Unknown, user
-from asides.plan import plan
-from asides.providers.find import providers
-from asides.providers.provider import Provider, Quirks, ReplayRule, Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import Usage, reported_usage
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, Prompt, ServerTool, Text, ToolCall, ToolResult, Unknown, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import Usage, reported_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 

@@ -8,9 +8,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import anonymous, decode_pieces, in_pieces, seen_of
 from asides.dialects import find
-from asides.events import (
+from asides.history.plan import plan
+from asides.providers.find import providers
+from asides.providers.provider import Provider, Target
+from asides.testing.conformance.read_each_way import anonymous, decode_pieces, in_pieces, seen_of
+from asides.values.events import (
     Event,
     PartArrived,
     ReplyEnded,
@@ -23,14 +26,11 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import File, Image, Message, Prompt, ServerTool, ToolResult, Unknown, user
-from asides.plan import plan
-from asides.providers.find import providers
-from asides.providers.provider import Provider, Target
-from asides.simulation import simulate
-from asides.thinking import Seal
-from asides.usage import Usage
+from asides.values.fold import fold
+from asides.values.messages import File, Image, Message, Prompt, ServerTool, ToolResult, Unknown, user
+from asides.values.simulate import simulate
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 

@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asides
-from asides.conformance.reading import decode_pieces, in_pieces, seen_of
 from asides.dialects import find
-from asides.events import (
+from asides.history.plan import plan
+from asides.providers.find import lookup, providers
+from asides.providers.provider import Target
+from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.stage import OpenStage, Say
+from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
@@ -27,14 +31,10 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import Message, Part, ServerTool, Text, ToolCall, ToolResult, Unknown, user
-from asides.plan import plan
-from asides.providers.find import lookup, providers
-from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.stage import OpenStage, Say
-from asides.thinking import Seal, Thought
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, ServerTool, Text, ToolCall, ToolResult, Unknown, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 from tests.decoding import reply_of, sse
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, USAGES, WORDS, deltas
 from tests.responses import DIALECT, call, message, reasoning, response

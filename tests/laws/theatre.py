@@ -13,14 +13,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 import asides
-from asides.errors import ProviderError, TransportError
-from asides.events import Event, Stop
-from asides.messages import Message, Part, ToolCall
-from asides.reply import Reply
-from asides.simulation import simulate
-from asides.stage import Say, Scene, Stage
-from asides.tools import Tool
-from asides.usage import Usage
+from asides.testing.stage import Say, Scene, Stage
+from asides.values.errors import ProviderError, TransportError
+from asides.values.events import Event, Stop
+from asides.values.messages import Message, Part, ToolCall
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
+from asides.values.tools import Tool
+from asides.values.usage import Usage
 
 KEY = "sk-made-up-271828"
 SYSTEM = "You look around."

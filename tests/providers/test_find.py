@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.errors import ConfigError, UnknownProvider
-from asides.messages import Prompt, user
 from asides.providers.find import candidates, find, lookup, providers
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.table import PROVIDERS
+from asides.values.errors import ConfigError, UnknownProvider
+from asides.values.messages import Prompt, user
 
 NOTHING: dict[str, str] = {}
 

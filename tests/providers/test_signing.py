@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from asides.errors import ConfigError, MissingKey
 from asides.providers.credentials import AwsCredentials, Secret, find_key
 from asides.providers.find import lookup
 from asides.providers.signing import signed_headers, signing_key
+from asides.values.errors import ConfigError, MissingKey
 
 # The credentials and the moment of AWS's documents and of its test suite.
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

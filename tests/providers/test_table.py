@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.errors import UnknownProvider
-from asides.messages import Prompt, user
-from asides.plan import plan
+from asides.history.plan import plan
 from asides.providers.credentials import is_loopback
 from asides.providers.find import find
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.providers.table import PROVIDERS, plain_row
-from asides.thinking import EFFORTS, Thinking
+from asides.values.errors import UnknownProvider
+from asides.values.messages import Prompt, user
+from asides.values.thinking import EFFORTS, Thinking
 from asides.wire.inline_tags import GRAMMARS
 
 ROWS = pytest.mark.parametrize("row", PROVIDERS, ids=lambda row: row.name)

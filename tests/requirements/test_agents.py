@@ -13,10 +13,10 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.messages import Message, ToolCall, ToolResult, user
-from asides.stage import Fail, OpenStage, Say, Scene
-from asides.usage import Usage
-from tests.agent.three_tools import (
+from asides.testing.stage import Fail, OpenStage, Say, Scene
+from asides.values.messages import Message, ToolCall, ToolResult, user
+from asides.values.usage import Usage
+from tests.agents.three_tools import (
     KEY,
     MODELS,
     THOUGHTS,

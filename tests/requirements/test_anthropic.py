@@ -12,17 +12,17 @@ import pytest
 
 import asides
 from asides.dialects import find as find_dialect
-from asides.errors import InvalidThinking
-from asides.events import TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
-from asides.folding import fold
-from asides.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
-from asides.plan import Plan, plan
+from asides.history.plan import Plan, plan
 from asides.providers.find import find, lookup
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.stage import OpenStage, Say
-from asides.thinking import Seal, Thinking, Thought, read_thinking
-from asides.tools import Tool
+from asides.testing.stage import OpenStage, Say
+from asides.values.errors import InvalidThinking
+from asides.values.events import TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thinking, Thought, read_thinking
+from asides.values.tools import Tool
 from tests.decoding import events_of, sse
 from tests.dialects.anthropic.messages import (
     begin,
@@ -338,7 +338,7 @@ def test_F10_what_cannot_stop_and_what_cannot_start() -> None:
 
 
 def asides_sampling(**given: Any) -> Any:
-    from asides.messages import Sampling
+    from asides.values.messages import Sampling
 
     return Sampling(**given)
 
@@ -485,7 +485,7 @@ def test_S3_32_every_option_has_its_field() -> None:
 
 
 def asides_output() -> Any:
-    from asides.messages import OutputSchema
+    from asides.values.messages import OutputSchema
 
     return OutputSchema("answer", {"type": "object"})
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ConfigError
 from asides.providers.endpoint import Choice, Wish, choose_endpoint, is_canonical
 from asides.providers.find import find
 from asides.settings import load_settings
+from asides.values.errors import ConfigError
 
 PROXY = "https://proxy.example/v1"
 

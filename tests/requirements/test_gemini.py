@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ContentFiltered, ProviderError
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
-from asides.messages import Message, Text, ToolCall, ToolResult, assistant, user
-from asides.stage import OpenStage, Say
-from asides.thinking import Seal, Thought
+from asides.testing.stage import OpenStage, Say
+from asides.values.errors import ContentFiltered, ProviderError
+from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
+from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Seal, Thought
 from tests.decoding import sse
 
 GEMINI_3 = "google:gemini-3-pro-preview"

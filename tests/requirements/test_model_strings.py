@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.providers.find import find
+from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
 NOTHING: dict[str, str] = {}
 

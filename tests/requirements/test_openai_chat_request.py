@@ -10,7 +10,10 @@ import msgspec
 import pytest
 
 from asides.dialects import find as find_dialect
-from asides.messages import (
+from asides.history.plan import plan
+from asides.providers.find import find, providers
+from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
+from asides.values.messages import (
     Image,
     Message,
     OutputSchema,
@@ -22,12 +25,9 @@ from asides.messages import (
     assistant,
     user,
 )
-from asides.notices import Notice
-from asides.plan import plan
-from asides.providers.find import find, providers
-from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.thinking import EFFORTS, Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import EFFORTS, Thinking, Thought
+from asides.values.tools import Tool
 
 UNKNOWN = ModelRule()
 HIGH = Thinking(effort="high")

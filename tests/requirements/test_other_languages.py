@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ConnectionLost, MissingKey
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.messages import Message, Text, ToolCall, ToolResult, user
 from asides.providers.find import find
-from asides.reply import Reply
-from asides.stage import OpenStage, Raw, Say
-from asides.thinking import Thought
-from asides.tools import Tool
+from asides.testing.stage import OpenStage, Raw, Say
+from asides.values.errors import ConnectionLost, MissingKey
+from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.values.messages import Message, Text, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.tools import Tool
 
 MODELS = [
     "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.errors import InvalidThinking
-from asides.folding import fold
-from asides.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
-from asides.plan import plan
+from asides.history.plan import plan
 from asides.providers.find import find, lookup
 from asides.providers.provider import Capabilities, Target
-from asides.reply import Reply
-from asides.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
-from asides.tools import Tool
+from asides.values.errors import InvalidThinking
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
+from asides.values.tools import Tool
 
 ENVIRON = {
     "AZURE_OPENAI_ENDPOINT": "https://resource.openai.azure.com",

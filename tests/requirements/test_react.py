@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 import asides
-from asides.events import Event, Stop, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.folding import fold
-from asides.messages import Message, Prompt, ToolResult, user
+from asides.agents.react.corrections import correction, hint
+from asides.agents.react.encode_prompt import dressed
+from asides.agents.react.translator import Translator
 from asides.providers.find import find
-from asides.react import Translator, correction, dressed, hint
-from asides.reply import Reply
-from asides.stage import OpenStage, Say, Stage
-from asides.thinking import read_thinking
-from tests.react.translating import TOOLS, codes, shown
+from asides.testing.stage import OpenStage, Say, Stage
+from asides.values.events import Event, Stop, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import read_thinking
+from tests.agents.react.translating import TOOLS, codes, shown
 
 MODELS = [
     "openai-compatible:made-up",

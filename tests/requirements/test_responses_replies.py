@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 import asides
-from asides import dialects, errors
-from asides.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.messages import ServerTool, Text, ToolCall, Unknown
+from asides import dialects
 from asides.providers.provider import ModelRule, Quirks
-from asides.reply import Reply
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values import errors
+from asides.values.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.messages import ServerTool, Text, ToolCall, Unknown
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests.decoding import events_of, sse
 from tests.responses import DIALECT, both_ways, call, events, message, read, reasoning, response, stream, target, whole
 

@@ -12,12 +12,12 @@ import pytest
 
 import asides
 from asides import dialects
-from asides.errors import ConfigError
-from asides.messages import Message, Text, ToolCall, ToolResult, assistant, user
-from asides.plan import plan
+from asides.history.plan import plan
 from asides.providers.find import lookup
 from asides.providers.provider import Target
-from asides.thinking import Seal, Thinking, Thought
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Seal, Thinking, Thought
 from tests.responses import DIALECT, both_ways, call, message, read, reasoning, response, whole
 
 MODEL = "openai-responses:gpt-5"
@@ -322,7 +322,7 @@ def test_a_server_of_one_s_own_is_asked_without_what_it_has_not() -> None:
 
 @pytest.mark.requirement("S0-68", "FT-17")
 def test_raw_is_shown_only_when_asked_and_then_also_in_metadata(stage: Any) -> None:
-    from asides.stage import Raw
+    from asides.testing.stage import Raw
 
     both = whole(reasoning("short", raw=("long",), encrypted="e"), message("42"))
     served = stage(Raw(body=both, content_type="application/json"))

@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from asides.cli.terminal import Terminal
-from asides.errors import UnknownModel
 from asides.providers.find import providers
 from asides.providers.provider import Provider
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings
+from asides.values.errors import UnknownModel
 
 
 def default_model(arguments: Namespace, settings: Settings, environ: Mapping[str, str], terminal: Terminal) -> str:

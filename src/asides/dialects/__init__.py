@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from asides.errors import ConfigError, Unsupported
+from asides.values.errors import ConfigError, Unsupported
 
 if TYPE_CHECKING:
     from asides.dialects.dialect import Dialect

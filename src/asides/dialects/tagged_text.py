@@ -5,9 +5,9 @@ Not here: how tags are found (wire/inline_tags), and which can occur (the provid
 
 from __future__ import annotations
 
-from asides.events import Event, TextDelta, ThinkingDelta
 from asides.providers.provider import Target
-from asides.thinking import ThoughtKind
+from asides.values.events import Event, TextDelta, ThinkingDelta
+from asides.values.thinking import ThoughtKind
 from asides.wire.inline_tags import Splitter
 
 SEGMENTS = 1_000

@@ -10,19 +10,19 @@ from typing import Generic, cast
 
 import msgspec
 
-from asides.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
-from asides.flows.asking import Asking
 from asides.flows.call import Call
-from asides.flows.errand import Errand
-from asides.flows.forming import Form
+from asides.flows.output_format import Form
+from asides.flows.run_config import Errand
+from asides.flows.step_request import Asking
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
-from asides.history import answered, sealed
-from asides.messages import Message, Part, ToolCall, ToolResult
-from asides.reply import Reply
-from asides.result import Output, Result, RunOutcome, Step, total_of
-from asides.run_events import RunEnded, StepEnded, StepStarted
-from asides.usage import Usage
+from asides.history.finish_turn import answered, sealed
+from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
+from asides.values.messages import Message, Part, ToolCall, ToolResult
+from asides.values.reply import Reply
+from asides.values.result import Output, Result, RunOutcome, Step, total_of
+from asides.values.run_events import RunEnded, StepEnded, StepStarted
+from asides.values.usage import Usage
 
 _log = logging.getLogger("asides")
 

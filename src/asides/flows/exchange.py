@@ -14,17 +14,17 @@ import msgspec
 
 from asides.dialects import find as find_dialect
 from asides.dialects.dialect import Dialect, HttpRequest
-from asides.errors import AsidesError, ProviderError, TransportError
 from asides.flows.attempts import NO_HEAD, read_refusal, wait_before_next
 from asides.flows.call import Call
 from asides.flows.heal import MEMORY, Repair, RepairKind, heal, prepare
-from asides.flows.reading import Reading
+from asides.flows.response_reader import Reading
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
-from asides.messages import Prompt
-from asides.notices import Notice
-from asides.plan import Plan, plan
+from asides.history.plan import Plan, plan
 from asides.providers.provider import Target
-from asides.reply import Reply, Revealed
+from asides.values.errors import AsidesError, ProviderError, TransportError
+from asides.values.messages import Prompt
+from asides.values.notices import Notice
+from asides.values.reply import Reply, Revealed
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")

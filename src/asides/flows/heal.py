@@ -14,12 +14,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.errors import BadRequest, ContextTooLong, NotFound, ProviderError, ReplayRejected
-from asides.messages import Message, Prompt, Text, ToolCall
-from asides.notices import Notice
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
-from asides.thinking import Thought
+from asides.values.errors import BadRequest, ContextTooLong, NotFound, ProviderError, ReplayRejected
+from asides.values.messages import Message, Prompt, Text, ToolCall
+from asides.values.notices import Notice
+from asides.values.thinking import Thought
 
 RepairKind: TypeAlias = Literal["summary", "parent", "context", "reasoning"]
 

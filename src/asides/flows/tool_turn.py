@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
-from asides.errors import ToolFailed
-from asides.flows.errand import ApprovalAsked, Errand
+from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, Runnable
+from asides.agents.tools.results import denied, result_of, unknown_tool
+from asides.flows.run_config import ApprovalAsked, Errand
 from asides.flows.steps import Emit, Flow, RunTools
-from asides.messages import ToolCall, ToolResult
-from asides.run_events import RunEvent, ToolFinished, ToolStarted
-from asides.toolbox import denied, result_of, unknown_tool
-from asides.toolbox.runnable import Job, JobOutcome, Raised, Returned, Runnable
+from asides.values.errors import ToolFailed
+from asides.values.messages import ToolCall, ToolResult
+from asides.values.run_events import RunEvent, ToolFinished, ToolStarted
 
 
 class ToolTurn:

@@ -13,12 +13,12 @@ from typing import Any, get_args
 
 import msgspec
 
-from asides.errors import ConfigError
-from asides.history.withholding import withheld
-from asides.messages import Message, Part, Unknown
-from asides.notices import Notice
+from asides.history.redact import withheld
 from asides.providers.provider import Provider
-from asides.thinking import Origin
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, Part, Unknown
+from asides.values.notices import Notice
+from asides.values.thinking import Origin
 
 VERSION = 1
 """The version of the form that is written here, and the newest that is read."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from asides.errors import ConfigError, MissingKey
 from asides.providers.provider import Provider
+from asides.values.errors import ConfigError, MissingKey
 
 
 class Secret:

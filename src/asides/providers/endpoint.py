@@ -7,14 +7,15 @@ for or a model that thinks · else chat. Not here: what is then said.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.errors import ConfigError
-from asides.notices import Notice
 from asides.providers.provider import Provider, Target
+from asides.values.errors import ConfigError
+from asides.values.notices import Notice
 
 DISABLE_VARIABLE = "OPENAI_RESPONSES_DISABLE"
 CHAT, RESPONSES = "openai_chat", "openai_responses"
@@ -45,7 +46,7 @@ class Choice(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def is_disabled(environ: Mapping[str, str]) -> bool:
+def is_disabled(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the environment switches Responses off."""
     return environ.get(DISABLE_VARIABLE, "").strip().lower() in _YES
 

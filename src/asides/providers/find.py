@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
-from asides.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.providers.provider import Provider, Target
 from asides.providers.table import PROVIDERS, plain_row
+from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
 __all__ = ["candidates", "find", "find_host", "lookup", "plain_row", "providers"]
 

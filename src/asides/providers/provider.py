@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides.providers.quirks import THINKING_FIELDS, AskBy, Quirks, ReplayAs
-from asides.thinking import Effort, Origin, ThoughtKind
+from asides.values.thinking import Effort, Origin, ThoughtKind
 
 __all__ = [
     "ON_DEMAND",

@@ -13,10 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from asides.errors import UnknownProvider
-from asides.providers.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
-from asides.providers.claude import CLAUDE_REPLAY, claude_models
-from asides.providers.gemini import GEMINI_MODELS, GEMINI_REPLAY
+from asides.providers.models.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
+from asides.providers.models.claude import CLAUDE_REPLAY, claude_models
+from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
 from asides.providers.provider import (
     ON_DEMAND,
     ModelRule,
@@ -28,7 +27,8 @@ from asides.providers.provider import (
     ThinkingForm,
     Variant,
 )
-from asides.thinking import Effort
+from asides.values.errors import UnknownProvider
+from asides.values.thinking import Effort
 
 _THREE: tuple[Effort, ...] = ("low", "medium", "high")
 _TO_XHIGH: tuple[Effort, ...] = (*_THREE, "xhigh")

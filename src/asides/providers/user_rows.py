@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from asides.errors import ConfigError, UnknownProvider
 from asides.providers.provider import Provider
+from asides.values.errors import ConfigError, UnknownProvider
 
 # A table of names, which keep their spelling: X-Header, api-version.
 _PAIRS = ("headers", "query", "fields")

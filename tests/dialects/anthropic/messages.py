@@ -7,7 +7,7 @@ from typing import Any
 
 from asides.providers.find import lookup
 from asides.providers.provider import Target
-from asides.reply import Reply
+from asides.values.reply import Reply
 from tests.decoding import decoded, sse
 
 MODEL = "claude-sonnet-4-5"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from asides import errors
-from asides.events import TextDelta, ThinkingDelta
-from asides.messages import ServerTool, Text, Unknown
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
+from asides.values import errors
+from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.messages import ServerTool, Text, Unknown
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 from tests.decoding import decoded, events_of, sse, target
 from tests.dialects.anthropic.messages import (
     begin,

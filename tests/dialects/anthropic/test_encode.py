@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from asides.dialects.anthropic.encode import encode
-from asides.errors import Unsupported
-from asides.messages import (
+from asides.providers.find import find
+from asides.values.errors import Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -29,9 +30,8 @@ from asides.messages import (
     system,
     user,
 )
-from asides.providers.find import find
-from asides.thinking import Thinking
-from asides.tools import Tool
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
 
 SONNET = "claude-sonnet-4-5"
 ENVIRON = {"AWS_REGION": "eu-west-1", "GOOGLE_CLOUD_LOCATION": "europe-west1", "GOOGLE_CLOUD_PROJECT": "my-project"}

@@ -9,14 +9,22 @@ from typing import Any
 import pytest
 
 from asides.dialects import find as find_dialect
-from asides.errors import AuthError, BadRequest, ConnectionLost, Overloaded, ProtocolError, ProviderError, RateLimited
-from asides.events import Stop
-from asides.messages import ServerTool, Text, ToolCall, Unknown
 from asides.providers.find import lookup
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import Usage
+from asides.values.errors import (
+    AuthError,
+    BadRequest,
+    ConnectionLost,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+)
+from asides.values.events import Stop
+from asides.values.messages import ServerTool, Text, ToolCall, Unknown
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import Usage
 from asides.wire.aws_frames import write_frame
 from tests import decoding
 

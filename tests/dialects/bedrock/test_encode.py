@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from asides.dialects import find as find_dialect
-from asides.errors import InvalidThinking, Unsupported
-from asides.messages import (
+from asides.history.plan import plan
+from asides.providers.find import find
+from asides.values.errors import InvalidThinking, Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -26,11 +28,9 @@ from asides.messages import (
     system,
     user,
 )
-from asides.notices import Notice
-from asides.plan import plan
-from asides.providers.find import find
-from asides.thinking import Seal, Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thinking, Thought
+from asides.values.tools import Tool
 
 ENVIRONMENT = {"AWS_REGION": "us-east-1"}
 SONNET_4_5 = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from asides.errors import (
+from asides.providers.find import lookup
+from asides.providers.provider import Target
+from asides.values.errors import (
     AuthError,
     ConnectionLost,
     ContentFiltered,
@@ -18,15 +20,13 @@ from asides.errors import (
     RateLimited,
     ReplayRejected,
 )
-from asides.events import Event, Stop, TextDelta, ThinkingDelta
-from asides.folding import fold
-from asides.messages import File, Image, ServerTool, Text, ToolCall, Unknown
-from asides.providers.find import lookup
-from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.simulation import simulate
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values.events import Event, Stop, TextDelta, ThinkingDelta
+from asides.values.fold import fold
+from asides.values.messages import File, Image, ServerTool, Text, ToolCall, Unknown
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests.decoding import decoded, events_of, sse
 
 ROW = lookup("google")

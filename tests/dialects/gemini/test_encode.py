@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from asides.dialects.gemini import dialect
-from asides.errors import ConfigError, InvalidThinking, Unsupported
-from asides.messages import (
+from asides.history.plan import plan
+from asides.providers.find import find
+from asides.values.errors import ConfigError, InvalidThinking, Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -26,11 +28,9 @@ from asides.messages import (
     system,
     user,
 )
-from asides.notices import Notice
-from asides.plan import plan
-from asides.providers.find import find
-from asides.thinking import Origin, Seal, ThinkingSetting, Thought, read_thinking
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, ThinkingSetting, Thought, read_thinking
+from asides.values.tools import Tool
 
 VERTEX = {"GOOGLE_CLOUD_LOCATION": "europe-west4", "GOOGLE_CLOUD_PROJECT": "my-project"}
 LOOK = Tool("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})

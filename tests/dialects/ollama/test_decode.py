@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from asides.dialects import find as find_dialect
-from asides.errors import BadRequest, ConnectionLost, NotFound, ProtocolError, ProviderError
-from asides.events import Stop
-from asides.messages import Image, Text, ToolCall
 from asides.providers.find import lookup
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values.errors import BadRequest, ConnectionLost, NotFound, ProtocolError, ProviderError
+from asides.values.events import Stop
+from asides.values.messages import Image, Text, ToolCall
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests import decoding
 
 ROW = lookup("ollama")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from asides.dialects import find as find_dialect
-from asides.errors import Unsupported
-from asides.messages import (
+from asides.providers.find import find
+from asides.values.errors import Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -26,10 +27,9 @@ from asides.messages import (
     system,
     user,
 )
-from asides.notices import Notice
-from asides.providers.find import find
-from asides.thinking import Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Thinking, Thought
+from asides.values.tools import Tool
 
 
 def sent(prompt: Prompt, model: str = "ollama:qwen3", **where: Any) -> tuple[dict[str, Any], tuple[Notice, ...]]:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import msgspec
 
 from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
-from asides.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.messages import ServerTool, Unknown
-from asides.thinking import Origin, Seal, ThoughtKind
+from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.values.messages import ServerTool, Unknown
+from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.inline_tags import Splitter
 
 SIGNATURE = "signature"

@@ -20,7 +20,7 @@ from asides.dialects.anthropic.blocks import (
     ThinkingBlock,
     WholeBlock,
 )
-from asides.dialects.anthropic.endings import error_of, unified_stop
+from asides.dialects.anthropic.stop_and_errors import error_of, unified_stop
 from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -34,11 +34,11 @@ from asides.dialects.anthropic.wire import (
     WireUsage,
     is_given,
 )
-from asides.dialects.decoding import DocumentDecoder
-from asides.errors import ConnectionLost, ProtocolError
-from asides.events import Event, RefusalDelta, ReplyStarted, Stop, UsageReported
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.providers.provider import Target
-from asides.thinking import ThoughtKind
+from asides.values.errors import ConnectionLost, ProtocolError
+from asides.values.events import Event, RefusalDelta, ReplyStarted, Stop, UsageReported
+from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter
 

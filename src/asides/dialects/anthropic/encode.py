@@ -9,15 +9,15 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from asides.dialects.anthropic.spell_messages import spell_messages
-from asides.dialects.anthropic.spell_thinking import spell_thinking
-from asides.dialects.bodies import address_at, merged, post
+from asides.dialects.anthropic.encode_messages import spell_messages
+from asides.dialects.anthropic.encode_thinking import spell_thinking
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.dropped_settings import known_sampling, output_not_sent, settings_without_tools
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.unsupported_settings import known_sampling, output_not_sent, settings_without_tools
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 # The limit is not optional on this wire. Without a wish: room for an answer, and more where thinking shares it.
 ANSWER_LIMIT = 8_192

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse, is_given
-from asides.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.messages import ServerTool, Unknown
-from asides.thinking import Origin, Seal, ThoughtKind
+from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.values.messages import ServerTool, Unknown
+from asides.values.thinking import Origin, Seal, ThoughtKind
 
 SIGNATURE = "signature"
 REDACTED = "redacted"

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, KeptBlock, ThoughtBlock, is_own
-from asides.dialects.bedrock.endings import error_of, is_exception, unified_stop
+from asides.dialects.bedrock.stop_and_errors import error_of, is_exception, unified_stop
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -27,11 +27,11 @@ from asides.dialects.bedrock.wire import (
     is_given,
     usage_of,
 )
-from asides.dialects.decoding import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
-from asides.events import Event, Stop, ThoughtSealed, UsageReported
 from asides.providers.provider import Target
-from asides.thinking import Seal, ThoughtKind
+from asides.values.events import Event, Stop, ThoughtSealed, UsageReported
+from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")

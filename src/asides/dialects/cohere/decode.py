@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.cohere.endings import error_of, unified_stop
+from asides.dialects.cohere.stop_and_errors import error_of, unified_stop
 from asides.dialects.cohere.wire import (
     CITATIONS,
     CONTENTS,
@@ -24,12 +24,12 @@ from asides.dialects.cohere.wire import (
     is_given,
     usage_of,
 )
-from asides.dialects.decoding import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
-from asides.events import Event, PartArrived, Stop, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported
-from asides.messages import Unknown
 from asides.providers.provider import Target
-from asides.thinking import Seal, ThoughtKind
+from asides.values.events import Event, PartArrived, Stop, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported
+from asides.values.messages import Unknown
+from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
 CALL_BLOCK = 1_000_000

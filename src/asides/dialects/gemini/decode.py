@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.decoding import DocumentDecoder
-from asides.dialects.gemini.endings import blocked_prompt, error_of, unified_stop
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.gemini.partial_args import PartialArguments
+from asides.dialects.gemini.stop_and_errors import blocked_prompt, error_of, unified_stop
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
@@ -30,8 +30,9 @@ from asides.dialects.gemini.wire import (
     raw_part,
     usage_of,
 )
-from asides.errors import from_status
-from asides.events import (
+from asides.providers.provider import Target
+from asides.values.errors import from_status
+from asides.values.events import (
     Event,
     PartArrived,
     Stop,
@@ -41,10 +42,9 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.messages import File, Image, ServerTool, Unknown
-from asides.providers.provider import Target
-from asides.thinking import Seal
-from asides.usage import Usage
+from asides.values.messages import File, Image, ServerTool, Unknown
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
 from asides.wire.framing import Framing
 
 SIGNATURE = "thought_signature"

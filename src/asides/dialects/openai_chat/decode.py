@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.decoding import DocumentDecoder
-from asides.dialects.openai_chat.endings import error_of, unified_stop
+from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.openai_chat.stop_and_errors import error_of, unified_stop
+from asides.dialects.openai_chat.thinking_decoder import Thoughts
 from asides.dialects.openai_chat.thinking_parts import is_thought, seals_of, text_of
-from asides.dialects.openai_chat.thoughts import Thoughts
 from asides.dialects.openai_chat.tool_calls import ToolCalls
 from asides.dialects.openai_chat.wire import NOTHING, WireUsage, reading_for, unknown_field, usage_of
-from asides.errors import ProtocolError
-from asides.events import (
+from asides.providers.provider import Target
+from asides.values.errors import ProtocolError
+from asides.values.events import (
     Event,
     RefusalDelta,
     Stop,
@@ -28,9 +29,8 @@ from asides.events import (
     ThoughtSealed,
     UsageReported,
 )
-from asides.providers.provider import Target
-from asides.thinking import Seal, ThoughtKind
-from asides.wire.echoes import Increments
+from asides.values.thinking import Seal, ThoughtKind
+from asides.wire.deduplicate import Increments
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter, may_hold_tags
 from asides.wire.lenient import INVALID_TEXT, misfit, read_document, without

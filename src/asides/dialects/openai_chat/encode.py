@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.openai_chat.spell_messages import spell_messages
-from asides.dialects.openai_chat.spell_thinking import spell_thinking
-from asides.dialects.openai_chat.spell_tools import spell_tools
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.openai_chat.encode_messages import spell_messages
+from asides.dialects.openai_chat.encode_thinking import spell_thinking
+from asides.dialects.openai_chat.encode_tools import spell_tools
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 

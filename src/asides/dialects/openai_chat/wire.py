@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.providers.provider import THINKING_FIELDS
-from asides.usage import Usage, reported_usage
+from asides.values.usage import Usage, reported_usage
 
 NOTHING = msgspec.Raw(b"null")
 

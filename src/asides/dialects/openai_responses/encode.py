@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.openai_chat.spell_thinking import spell_thinking
-from asides.dialects.openai_chat.spell_tools import spell_tools
-from asides.dialects.openai_responses.spell_items import spell_items
-from asides.errors import ConfigError
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.openai_chat.encode_thinking import spell_thinking
+from asides.dialects.openai_chat.encode_tools import spell_tools
+from asides.dialects.openai_responses.encode_items import spell_items
 from asides.providers.provider import Quirks, Target
-from asides.tools import Tool
+from asides.values.errors import ConfigError
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 ENCRYPTED = "reasoning.encrypted_content"
 # The sampling settings that this endpoint has.

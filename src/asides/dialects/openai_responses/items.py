@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.dialects.openai_responses.wire import Item, Part, as_json_text, texts_of
-from asides.events import (
+from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
@@ -21,9 +21,9 @@ from asides.events import (
     ToolCallDelta,
     Warned,
 )
-from asides.messages import ServerTool, Unknown
-from asides.notices import Notice
-from asides.thinking import Origin, Seal, ThoughtKind, ThoughtSource
+from asides.values.messages import ServerTool, Unknown
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.wire.inline_tags import Splitter
 
 Channel: TypeAlias = Literal["summary", "raw"]
