@@ -54,13 +54,13 @@ def events_of(
     pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat"
 ) -> tuple[list[Event], AsidesError | None]:
     """The events of a body in these pieces, and what went wrong."""
-    decoded = decode_pieces(pieces, to, dialects.find(dialect))
+    decoded = decode_pieces(pieces, to, dialects.find_dialect(dialect))
     return decoded.events, decoded.failure
 
 
 def reply_of(pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat") -> tuple[Reply, AsidesError | None]:
     """The fold of a body in these pieces, and what went wrong."""
-    decoded = decode_pieces(pieces, to, dialects.find(dialect))
+    decoded = decode_pieces(pieces, to, dialects.find_dialect(dialect))
     return decoded.reply, decoded.failure
 
 

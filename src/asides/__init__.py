@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from asides.flows.offline import Explanation, decode, explain
     from asides.flows.run_config import Limits
     from asides.options import Timeout
-    from asides.providers.find import lookup as find_provider
-    from asides.providers.find import providers as list_providers
-    from asides.providers.provider import Capabilities, ModelRule, Provider, Quirks, ReplayRule, Variant
+    from asides.providers.find import find_provider, list_providers
+    from asides.providers.provider import Capabilities, ModelRule, ModelVariant, Provider, Quirks, ReplayRule
     from asides.settings import Settings, load_settings
     from asides.transports.run_stream import AsyncRunStream, RunStream
     from asides.values.errors import (
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
         RefusalDelta,
         ReplyEnded,
         ReplyStarted,
-        Stop,
+        StopReason,
         TextDelta,
         ThinkingDelta,
         ThoughtSealed,
@@ -83,14 +82,14 @@ if TYPE_CHECKING:
         Message,
         OutputSchema,
         Prompt,
+        ProviderState,
         Refusal,
         ServerTool,
-        State,
-        Stored,
+        StoredResponse,
         Text,
         ToolCall,
         ToolResult,
-        Unknown,
+        UnknownPart,
         assistant,
         system,
         user,
@@ -149,7 +148,7 @@ else:
             "RefusalDelta",
             "ReplyEnded",
             "ReplyStarted",
-            "Stop",
+            "StopReason",
             "TextDelta",
             "ThinkingDelta",
             "ThoughtSealed",
@@ -159,6 +158,7 @@ else:
             "blocks",
         ),
         "asides.options": ("Timeout",),
+        "asides.providers.find": ("find_provider", "list_providers"),
         "asides.values.messages": (
             "File",
             "Image",
@@ -167,12 +167,12 @@ else:
             "Prompt",
             "Refusal",
             "ServerTool",
-            "State",
-            "Stored",
+            "ProviderState",
+            "StoredResponse",
             "Text",
             "ToolCall",
             "ToolResult",
-            "Unknown",
+            "UnknownPart",
             "assistant",
             "system",
             "user",
@@ -180,7 +180,7 @@ else:
         "asides.values.model_info": ("ModelInfo", "ThinkingInfo"),
         "asides.values.notices": ("Notice",),
         "asides.flows.offline": ("Explanation", "decode", "explain"),
-        "asides.providers.provider": ("Capabilities", "ModelRule", "Provider", "Quirks", "ReplayRule", "Variant"),
+        "asides.providers.provider": ("Capabilities", "ModelRule", "Provider", "Quirks", "ReplayRule", "ModelVariant"),
         "asides.values.fold": ("fold",),
         "asides.values.reply": ("Reply",),
         "asides.values.simulate": ("simulate",),
@@ -207,9 +207,6 @@ else:
         "asides.dialects": ("register_dialect",),
     }
     _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names}
-    # Public under a longer name than in a module whose own name says the rest.
-    _HOME_OF["find_provider"] = ("asides.providers.find", "lookup")
-    _HOME_OF["list_providers"] = ("asides.providers.find", "providers")
     _HOME_OF["__version__"] = ("asides.values.version", "VERSION")
 
     def __getattr__(name):
@@ -265,6 +262,7 @@ __all__ = [
     "MissingKey",
     "ModelInfo",
     "ModelRule",
+    "ModelVariant",
     "NoAnswer",
     "NotFound",
     "Notice",
@@ -277,6 +275,7 @@ __all__ = [
     "ProtocolError",
     "Provider",
     "ProviderError",
+    "ProviderState",
     "Quirks",
     "RateLimited",
     "Refusal",
@@ -296,15 +295,14 @@ __all__ = [
     "ServerTool",
     "Settings",
     "SqliteStore",
-    "State",
     "Step",
     "StepEnded",
     "StepStarted",
-    "Stop",
+    "StopReason",
     "Store",
     "StoreConflict",
     "StoreError",
-    "Stored",
+    "StoredResponse",
     "Stream",
     "Text",
     "TextDelta",
@@ -325,13 +323,12 @@ __all__ = [
     "ToolResult",
     "ToolStarted",
     "TransportError",
-    "Unknown",
     "UnknownModel",
+    "UnknownPart",
     "UnknownProvider",
     "Unsupported",
     "Usage",
     "UsageReported",
-    "Variant",
     "Warned",
     "__version__",
     "aio",

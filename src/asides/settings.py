@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.providers.find import lookup
-from asides.providers.find import providers as list_rows
+from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Provider, Target
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice
@@ -259,7 +258,7 @@ def _check_address(row: Provider, path: Path) -> None:
 
     if is_loopback(row.base_url):
         return
-    for known in list_rows():
+    for known in list_providers():
         borrowed = sorted(set(row.key_env) & set(known.key_env))
         if borrowed and known.key == "required" and row.base_url != known.base_url:
             raise ConfigError(
@@ -275,6 +274,6 @@ def _rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]
     if not isinstance(tables, dict):
         raise ConfigError(f"{path}: providers is a table of tables: [providers.NAME].")
     return [
-        read_row(name, table, f"{path}: [providers.{name}]", lambda name: lookup(name, before))
+        read_row(name, table, f"{path}: [providers.{name}]", lambda name: find_provider(name, before))
         for name, table in tables.items()
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asides.cli.app import main
-from asides.providers.find import lookup, providers
+from asides.providers.find import find_provider, list_providers
 from tests.cli.children import here, read_some, started
 
 KEY = "gsk_verysecretkey"
@@ -21,7 +21,7 @@ def test_every_provider_has_a_line(capsys: pytest.CaptureFixture[str], monkeypat
     out = capsys.readouterr().out
     head, *lines = out.splitlines()
     assert head.split() == ["PROVIDER", "KEY", "ADDRESS", "FACTS"]
-    assert [line.split()[0] for line in lines] == [row.name for row in providers()]
+    assert [line.split()[0] for line in lines] == [row.name for row in list_providers()]
     (groq,) = (line for line in lines if line.startswith("groq "))
     assert "GROQ_API_KEY (set)" in groq
     assert KEY not in out
@@ -30,7 +30,7 @@ def test_every_provider_has_a_line(capsys: pytest.CaptureFixture[str], monkeypat
 def test_one_provider_is_told_with_the_date_and_source_of_its_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["providers", "DeepSeek"]) == 0
     out = capsys.readouterr().out
-    row = lookup("deepseek")
+    row = find_provider("deepseek")
     for fact in (row.name, row.base_url, row.key_env[0], row.docs, row.models[0].models, row.models[0].source):
         assert fact in out
     assert row.replay[0].source in out
@@ -72,7 +72,7 @@ def test_rules_for_models_and_what_is_known_of_one(capsys: pytest.CaptureFixture
     assert main(["models", "-m", "groq:nobody-knows-it"]) == 0
     assert "efforts:       not known" in capsys.readouterr().out
     assert main(["models", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out).keys() == {row.name for row in providers()}
+    assert json.loads(capsys.readouterr().out).keys() == {row.name for row in list_providers()}
 
 
 def test_config_tells_each_value_and_where_it_is_from_and_never_a_key(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.values.messages import Message, Prompt, ToolResult, user
 from tests.conformance.test_recordings import DIALECTS, FOLDER, manifest, target_of

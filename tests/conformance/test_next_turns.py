@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.values.messages import Message
 from tests.conformance.test_recordings import FOLDER, manifest, target_of

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.providers.find import lookup
+from asides.dialects import find_dialect
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.providers.table import plain_row
 from asides.values import errors
@@ -57,7 +57,7 @@ def golden() -> dict[str, dict[str, Any]]:
 def row_of(entry: dict[str, Any]) -> Provider:
     dialect = DIALECTS[entry["dialect"]]
     try:
-        row = lookup(entry["provider"])
+        row = find_provider(entry["provider"])
     except errors.UnknownProvider:
         return plain_row(dialect)
     return row.speaking(dialect) or plain_row(dialect)

@@ -20,7 +20,7 @@ from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Refusal, ServerTool, Text, Unknown, assistant, user
+from asides.values.messages import Message, Refusal, ServerTool, Text, UnknownPart, assistant, user
 from asides.values.thinking import Origin, Seal, Thought
 from tests.conversations.talking import MODELS, PLAIN, Shell, both_shells, options, told
 
@@ -175,7 +175,7 @@ def test_what_a_provider_ran_itself_is_exported_in_its_own_dialect_only() -> Non
     )
     use = {"toolUse": {"name": "nova_code_interpreter", "toolUseId": "1", "input": {}, "type": "server_tool_use"}}
     interpreted = ServerTool("nova_code_interpreter", json=json.dumps(use), origin=Origin("bedrock", "", "nova"))
-    later = Unknown('{"type": "hologram"}', origin=Origin("from-the-future", "", ""))
+    later = UnknownPart('{"type": "hologram"}', origin=Origin("from-the-future", "", ""))
     chat = Conversation(messages=["?", assistant(ran, searched, interpreted, later, Text("42")), "!"])
     assert chat.to_anthropic()["messages"][1]["content"] == [search, {"type": "text", "text": "42"}]
     assert chat.to_responses()[1] == {"role": "assistant", "content": "42"}

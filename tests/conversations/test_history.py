@@ -10,7 +10,7 @@ import pytest
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, ReplayRejected
-from asides.values.messages import Message, Stored, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.messages import Message, StoredResponse, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
@@ -86,10 +86,10 @@ def test_words_in_place_of_a_result_stay_the_answer_to_its_call() -> None:
 
 
 def test_a_changed_past_is_not_what_a_provider_has_stored() -> None:
-    stored = [msgspec.structs.replace(assistant(text), stored=Stored(text)) for text in "ab"]
+    stored = [msgspec.structs.replace(assistant(text), stored=StoredResponse(text)) for text in "ab"]
     chat = Conversation(PLAIN, messages=["one", stored[0], "two", stored[1]])
     chat.edit(2, "TWO")
-    assert [message.stored for message in chat] == [None, Stored("a"), None, None]
+    assert [message.stored for message in chat] == [None, StoredResponse("a"), None, None]
     chat.system = "Be brief."
     assert [message.stored for message in chat] == [None] * 4
 

@@ -15,7 +15,7 @@ import pytest
 
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Say, Stage
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
@@ -64,7 +64,7 @@ class Actor:
         events += [ThinkingDelta(CANARY, 2), TextDelta(f"answer {number}", 3)]
         for place, call in enumerate(calls, 4):
             events += [ToolCallDelta(place, call.id, call.name), ToolCallDelta(place, arguments='{"n": 1}')]
-        return (*events, ReplyEnded(Stop("tool_calls" if calls else "stop")))
+        return (*events, ReplyEnded(StopReason("tool_calls" if calls else "stop")))
 
 
 class Talk:

@@ -36,9 +36,11 @@ def test_what_is_read_behind_an_error_that_a_stream_tells(dialect: str, counted:
 
 
 def test_a_warning_begins_a_response_and_waits_for_the_start_of_a_message() -> None:
-    at_once = dialects.find("openai_responses").decoder(target()).feed(sse({"type": "response.odd"}, done=False))
+    at_once = (
+        dialects.find_dialect("openai_responses").decoder(target()).feed(sse({"type": "response.odd"}, done=False))
+    )
     assert [type(event) for event in at_once] == [ReplyStarted, Warned]
-    messages = dialects.find("anthropic").decoder(target())
+    messages = dialects.find_dialect("anthropic").decoder(target())
     assert messages.feed(sse({"type": "odd"}, done=False)) == []
     began = messages.feed(sse({"type": "message_start", "message": {"id": "msg_1", "model": "other"}}, done=False))
     assert [type(event) for event in began] == [ReplyStarted, Warned]
@@ -49,6 +51,6 @@ def test_a_warning_begins_a_response_and_waits_for_the_start_of_a_message() -> N
 @pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "anthropic"])
 def test_a_document_with_characters_that_do_not_read_is_kept_as_it_came(dialect: str) -> None:
     document = b'{"type": "odd", "choices": [], "text": "\xe2\x82"}'
-    decoder = dialects.find(dialect).decoder(target())
+    decoder = dialects.find_dialect(dialect).decoder(target())
     decoder.feed(b"data: " + document + b"\n\n")
     assert decoder.payloads == [document]

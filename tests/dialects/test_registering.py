@@ -13,7 +13,7 @@ import pytest
 
 import asides
 from asides import dialects
-from asides.dialects import find, plain_row, register_dialect, registered_for_now
+from asides.dialects import find_dialect, plain_row, register_dialect, registered_for_now
 from asides.providers.provider import Provider
 from asides.testing.stage import Fail, Say, Stage
 from tests.testing.conformance.toy import TOY, ToyDialect, dialect
@@ -25,15 +25,15 @@ REPLY = b'{"by":"pondering-1","ponder":"so","says":"42","over":"done"}'
 @pytest.fixture(autouse=True)
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(dialects, "_registered", {})
-    find.cache_clear()
+    find_dialect.cache_clear()
     yield
-    find.cache_clear()
+    find_dialect.cache_clear()
     dialects._installed.cache_clear()
 
 
 def test_an_object_is_found_under_its_name() -> None:
     register_dialect("toy", dialect)
-    assert find("toy") is dialect
+    assert find_dialect("toy") is dialect
     assert dialects.is_known("toy")
     assert dialects.others() == ("toy",)
     assert "toy" in dialects.names()
@@ -46,24 +46,24 @@ def test_a_place_is_imported_when_it_is_used(tmp_path: Path, monkeypatch: pytest
     assert "lazy_toy" not in sys.modules
     assert dialects.is_known("toy")
     assert "lazy_toy" not in sys.modules
-    assert find("toy") is dialect
+    assert find_dialect("toy") is dialect
     monkeypatch.delitem(sys.modules, "lazy_toy")
 
 
 def test_a_name_that_is_registered_again_means_the_newer_one() -> None:
     register_dialect("toy", dialect)
-    assert find("toy") is dialect
+    assert find_dialect("toy") is dialect
     newer = ToyDialect()
     register_dialect("toy", newer)
-    assert find("toy") is newer
+    assert find_dialect("toy") is newer
 
 
 def test_for_now_is_for_now() -> None:
     older, newer = ToyDialect(), ToyDialect()
     with registered_for_now("toy", older):
         with registered_for_now("toy", newer):
-            assert find("toy") is newer
-        assert find("toy") is older
+            assert find_dialect("toy") is newer
+        assert find_dialect("toy") is older
     assert not dialects.is_known("toy")
 
 
@@ -100,7 +100,7 @@ def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
 def test_a_place_where_nothing_is_is_told_when_it_is_used(place: str, words: str) -> None:
     register_dialect("toy", place)
     with pytest.raises(asides.ConfigError, match=words):
-        find("toy")
+        find_dialect("toy")
 
 
 def test_text_that_is_no_place_is_refused() -> None:
@@ -117,8 +117,8 @@ def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(str(tmp_path))
     dialects._installed.cache_clear()
     assert dialects.others() == ("toy",)
-    assert find("toy") is dialect
-    assert find("anthropic").name == "anthropic"
+    assert find_dialect("toy") is dialect
+    assert find_dialect("anthropic").name == "anthropic"
     assert asides.decode("toy", REPLY).text == "42"
 
 
@@ -126,7 +126,7 @@ def test_an_unknown_name_says_how_one_is_made_known() -> None:
     with pytest.raises(
         asides.Unsupported, match=r"no dialect is called 'toy'; there are anthropic, .*register_dialect"
     ):
-        find("toy")
+        find_dialect("toy")
 
 
 # --- where it is then known ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from asides.flows.call import Policy
-from asides.flows.list_models import Listing, listing
+from asides.flows.list_models import ModelListCall, listing
 from asides.flows.steps import Done, Head, Open, Read, Sleep, Step, advance
 from asides.providers.find import find_host
 from asides.values.errors import (
@@ -35,7 +35,7 @@ def play(
     answers: Iterable[Head | bytes | AsidesError], provider: str = "anthropic", retries: int = 2
 ) -> tuple[tuple[ModelInfo, ...], list[Step]]:
     """The models, and the steps that led to them."""
-    call = Listing(find_host(provider, environ={}), Policy(retries=retries))
+    call = ModelListCall(find_host(provider, environ={}), Policy(retries=retries))
     prepared = iter(answers)
     steps: list[Step] = []
     flow = listing(call, jitter=lambda: 0.0)

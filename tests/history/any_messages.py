@@ -13,11 +13,11 @@ from asides.values.messages import (
     Part,
     Refusal,
     ServerTool,
-    Stored,
+    StoredResponse,
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
 )
 from asides.values.thinking import Origin, Seal, Thought
 
@@ -67,7 +67,7 @@ RESULTS = st.builds(
     st.booleans(),
 )
 SERVER_TOOLS = st.builds(ServerTool, WORDS, st.none() | WORDS, st.none() | WORDS, OBJECTS, ORIGINS, SEALS)
-UNKNOWN = st.builds(Unknown, OBJECTS, ORIGINS, SEALS)
+UNKNOWN = st.builds(UnknownPart, OBJECTS, ORIGINS, SEALS)
 PARTS: st.SearchStrategy[Part] = (
     SAID | THOUGHTS | CALLS | RESULTS | IMAGES | FILES | st.builds(Refusal, TEXTS) | SERVER_TOOLS | UNKNOWN
 )
@@ -77,7 +77,7 @@ MESSAGES = st.lists(
         st.sampled_from(["system", "user", "assistant", "tool"]),
         st.lists(PARTS, max_size=4).map(tuple),
         st.none() | WORDS,
-        st.none() | st.builds(Stored, WORDS, ORIGINS),
+        st.none() | st.builds(StoredResponse, WORDS, ORIGINS),
     ),
     max_size=5,
 ).map(tuple)

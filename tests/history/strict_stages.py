@@ -14,7 +14,7 @@ import asides
 from asides import dialects
 from asides.dialects.dialect import ServedRequest
 from asides.history.plan import Plan, plan
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.testing.stage import Say, Stage
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import Houses
@@ -22,7 +22,7 @@ from asides.values.events import (
     Event,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -91,7 +91,7 @@ def played(model: Model, number: int, *, last: bool) -> Say:
         call = f"call{number:05}"
         events += [ToolCallDelta(4, call, "look_up"), ToolCallDelta(4, arguments='{"n": ')]
         events += [ToolCallDelta(4, arguments=f"{number}}}")]
-    return Say(events=(*events, ReplyEnded(Stop("stop" if last else "tool_calls"))))
+    return Say(events=(*events, ReplyEnded(StopReason("stop" if last else "tool_calls"))))
 
 
 def script(model: Model, loops: int = 1) -> Callable[[ServedRequest], Say]:
@@ -148,8 +148,8 @@ class House:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.target = find(model.name, base_url="http://127.0.0.1:9/v1")
-        self.dialect = dialects.find(self.target.dialect)
+        self.target = find_target(model.name, base_url="http://127.0.0.1:9/v1")
+        self.dialect = dialects.find_dialect(self.target.dialect)
         rules = Houses().of(self.target.dialect)
         assert rules is not None
         self._rules = rules

@@ -17,7 +17,18 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import Fold, fold
-from asides.values.messages import Message, Part, Refusal, ServerTool, Stored, Text, ToolCall, ToolResult, Unknown, user
+from asides.values.messages import (
+    Message,
+    Part,
+    Refusal,
+    ServerTool,
+    StoredResponse,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    user,
+)
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thought
@@ -45,7 +56,7 @@ def wholeness(*events: Event) -> list[bool]:
         ThinkingDelta("b", 1),
         ToolCallDelta(1, "c", "f"),
         RefusalDelta("no", 1),
-        PartArrived(Unknown("{}"), 1),
+        PartArrived(UnknownPart("{}"), 1),
     ],
 )
 def test_pain_C3_a_thought_that_something_followed_is_whole(follower: Event) -> None:
@@ -104,7 +115,7 @@ def broken(*parts: Part, stored: bool = False) -> Message | None:
 
 def test_a_whole_reply_stays_as_it_is() -> None:
     parts = (Thought("t"), Text(" "), ToolCall("c", "f", {}, "{broken"))
-    assert sealed(Reply(parts, id="r_1", stored=True)) == Message("assistant", parts, stored=Stored("r_1"))
+    assert sealed(Reply(parts, id="r_1", stored=True)) == Message("assistant", parts, stored=StoredResponse("r_1"))
 
 
 def test_what_is_nothing_leaves_nothing() -> None:
@@ -143,7 +154,7 @@ def test_tools_of_the_provider_that_were_still_running_go() -> None:
     assert broken(Text("a"), asked) == Message("assistant", (Text("a"),))
     assert broken(asked, Text("a")) == Message("assistant", (Text("a"),))
     assert broken(running, Text("a")) == Message("assistant", (Text("a"),))
-    assert broken(Text("a"), Unknown("{}")) == Message("assistant", (Text("a"),))
+    assert broken(Text("a"), UnknownPart("{}")) == Message("assistant", (Text("a"),))
 
 
 def test_a_thought_whose_follower_is_gone_can_be_shown_and_not_be_sent() -> None:

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from asides.history.import_export import export_messages, import_messages
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult, Unknown, assistant, system, user
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    assistant,
+    system,
+    user,
+)
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import MESSAGES
 from tests.history.strict_stages import CANARY, MODELS, House, Model
@@ -226,7 +237,7 @@ def test_the_signature_of_a_call_is_of_thinking_too_and_citations_are_not() -> N
 def test_a_turn_of_nothing_but_thinking_is_not_exported() -> None:
     history = (user("?"), assistant(Thought("hm")), user("!"))
     assert export_messages(history, "openai") == [{"role": "user", "content": "?"}, {"role": "user", "content": "!"}]
-    drawn = Unknown('{"inlineData":{"data":"canary"}, "thought": true}')
+    drawn = UnknownPart('{"inlineData":{"data":"canary"}, "thought": true}')
     for shape in SHAPES:
         assert "canary" not in json.dumps(export_messages((user("?"), assistant(drawn, "a")), shape))
 

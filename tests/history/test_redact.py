@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from asides.history.redact import withheld
-from asides.values.messages import Message, Part, Stored, Text, ToolCall, Unknown, assistant, user
+from asides.values.messages import Message, Part, StoredResponse, Text, ToolCall, UnknownPart, assistant, user
 from asides.values.thinking import Seal, Thought
 from tests.history.any_messages import MESSAGES
 
@@ -16,7 +16,7 @@ CANARY = "canary-5c2e"
 
 
 def left_of(part: Part, *, stored: bool = False) -> Part | None:
-    message = Message("assistant", (part, Text("a")), stored=Stored("r_1") if stored else None)
+    message = Message("assistant", (part, Text("a")), stored=StoredResponse("r_1") if stored else None)
     kept = withheld((message,))[0].parts
     assert CANARY not in str([json.dumps(entry) for entry in _entries(kept)])
     return kept[0] if len(kept) > 1 else None
@@ -91,8 +91,8 @@ def test_pain_C10_details_stay_all_together_or_not_at_all() -> None:
 
 
 def test_a_picture_inside_a_thought_goes_and_other_parts_stay() -> None:
-    assert left_of(Unknown(json.dumps({"inlineData": {"data": CANARY}, "thought": True}))) is None
-    new = Unknown('{"type":"new","thought":"no mark"}')
+    assert left_of(UnknownPart(json.dumps({"inlineData": {"data": CANARY}, "thought": True}))) is None
+    new = UnknownPart('{"type":"new","thought":"no mark"}')
     call = ToolCall("c", "f", seals=(Seal("thought_signature", "s"),))
     history = (user("?"), assistant(new, call, "a"))
     assert withheld(history) == history

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.history.estimate_tokens import measure_for
-from asides.history.invalidate_seals import loosened
+from asides.history.estimate_tokens import estimator_for
+from asides.history.invalidate_seals import invalidate_seals
 from asides.history.trim import trimmed, turns, units
 from asides.providers.provider import ModelRule, Provider
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, system, user
@@ -185,7 +185,7 @@ def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
     house = House(model)
     history = (*house.conversation(3), question(3))
     history = (*history, *house.answered(history)[len(history) : len(history) + 2])
-    measure = measure_for(house.prompt(()), house.target)
+    measure = estimator_for(house.prompt(()), house.target)
     whole = measure(history)
     least = trimmed(history, 0, measure).tokens
     seen = set()
@@ -207,7 +207,7 @@ def test_pain_C3_an_edited_past_takes_only_the_seals_with_it_that_hold_to_it(mod
     edited = (*history[:4], user("another question"), *history[5:])
     bound = model.endswith("5-5")
     assert ("Invalid `signature`" in str(house.refusal(edited))) is bound
-    mended = loosened(edited, 5)
+    mended = invalidate_seals(edited, 5)
     assert house.refusal(mended) is None
     whole = [all(part.complete for part in message.parts if isinstance(part, Thought)) for message in mended]
     assert whole[:5] == [True] * 5
@@ -224,7 +224,7 @@ def test_whose_seals_hold_to_what_is_a_fact_of_rows_and_unknown_makers_are_left_
         )
 
     def is_loose(messages: tuple[Message, ...], **options: Any) -> bool:
-        thought = loosened(messages, 0, **options)[0].parts[0]
+        thought = invalidate_seals(messages, 0, **options)[0].parts[0]
         assert isinstance(thought, Thought)
         return not thought.complete
 
@@ -235,9 +235,9 @@ def test_whose_seals_hold_to_what_is_a_fact_of_rows_and_unknown_makers_are_left_
     own = Provider(name="nobody-knows", base_url="http://x", models=(ModelRule(models="c*", prefix_bound=True),))
     assert is_loose(made_by("nobody-knows", "claude-opus-5-5"), rows=[own])
     messages = made_by("anthropic", "claude-opus-5-5")
-    assert loosened(messages, 1) == messages
+    assert invalidate_seals(messages, 1) == messages
     unsealed = (assistant(Thought("t", origin=Origin("anthropic", "", "claude-opus-5-5")), "a"),)
-    assert loosened(unsealed, 0) == unsealed
+    assert invalidate_seals(unsealed, 0) == unsealed
 
 
 # --- how much it is -------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_whose_seals_hold_to_what_is_a_fact_of_rows_and_unknown_makers_are_left_
 
 def measured(model: Model, messages: Sequence[Message], **more: Any) -> int:
     house = House(model)
-    return measure_for(house.prompt((), **more), house.target)(messages)
+    return estimator_for(house.prompt((), **more), house.target)(messages)
 
 
 @pytest.mark.requirement("H11")

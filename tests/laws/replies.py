@@ -10,7 +10,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -72,5 +72,5 @@ def chat_events(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = Non
     if usage is not None:
         events.append(UsageReported(usage))
     stop = draw(st.sampled_from([reason, "length"]))
-    events.append(ReplyEnded(Stop(stop, stop)))  # type: ignore[arg-type]
+    events.append(ReplyEnded(StopReason(stop, stop)))  # type: ignore[arg-type]
     return events

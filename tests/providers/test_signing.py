@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from asides.providers.credentials import AwsCredentials, Secret, find_key
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.signing import signed_headers, signing_key
 from asides.values.errors import ConfigError, MissingKey
 
@@ -95,14 +95,14 @@ BASE_URL = "https://bedrock-runtime.eu-central-1.amazonaws.com"
 
 
 def test_a_bearer_key_comes_before_credentials_that_sign() -> None:
-    bedrock = lookup("bedrock")
+    bedrock = find_provider("bedrock")
     both = {**ENVIRONMENT, "AWS_BEARER_TOKEN_BEDROCK": "bearer-key"}
     assert find_key(bedrock, environ=both, base_url=BASE_URL) == Secret("bearer-key")
     assert find_key(bedrock, "given", environ=both, base_url=BASE_URL) == Secret("given")
 
 
 def test_credentials_know_the_region_of_the_address_and_else_of_the_environment() -> None:
-    bedrock = lookup("bedrock")
+    bedrock = find_provider("bedrock")
     told = {**ENVIRONMENT, "AWS_SESSION_TOKEN": "token", "AWS_DEFAULT_REGION": "us-west-2"}
     assert find_key(bedrock, environ=told, base_url=BASE_URL) == AwsCredentials(
         "AKIDEXAMPLE", SECRET, "token", region="eu-central-1", service="bedrock"
@@ -114,13 +114,13 @@ def test_credentials_know_the_region_of_the_address_and_else_of_the_environment(
 
 def test_credentials_that_no_header_takes_are_refused_without_showing_them() -> None:
     with pytest.raises(ConfigError, match="AWS_SESSION_TOKEN") as caught:
-        find_key(lookup("bedrock"), environ={**ENVIRONMENT, "AWS_SESSION_TOKEN": "to\nken"}, base_url=BASE_URL)
+        find_key(find_provider("bedrock"), environ={**ENVIRONMENT, "AWS_SESSION_TOKEN": "to\nken"}, base_url=BASE_URL)
     assert "to\nken" not in str(caught.value)
 
 
 def test_half_of_the_credentials_are_none_and_the_error_says_what_is_missing() -> None:
     with pytest.raises(MissingKey, match="AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY"):
-        find_key(lookup("bedrock"), environ={"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, base_url=BASE_URL)
+        find_key(find_provider("bedrock"), environ={"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, base_url=BASE_URL)
 
 
 def test_credentials_show_themselves_to_nobody() -> None:

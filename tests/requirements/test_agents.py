@@ -611,7 +611,7 @@ def test_a_turn_that_pauses_without_a_word_goes_back_whole(send: Callable[..., R
         events=(
             asides.ReplyStarted("made-up", "msg_1"),
             asides.PartArrived(searched, 0),
-            asides.ReplyEnded(asides.Stop("pause", "pause_turn")),
+            asides.ReplyEnded(asides.StopReason("pause", "pause_turn")),
         )
     )
     open_stage = stage(paused, Say(text="Found."))

@@ -10,7 +10,7 @@ import pytest
 import asides
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ContentFiltered, ProviderError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
 from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Seal, Thought
 from tests.decoding import sse
@@ -170,7 +170,7 @@ def test_S3_45_and_S3_46_four_deltas_are_four_events_and_their_sum_is_the_thinki
     deltas = ["First ", "this, ", "then ", "that."]
     events: list[Event] = [ReplyStarted("m", "r")]
     events += [ThinkingDelta(text, 0, "summary", "block") for text in deltas]
-    events += [TextDelta("42", 1), ReplyEnded(Stop("stop"))]
+    events += [TextDelta("42", 1), ReplyEnded(StopReason("stop"))]
     base_url = stage(Say(events=tuple(events))).url
     with asides.stream(GEMINI_3, "?", base_url=base_url, api_key="k", thinking="low") as arriving:
         seen = [event.text for event in arriving if isinstance(event, ThinkingDelta)]

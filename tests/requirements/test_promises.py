@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides import compat
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.testing.stage import Fail, OpenStage, Raw, Say
 from asides.values.errors import NoAnswer, ProviderError

@@ -10,7 +10,7 @@ import pytest
 import asides
 from asides.history.plan import plan
 from asides.local import shared
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.providers.provider import ON_DEMAND, Provider
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
@@ -74,17 +74,17 @@ def test_a_local_model_has_the_rules_of_the_server_that_it_is() -> None:
 
 
 def test_thoughts_of_a_local_model_go_back_whatever_port_it_has() -> None:
-    target = find("local:tiny")
+    target = find_target("local:tiny")
     assert target.origin == asides.Origin("local", f"{ON_DEMAND}/v1", "tiny")
 
 
 def test_the_embedded_model_is_never_asked_without_a_limit() -> None:
-    planned = plan(asides.Prompt((asides.user("Hi"),)), find("local:tiny"))
+    planned = plan(asides.Prompt((asides.user("Hi"),)), find_target("local:tiny"))
     assert planned.prompt.max_tokens == 1024
     assert [(notice.code, notice.sent) for notice in planned.notices] == [("max_tokens_chosen", "1024")]
-    asked = plan(asides.Prompt((asides.user("Hi"),), max_tokens=50), find("local:tiny"))
+    asked = plan(asides.Prompt((asides.user("Hi"),), max_tokens=50), find_target("local:tiny"))
     assert (asked.prompt.max_tokens, asked.notices) == (50, ())
-    assert plan(asides.Prompt((asides.user("Hi"),)), find("local:/any.gguf")).prompt.max_tokens is None
+    assert plan(asides.Prompt((asides.user("Hi"),)), find_target("local:/any.gguf")).prompt.max_tokens is None
 
 
 def test_bytes_of_a_local_server_decode_under_its_name() -> None:

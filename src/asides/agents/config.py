@@ -12,7 +12,7 @@ from asides.agents.tools.executor import Approval
 from asides.agents.tools.toolset import toolset
 from asides.flows.agent import Run
 from asides.flows.build_call import Defaults
-from asides.flows.run_config import Approve, Errand, Limits, Mode
+from asides.flows.run_config import Approve, Limits, Mode, RunConfig
 from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, laid_over, read_as
 from asides.transports.run_state import RunProgress
 from asides.values.errors import ConfigError
@@ -85,15 +85,15 @@ class Recipe:
         return RunProgress(Run(call, errand, known=len(history)), keep)
 
 
-def _errand(given: Mapping[str, Any], output: object) -> Errand[Any]:
-    return Errand(
+def _errand(given: Mapping[str, Any], output: object) -> RunConfig[Any]:
+    return RunConfig(
         {name: offer.runnable for name, offer in toolset(given.get("tools") or ()).items()},
         None if output is None or output is str else wanted(output),
         **_of_run(given),
     )
 
 
-def _check_approvals(errand: Errand[Any]) -> None:
+def _check_approvals(errand: RunConfig[Any]) -> None:
     for name, runnable in errand.tools.items():
         if runnable is not None and errand.approval_of(name, runnable) == "ask" and errand.approve is None:
             raise ConfigError(f"the tool {name} wants approval and nobody is there to give it. To do: pass approve=.")

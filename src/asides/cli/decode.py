@@ -20,7 +20,7 @@ from asides.cli.render import (
 )
 from asides.cli.terminal import Terminal
 from asides.flows.offline import decode
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.errors import AsidesError, ConfigError, UnknownProvider
@@ -76,7 +76,7 @@ def _named(arguments: Namespace) -> tuple[str, str]:
 
 def _row(name: str | None, settings: Settings) -> Provider | str | None:
     try:
-        return None if name is None else lookup(name, settings.providers)
+        return None if name is None else find_provider(name, settings.providers)
     except UnknownProvider:
         return name  # Bytes of a host that nobody knows can still be read; the reply says so.
 

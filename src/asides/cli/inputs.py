@@ -20,7 +20,7 @@ from asides.cli.gate import Gate
 from asides.cli.read_body import reason_of
 from asides.cli.terminal import Terminal
 from asides.options import Options
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError
@@ -68,20 +68,20 @@ class Asked(NamedTuple):
 
     def towards(self, model: str) -> Asked:
         """The same for another model. An address and a key given by hand stay with the provider they are for."""
-        target = find(model, base_url=self.options.get("base_url"), rows=self.settings.providers)
+        target = find_target(model, base_url=self.options.get("base_url"), rows=self.settings.providers)
         if target.provider.name == self.target.provider.name:
             return self._replace(target=target)
         options = self.options.copy()
         options.pop("base_url", None)
         options.pop("api_key", None)
-        return self._replace(target=find(model, rows=self.settings.providers), options=options)
+        return self._replace(target=find_target(model, rows=self.settings.providers), options=options)
 
 
 def read_asked(arguments: Namespace, terminal: Terminal) -> Asked:
     """The model and the options of a call, with the settings of the environment and the file below them."""
     settings = load_settings(show_reasoning_thinking=arguments.show_thinking)
     model = arguments.model or settings.model or default_model(arguments, settings, os.environ, terminal)
-    target = find(model, base_url=arguments.base_url, rows=settings.providers)
+    target = find_target(model, base_url=arguments.base_url, rows=settings.providers)
     if arguments.api_key:
         better = f": {' or '.join(target.provider.key_env)}" if target.provider.key_env else ""
         terminal.note(f"others on this machine can read a key on the command line; the environment is better{better}")

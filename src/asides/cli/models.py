@@ -15,7 +15,7 @@ from asides.cli.providers import columns, efforts_of, print_lines
 from asides.cli.render import print_json
 from asides.cli.terminal import Terminal
 from asides.client import Client
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import ModelRule, Provider
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
@@ -34,7 +34,7 @@ def run_refresh(arguments: Namespace, terminal: Terminal) -> int:
         raise ConfigError("whose models? --refresh asks one provider: -m PROVIDER.")
     settings = load_settings()
     name, _, only = asked.partition(":")
-    row = lookup(name, settings.providers)
+    row = find_provider(name, settings.providers)
     if arguments.api_key:
         better = f": {' or '.join(row.key_env)}" if row.key_env else ""
         terminal.note(f"others on this machine can read a key on the command line; the environment is better{better}")

@@ -16,7 +16,7 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.render import print_json
 from asides.cli.terminal import Terminal
-from asides.providers.find import lookup, providers
+from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
@@ -33,13 +33,13 @@ def run_providers(arguments: Namespace, terminal: Terminal) -> int:
     """A table of all, or everything about one."""
     rows = load_settings().providers
     if arguments.name is not None:
-        row = lookup(arguments.name, rows)
+        row = find_provider(arguments.name, rows)
         if arguments.json:
             print_json(terminal, _row_object(row))
         else:
             print_lines(terminal, _row_lines(row))
         return Exit.DONE
-    every = providers(rows)
+    every = list_providers(rows)
     if arguments.json:
         print_json(terminal, [_row_object(row) for row in every])
         return Exit.DONE
@@ -135,10 +135,10 @@ def run_models(arguments: Namespace, terminal: Terminal) -> int:
     rows = load_settings().providers
     asked = arguments.model or arguments.name
     if asked is None:
-        chosen: Sequence[Provider] = providers(rows)
+        chosen: Sequence[Provider] = list_providers(rows)
     else:
         name, _, model = asked.partition(":")
-        row = lookup(name, rows)
+        row = find_provider(name, rows)
         if model:
             return _print_model(row, model, arguments, terminal)
         chosen = (row,)
@@ -193,7 +193,9 @@ def _budget(budget: tuple[int, int | None] | None) -> str:
 def run_config(arguments: Namespace, terminal: Terminal) -> int:
     """Every value and its origin; the keys by name."""
     settings = load_settings()
-    keys = {row.name: variable for row in providers(settings.providers) if (variable := _set_variable(row)) is not None}
+    keys = {
+        row.name: variable for row in list_providers(settings.providers) if (variable := _set_variable(row)) is not None
+    }
     if arguments.json:
         values = {
             name: {"value": msgspec.to_builtins(value), "origin": origin} for name, value, origin in settings.entries()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.conversations.history import cost_of, unstored
-from asides.history.invalidate_seals import loosened
+from asides.history.invalidate_seals import invalidate_seals
 from asides.history.trim import turns
 from asides.options import Options, known, laid_over
 from asides.values.errors import ConfigError, NoAnswer
@@ -65,7 +65,7 @@ class Compacting:
         except NoAnswer:
             talk._keep((), spent)
             raise
-        rest = unstored(loosened(self._before[self._end :], 0, rows=talk._rows))
+        rest = unstored(invalidate_seals(self._before[self._end :], 0, rows=talk._rows))
         talk._rewrite((*self._before[: self._start], user(f"{LABEL}\n\n{text}"), *rest), spent)
 
 

@@ -15,9 +15,9 @@ import msgspec
 from asides.conversations.store.protocol import Heading, Kept, Store, StoreConflict
 from asides.conversations.stored import Shelf
 from asides.flows.read_prompt import read_prompt
-from asides.history.invalidate_seals import loosened
+from asides.history.invalidate_seals import invalidate_seals
 from asides.history.redact import withheld
-from asides.history.strip_thinking import Strip, stripped
+from asides.history.strip_thinking import Strip, strip_thinking
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.accounting import estimated_usage
@@ -91,7 +91,7 @@ class Transcript:
         with self._alone():
             before, self._system = self._system, words
             # Some models bind what they thought to all that stood before it.
-            loose = unstored(loosened(self._messages, 0, rows=self._rows))
+            loose = unstored(invalidate_seals(self._messages, 0, rows=self._rows))
             try:
                 if self._messages:
                     self._rewrite(loose)
@@ -153,7 +153,7 @@ class Transcript:
                 (read,) = read_said((message,))
             place %= len(self._messages)
             said = (*self._messages[:place], read, *unstored(self._messages[place + 1 :]))
-            self._rewrite(loosened(said, place + 1, rows=self._rows))
+            self._rewrite(invalidate_seals(said, place + 1, rows=self._rows))
         return read
 
     def truncate(self, end: int | Message) -> tuple[Message, ...]:
@@ -180,7 +180,7 @@ class Transcript:
         if strip not in get_args(Strip):
             raise ConfigError(f"thoughts are forgotten by one of {', '.join(get_args(Strip))}, not {strip!r}.")
         with self._alone():
-            left = stripped(self._messages, strip, rows=self._rows)
+            left = strip_thinking(self._messages, strip, rows=self._rows)
             if left != self._messages:
                 self._rewrite(unstored(left))
 

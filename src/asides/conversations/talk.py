@@ -14,7 +14,7 @@ from asides.conversations.serialise import Portable
 from asides.conversations.store.protocol import Store
 from asides.conversations.turn import Turn
 from asides.flows.build_call import Defaults
-from asides.history.estimate_tokens import Measure, measure_for
+from asides.history.estimate_tokens import Measure, estimator_for
 from asides.history.trim import Trimmed, trimmed
 from asides.options import Options, known, laid_over
 from asides.providers.provider import Provider
@@ -83,7 +83,7 @@ class Talk(Portable):
     def _measure(self, model: str | None) -> Measure:
         """What a history costs when it goes to the model with all that this conversation sends along."""
         call = self._defaults.call(self._model(model), self, self._options, stream=True, needs_key=False)
-        return measure_for(call.prompt, call.target)
+        return estimator_for(call.prompt, call.target)
 
     @cached_property
     def _defaults(self) -> Defaults:

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ConnectionLost, ProtocolError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, Warned
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, Warned
 from asides.values.notices import Notice
 from asides.wire.framing import Framing
 from asides.wire.lenient import INVALID_TEXT, legible, read_leniently
@@ -44,7 +44,7 @@ class DocumentDecoder:
         self.failure: AsidesError | None = None
         self.target = target
         self.origin = target.origin
-        self.stop: Stop | None = None
+        self.stop: StopReason | None = None
         self.ended = False
         self.truncated_thought = False
         self._framing = framing
@@ -99,7 +99,7 @@ class DocumentDecoder:
             self.start(events)
             if self._mended:
                 self.warn(*INVALID_TEXT, events)
-            events.append(ReplyEnded(self.stop or Stop(), self.truncated_thought))
+            events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought))
         return events
 
     def _is_over(self) -> bool:

@@ -1,6 +1,7 @@
 """A history while it is put into words: the walk over its messages, and a word about whatever cannot be said.
 
-Not here: the words of any dialect. A dialect subclasses `Speller`, or `MessageSpeller` where a history is a flat list.
+Not here: the words of any dialect. A dialect subclasses `MessageEncoder`, or `FlatMessageEncoder` where a
+history is a flat list.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.values.errors import Unsupported
-from asides.values.messages import Image, Message, Part, Prompt, Text, ToolCall, ToolResult, Unknown
+from asides.values.messages import Image, Message, Part, Prompt, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.notices import Notice
 
 Wire: TypeAlias = dict[str, Any]
@@ -23,7 +24,7 @@ OPENING = "(The conversation begins here.)"
 """What a person says first where the history begins with the model and its provider wants a person to begin."""
 
 
-class Speller:
+class MessageEncoder:
     """One history, while it is put into words. What a dialect cannot carry is told in `notices`, once."""
 
     def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
@@ -57,13 +58,13 @@ class Speller:
         """A part that this dialect has no words for: as it was written, where the caller wrote it in the dialect's own
         form (whoever writes a native part means it), else left out.
         """
-        if isinstance(part, Unknown) and part.origin is None:
+        if isinstance(part, UnknownPart) and part.origin is None:
             return msgspec.Raw(part.json.encode())
         self._left_out(part, role)
         return None
 
 
-class MessageSpeller(Speller):
+class FlatMessageEncoder(MessageEncoder):
     """A history as a flat list, results in front of the words that were said with them.
 
     A subclass has `_assistant`, `_result` and `_said`, and may say the others in its own way.

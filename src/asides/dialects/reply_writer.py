@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, UsageReported, Warned
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, UsageReported, Warned
 from asides.values.usage import Usage
 
 
@@ -51,5 +51,5 @@ class ReplyWriter:
     def _take(self, event: Event) -> bytes:
         raise NotImplementedError
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         raise NotImplementedError

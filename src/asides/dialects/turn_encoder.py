@@ -1,4 +1,4 @@
-"""A history as turns of content blocks, with the system prompt beside them: `TurnSpeller`.
+"""A history as turns of content blocks, with the system prompt beside them: `TurnEncoder`.
 
 Assistant turns go back as they came, block for block. Not here: the form of any block, which is a dialect's.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.message_encoder import OPENING, Speller, Wire
+from asides.dialects.message_encoder import OPENING, MessageEncoder, Wire
 from asides.values.messages import (
     File,
     Image,
@@ -23,7 +23,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
@@ -32,7 +32,7 @@ _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
-class TurnSpeller(Speller):
+class TurnEncoder(MessageEncoder):
     """One history, while it is put into turns. A subclass has the forms of the blocks, and says who begins a turn."""
 
     def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
@@ -110,7 +110,7 @@ class TurnSpeller(Speller):
                     if part.raw_arguments is not None:
                         self._note("arguments_not_sent", "arguments that are no JSON object went back as an empty one")
                     spelled.append(self._call(part))
-                case ServerTool() | Unknown():
+                case ServerTool() | UnknownPart():
                     spelled.append(msgspec.Raw(part.json.encode()))
                 case Refusal():
                     pass  # the provider's words about the reply, not the model's in it

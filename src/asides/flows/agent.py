@@ -12,7 +12,7 @@ import msgspec
 
 from asides.flows.call import Call
 from asides.flows.output_format import Form
-from asides.flows.run_config import Errand
+from asides.flows.run_config import RunConfig
 from asides.flows.step_request import Asking
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
@@ -46,7 +46,7 @@ class Run(Generic[Output]):
         "outcome",
     )
 
-    def __init__(self, call: Call, errand: Errand[Output], *, known: int = 0) -> None:
+    def __init__(self, call: Call, errand: RunConfig[Output], *, known: int = 0) -> None:
         """`call` is the first; later ones differ in their messages. `known` is how many of those the conversation has
         already.
         """

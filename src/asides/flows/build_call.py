@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asides.flows.call import Call, Policy
-from asides.flows.list_models import Listing
+from asides.flows.list_models import ModelListCall
 from asides.flows.read_prompt import read_prompt
 from asides.options import (
     LIST_OPTIONS,
@@ -25,11 +25,11 @@ from asides.options import (
 )
 from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import RESPONSES, Wish, choose_endpoint, is_disabled, speaking
-from asides.providers.find import find, find_host
+from asides.providers.find import find_host, find_target
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey
-from asides.values.messages import Prompt, State
+from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking
 from asides.values.tools import check_tools
@@ -56,7 +56,7 @@ class Defaults:
         """Everything settled. Raises before a byte is sent; `stream` is what the caller's verb means by itself."""
         given = laid_over(self._below, known(options))
         base_url, family = checked("base_url", given), checked("family", given)
-        found = find(model, base_url=base_url, family=family, rows=self.rows)
+        found = find_target(model, base_url=base_url, family=family, rows=self.rows)
         read, notices = read_prompt(prompt, given, stream)
         choice = choose_endpoint(found, self._wish(read, given))
         target = _tuned(speaking(found, choice), given, self.settings)
@@ -66,13 +66,13 @@ class Defaults:
         told = (*self.settings.notices, *notices, *choice.notices, *_unkept(read, target))
         return Call(read, target, _policy(given), _key(target, given, needs_key), told, choice.why)
 
-    def listing(self, provider: str, options: ListOptions) -> Listing:
+    def listing(self, provider: str, options: ListOptions) -> ModelListCall:
         """Whose models are asked for, settled. Raises before a byte is sent."""
         if strange := sorted(options.keys() - LIST_OPTIONS):
             raise TypeError(f"{strange[0]} is no option of models; there are {', '.join(sorted(LIST_OPTIONS))}.")
         given = laid_over(self._below, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=checked("base_url", given), rows=self.rows)
-        return Listing(target, _policy(given), _key(target, given, True))
+        return ModelListCall(target, _policy(given), _key(target, given, True))
 
     def _wish(self, prompt: Prompt, given: Options) -> Wish:
         state = prompt.state
@@ -119,7 +119,7 @@ def _of_settings(settings: Settings) -> Options:
 
 def _unkept(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     """What is said about state where no provider keeps any."""
-    if prompt.state == State() or target.dialect == RESPONSES:
+    if prompt.state == ProviderState() or target.dialect == RESPONSES:
         return ()
     return (Notice("state_not_sent", "this endpoint keeps no conversations; everything is sent each time", "stateful"),)
 

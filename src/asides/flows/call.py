@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True):
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
 
 
-class Addressed(Protocol):
+class CallLike(Protocol):
     """What a shell has to know of anything that it carries out: where it goes, with whose key, and how patiently."""
 
     @property

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 
 import msgspec
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.flows.attempts import NO_HEAD, read_refusal, wait_before_next
 from asides.flows.call import Call
 from asides.flows.heal import MEMORY, Repair, RepairKind, heal, prepare
-from asides.flows.response_reader import Reading
+from asides.flows.response_reader import ResponseReader
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, plan
 from asides.providers.provider import Target
@@ -42,7 +42,7 @@ class Exchange:
     def __init__(self, call: Call, *, jitter: Callable[[], float] = random.random) -> None:
         self._call = call
         self._jitter = jitter
-        self._reading: Reading | None = None
+        self._reading: ResponseReader | None = None
         self._thinks = True
         self.emitted = False
         """Whether the caller was handed an event: from then on nothing is tried again."""
@@ -121,7 +121,7 @@ class Exchange:
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter())
 
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
-        self._reading = reading = Reading(
+        self._reading = reading = ResponseReader(
             dialect.decoder(self._target_answering()),
             notices,
             keep_raw=self._call.policy.keep_raw,

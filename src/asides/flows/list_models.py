@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect
 from asides.flows.attempts import NO_HEAD, read_refusal, wait_before_next
 from asides.flows.call import Policy
@@ -31,7 +31,7 @@ _MOST_PAGES = 1000
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-class Listing(msgspec.Struct, frozen=True):
+class ModelListCall(msgspec.Struct, frozen=True):
     """Whose models, and how patiently. The target names no model."""
 
     target: Target
@@ -39,7 +39,7 @@ class Listing(msgspec.Struct, frozen=True):
     key: Secret | None = None
 
 
-def listing(call: Listing, *, jitter: Callable[[], float] = random.random) -> Flow[tuple[ModelInfo, ...]]:
+def listing(call: ModelListCall, *, jitter: Callable[[], float] = random.random) -> Flow[tuple[ModelInfo, ...]]:
     """The flow: every model of every page, each once, in the provider's order."""
     target = call.target
     if target.launches:
@@ -68,7 +68,7 @@ def listing(call: Listing, *, jitter: Callable[[], float] = random.random) -> Fl
     )
 
 
-def _page(call: Listing, dialect: Dialect, after: str | None, jitter: Callable[[], float]) -> Flow[ModelPage]:
+def _page(call: ModelListCall, dialect: Dialect, after: str | None, jitter: Callable[[], float]) -> Flow[ModelPage]:
     """One page, with as many attempts as the policy allows."""
     target = call.target
     request = dialect.models_request(target, after)

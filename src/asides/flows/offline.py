@@ -12,12 +12,12 @@ import msgspec
 
 from asides import dialects
 from asides.flows.build_call import Defaults
-from asides.flows.response_reader import Reading, refusal
+from asides.flows.response_reader import ResponseReader, refusal
 from asides.flows.steps import Head
 from asides.history.plan import Decision, plan
 from asides.options import Options, PromptLike
 from asides.providers.credentials import AwsCredentials
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
 from asides.values.errors import UnknownProvider, Unsupported, redacted
@@ -46,11 +46,11 @@ def decode(
     _check_names(dialect, provider)
     row, notices = _row(dialect, provider)
     target = Target(row, model or "", row.base_url, row.rule(model or ""))
-    spoken = dialects.find(row.dialect)
+    spoken = dialects.find_dialect(row.dialect)
     if not 200 <= status < 300:
         told = {name.lower(): value for name, value in (headers or {}).items()}
         raise refusal(spoken, Head(status, told), b"".join(_pieces(body)), target)
-    reading = Reading(spoken.decoder(target), notices)
+    reading = ResponseReader(spoken.decoder(target), notices)
     for piece in _pieces(body):
         reading.take(piece)
     reading.end()
@@ -71,7 +71,7 @@ def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[
         row = plain
     else:
         try:
-            row = lookup(provider)
+            row = find_provider(provider)
         except UnknownProvider:
             # Decoding needs no address, so nothing is wrong with a host that nobody has heard of.
             detail = f"no provider is called {provider!r}; its bytes were read as plain {plain.dialect}"
@@ -84,7 +84,7 @@ def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[
 
 def _speaker(name: str) -> Provider:
     try:
-        return lookup(name)
+        return find_provider(name)
     except UnknownProvider:
         raise Unsupported(
             f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(dialects.names())}."
@@ -169,7 +169,7 @@ def explain(
     defaults = Defaults(providers=providers, settings=settings)
     call = defaults.call(model, prompt, options, stream=False, needs_key=False)
     planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
-    request, spelled = dialects.find(call.target.dialect).encode(planned.prompt, call.target)
+    request, spelled = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
     provider = call.target.provider
     headers = dict(request.headers)
     missing: tuple[str, ...] | None = None

@@ -15,7 +15,7 @@ from asides.agents.outputs.parse_output import pending, postponed, read
 from asides.agents.outputs.strategy import Way, way_for
 from asides.agents.react.corrections import correction, hint
 from asides.flows.call import Call
-from asides.flows.run_config import Errand
+from asides.flows.run_config import RunConfig
 from asides.values.errors import InvalidOutput
 from asides.values.messages import Message, Prompt, ToolCall
 from asides.values.notices import Notice
@@ -37,7 +37,7 @@ class Form(Generic[Output]):
 
     __slots__ = ("_call", "_errand", "_final", "_left", "_way", "output")
 
-    def __init__(self, call: Call, errand: Errand[Output]) -> None:
+    def __init__(self, call: Call, errand: RunConfig[Output]) -> None:
         self._call = call
         self._errand = errand
         self._left = errand.attempts

@@ -22,7 +22,7 @@ from asides.values.reply import Reply, Revealed
 ERROR_BODY_LIMIT = 64 * 1024
 
 
-class Reading:
+class ResponseReader:
     """One response being read. `take` and `end` return the events; nothing raises before `reply`."""
 
     __slots__ = ("_decoder", "_feed", "_fold", "_keep_raw", "_lost", "_revealed", "_take", "_warned")

@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of the whole run, tools included."""
 
 
-class Errand(msgspec.Struct, Generic[Output], frozen=True):
+class RunConfig(msgspec.Struct, Generic[Output], frozen=True):
     """Everything that a run needs besides its call."""
 
     tools: Mapping[str, Runnable | None] = {}
@@ -65,7 +65,7 @@ class Errand(msgspec.Struct, Generic[Output], frozen=True):
         return "allow"
 
 
-class ApprovalAsked(msgspec.Struct, frozen=True):
+class ApprovalRequest(msgspec.Struct, frozen=True):
     """The approval handler as something that a shell can run, since it may block or have to be awaited."""
 
     approve: Approve

@@ -26,7 +26,7 @@ FILE_TOKENS = 3_000
 """What a document of a few pages costs; its bytes say little about it."""
 
 
-def measure_for(prompt: Prompt, target: Target) -> Measure:
+def estimator_for(prompt: Prompt, target: Target) -> Measure:
     """A measure for histories that go to this target with everything else that is in the prompt: system, tools …
 
     About four characters of the request are a token, and pictures and files have a price of their own. Raises what
@@ -38,7 +38,7 @@ def measure_for(prompt: Prompt, target: Target) -> Measure:
         planned = plan(kept, target, on_conflict="adjust").prompt
         emptied, media = _without_bytes(planned.messages)
         sendable = msgspec.structs.replace(planned, messages=emptied)
-        request, _ = dialects.find(target.dialect).encode(sendable, target)
+        request, _ = dialects.find_dialect(target.dialect).encode(sendable, target)
         characters = len(request.body.decode("utf-8", "replace"))
         return -(-characters // CHARACTERS_A_TOKEN) + media
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 
 from asides.history import pair as pairs
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
-from asides.values.messages import Message, Part, Refusal, ServerTool, Text, ToolCall, Unknown
+from asides.values.messages import Message, Part, Refusal, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 
@@ -51,7 +51,7 @@ def _said(parts: tuple[Part, ...]) -> list[Part]:
     while end and isinstance(parts[end - 1], ToolCall):
         end -= 1
     kept = [part for place, part in enumerate(parts) if _is_said(part, parts[place + 1 :], last_calls=place >= end)]
-    while kept and isinstance(kept[-1], (ServerTool, Unknown)) and kept[-1] is parts[-1]:
+    while kept and isinstance(kept[-1], (ServerTool, UnknownPart)) and kept[-1] is parts[-1]:
         kept.pop()
     return kept
 
@@ -95,7 +95,7 @@ def _with_state(part: Part, rows: Sequence[Provider]) -> Part:
     if not isinstance(part, Thought) or part.origin is None:
         return part
     try:
-        row = lookup(part.origin.provider, rows)
+        row = find_provider(part.origin.provider, rows)
     except UnknownProvider:
         return part
     wanted = row.rule(part.origin.model).replay_as or row.quirks.replay_as

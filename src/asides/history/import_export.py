@@ -14,10 +14,10 @@ import msgspec
 from asides import dialects
 from asides.history.detect_format import Shape, shape_named, shape_of
 from asides.history.redact import came_as_thought
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, UnknownProvider
-from asides.values.messages import Message, Part, Prompt, Refusal, ServerTool, ToolResult, Unknown
+from asides.values.messages import Message, Part, Prompt, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 _DETAILS = "reasoning_details"
@@ -136,7 +136,7 @@ def _without_strangers(message: Message, shape: Shape, rows: Sequence[Provider])
     parts = tuple(
         part
         for part in message.parts
-        if not isinstance(part, (ServerTool, Unknown)) or _is_spoken(part.json, part.origin, shape, rows)
+        if not isinstance(part, (ServerTool, UnknownPart)) or _is_spoken(part.json, part.origin, shape, rows)
     )
     return message if len(parts) == len(message.parts) else msgspec.structs.replace(message, parts=parts)
 
@@ -145,7 +145,7 @@ def _is_spoken(told: str, origin: Origin | None, shape: Shape, rows: Sequence[Pr
     if origin is None:
         return True  # the caller wrote it, and means it
     try:
-        row = lookup(origin.provider, rows)
+        row = find_provider(origin.provider, rows)
     except UnknownProvider:
         return False
     # Some hosts speak two dialects, and an origin does not say which; in all of these, what is known by a type has one.
@@ -164,7 +164,7 @@ def _kept(part: Part, shape: Shape, *, thinking: bool) -> Part | None:
         return part if thinking and part.complete and not part.withheld and _has_place(part, shape) else None
     if thinking or isinstance(part, (ToolResult, Refusal)):
         return part
-    if isinstance(part, Unknown) and came_as_thought(part):
+    if isinstance(part, UnknownPart) and came_as_thought(part):
         return None
     seals = tuple(seal for seal in part.seals if seal.kind not in _OF_THINKING)
     return part if len(seals) == len(part.seals) else msgspec.structs.replace(part, seals=seals)

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
 from asides.values.messages import Message, Part
 from asides.values.thinking import Origin, Thought
 
 
-def loosened(messages: Sequence[Message], from_index: int, *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
+def invalidate_seals(
+    messages: Sequence[Message], from_index: int, *, rows: Sequence[Provider] = ()
+) -> tuple[Message, ...]:
     """The messages, their thoughts from this place on marked as not to be sent back where a changed past makes their
     seals worthless.
 
@@ -45,7 +47,7 @@ def _is_bound(thought: Thought, rows: Sequence[Provider]) -> bool:
 
 def _binds(maker: Origin, rows: Sequence[Provider]) -> bool:
     try:
-        row = lookup(maker.provider, rows)
+        row = find_provider(maker.provider, rows)
     except UnknownProvider:
         return False
     return row.rule(maker.model).prefix_bound

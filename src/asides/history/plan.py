@@ -17,7 +17,17 @@ from asides.history.check import Check, OnConflict
 from asides.history.pair import answered, asked_for
 from asides.history.pictures import without_pictures
 from asides.providers.provider import ReplayRule, Target
-from asides.values.messages import Message, Part, Prompt, Refusal, ServerTool, State, Text, ToolResult, Unknown
+from asides.values.messages import (
+    Message,
+    Part,
+    Prompt,
+    ProviderState,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, Thought
 
@@ -130,7 +140,7 @@ def _replay_parts(
             why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
             decisions.append(Decision(number, place, "convert", "refusal", why))
             kept.append(Text(part.text))
-        elif isinstance(part, (ServerTool, Unknown)) and not _is_from(part.origin, target):
+        elif isinstance(part, (ServerTool, UnknownPart)) and not _is_from(part.origin, target):
             decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
         elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
             own = tuple(seal for seal in part.seals if _seal_is_own(seal, target))
@@ -185,8 +195,8 @@ def _address(url: str) -> tuple[str, str, int | None, str]:
 
 
 def _resume(
-    messages: tuple[Message, ...], state: State, target: Target, decisions: list[Decision]
-) -> tuple[tuple[Message, ...], State]:
+    messages: tuple[Message, ...], state: ProviderState, target: Target, decisions: list[Decision]
+) -> tuple[tuple[Message, ...], ProviderState]:
     """What is new behind the turn that the provider goes on from; all of it where there is no such turn.
 
     A turn that is named but not in the history is taken for the last one of the model's: what follows that is complete

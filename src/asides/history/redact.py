@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from asides.history.invalidate_seals import loosened
+from asides.history.invalidate_seals import invalidate_seals
 from asides.providers.provider import Provider
-from asides.values.messages import Message, Part, Unknown
+from asides.values.messages import Message, Part, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 # The entries of `reasoning_details` that hold a token and no words.
@@ -31,7 +31,7 @@ def withheld(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> t
     """
     kept = tuple(_without_words(message) for message in messages)
     first = next((place for place, message in enumerate(kept) if _lost_thoughts(message)), len(kept))
-    return loosened(kept, first + 1, rows=rows)
+    return invalidate_seals(kept, first + 1, rows=rows)
 
 
 def _lost_thoughts(message: Message) -> bool:
@@ -57,7 +57,7 @@ def _alone_in(message: Message) -> frozenset[str]:
 
 
 def _part_without_words(part: Part, alone: frozenset[str]) -> Part | None:
-    if isinstance(part, Unknown):
+    if isinstance(part, UnknownPart):
         return None if came_as_thought(part) else part
     if not isinstance(part, Thought):
         return part
@@ -68,7 +68,7 @@ def _part_without_words(part: Part, alone: frozenset[str]) -> Part | None:
     return bare if seals else msgspec.structs.replace(bare, withheld=True)
 
 
-def came_as_thought(part: Unknown) -> bool:
+def came_as_thought(part: UnknownPart) -> bool:
     """Whether something that nobody knows came as a thought, such as a picture that was drawn on the way."""
     fields = _object(part.json)
     return fields is not None and fields.get("thought") is True

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.history.invalidate_seals import loosened
+from asides.history.invalidate_seals import invalidate_seals
 from asides.history.trim import turns
 from asides.providers.provider import Provider
 from asides.values.messages import Message
@@ -20,11 +20,11 @@ Strip: TypeAlias = Literal["none", "all_but_last", "all"]
 """Whose thoughts go: nobody's · those of all turns but the last that has any · everybody's."""
 
 
-def stripped(messages: Sequence[Message], strip: Strip, *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
+def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
     """The messages without these thoughts; a message of nothing else goes with them. Words, calls and results stay.
 
     What remains still goes back by the rule of the model only: `Thinking(replay="never")` sends nothing whatever is
-    here. Seals that the change made worthless are marked (`loosened`); `rows` are the caller's own.
+    here. Seals that the change made worthless are marked (`invalidate_seals`); `rows` are the caller's own.
     """
     given = tuple(messages)
     if strip == "none":
@@ -43,7 +43,7 @@ def stripped(messages: Sequence[Message], strip: Strip, *, rows: Sequence[Provid
             parts = tuple(part for part in message.parts if not isinstance(part, Thought))
             if parts:
                 kept.append(msgspec.structs.replace(message, parts=parts))
-    return tuple(kept) if changed is None else loosened(kept, changed, rows=rows)
+    return tuple(kept) if changed is None else invalidate_seals(kept, changed, rows=rows)
 
 
 def _thinks(message: Message) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from asides.history.estimate_tokens import Measure
-from asides.history.invalidate_seals import loosened
+from asides.history.invalidate_seals import invalidate_seals
 from asides.history.pair import results_in
 from asides.providers.provider import Provider
 from asides.values.messages import Message, Part, Refusal, Text, ToolResult
@@ -73,8 +73,8 @@ def trimmed(messages: Sequence[Message], tokens: int, measure: Measure, *, rows:
 
     Kept are the system messages in front and the last message, with the person's words that it belongs to; calls stay
     with their results, and what remains begins with a person's words if any were there. Where the budget cannot be met,
-    the smallest such history comes back and says so. Seals that the change made worthless are marked (`loosened`);
-    `rows` are the caller's own.
+    the smallest such history comes back and says so. Seals that the change made worthless are marked
+    (`invalidate_seals`); `rows` are the caller's own.
     """
     given = tuple(messages)
     cost = measure(given)
@@ -133,7 +133,7 @@ class _Choices:
         kept = (*self._head, *closed, *self._opening, *cycles)
         pairs = enumerate(zip(kept, self._given, strict=False))
         changed = next((place for place, (now, before) in pairs if now != before), 0)
-        return kept if kept == self._given else loosened(kept, changed, rows=self._rows)
+        return kept if kept == self._given else invalidate_seals(kept, changed, rows=self._rows)
 
 
 def _without_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -1,4 +1,4 @@
-"""Model strings: `find("provider:model") → Target`, and the rows by name.
+"""Model strings: `find_target("provider:model") → Target`, and the rows by name.
 
 Not here: the rows themselves (table), and keys (credentials).
 """
@@ -17,7 +17,7 @@ from asides.providers.provider import Provider, Target
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
-__all__ = ["candidates", "find", "find_host", "lookup", "plain_row", "providers"]
+__all__ = ["candidates", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
 
 _VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)")
 # What may stand for a part of a host or path: nothing that could turn an address into another one.
@@ -28,7 +28,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _UNDATED = ("v1", "preview", "latest")
 
 
-def find(
+def find_target(
     model: str,
     *,
     base_url: str | None = None,
@@ -58,14 +58,14 @@ def find_host(
     environ: Mapping[str, str] | None = None,
 ) -> Target:
     """Where a provider is, for what is asked of it and of no model."""
-    provider = lookup(name, rows)
+    provider = find_provider(name, rows)
     address, query = _address(provider, "", base_url, os.environ if environ is None else environ)
     if query != provider.query:
         provider = msgspec.structs.replace(provider, query=query)
     return Target(provider, "", address)
 
 
-def lookup(name: str, rows: Sequence[Provider] = ()) -> Provider:
+def find_provider(name: str, rows: Sequence[Provider] = ()) -> Provider:
     """The row of this name or alias, without regard to case, `-`, `_` and dots."""
     found = _row_of(name, rows)
     if found is None:
@@ -73,7 +73,7 @@ def lookup(name: str, rows: Sequence[Provider] = ()) -> Provider:
     return found
 
 
-def providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
+def list_providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
     """Every row: the caller's, then ours that they do not replace."""
     known: dict[str, Provider] = {}
     for row in (*rows, *PROVIDERS):
@@ -143,7 +143,7 @@ def _advice(model: str, rows: Sequence[Provider]) -> str:
     """What to write instead of a bare model name. The provider is never guessed from it."""
     found = [f"{name}:{model}" for name in candidates(model, rows)]
     if not found:
-        return f"write provider:{model}, with one of {_some(row.name for row in providers(rows))}."
+        return f"write provider:{model}, with one of {_some(row.name for row in list_providers(rows))}."
     more = f" (and {len(found) - _MOST_CANDIDATES} more)" if len(found) > _MOST_CANDIDATES else ""
     return f"write one of {', '.join(found[:_MOST_CANDIDATES])}{more}."
 
@@ -152,7 +152,7 @@ def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
     """The providers that have a rule for this model: its makers, whose patterns begin with a name, then servers of
     one's own, then hosts."""
     # Rows that are one host count as one.
-    known = [(row, row.rule(model).models) for row in providers(rows) if not row.host]
+    known = [(row, row.rule(model).models) for row in list_providers(rows) if not row.host]
     ranked = [((pattern.startswith("*"), row.key), row.name) for row, pattern in known if pattern != "*"]
     return tuple(name for _, name in sorted(ranked, key=lambda entry: entry[0]))
 
@@ -160,10 +160,12 @@ def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
 def _unknown_provider(name: str, rows: Sequence[Provider], more: str = "") -> UnknownProvider:
     from difflib import get_close_matches
 
-    by_key = {key: row.name for row in providers(rows) for key in _keys(row)}
+    by_key = {key: row.name for row in list_providers(rows) for key in _keys(row)}
     close = dict.fromkeys(by_key[key] for key in get_close_matches(_key(name), by_key, n=3, cutoff=0.6))
     meant = (
-        f"Did you mean {' or '.join(close)}?" if close else f"There are {_some(row.name for row in providers(rows))}."
+        f"Did you mean {' or '.join(close)}?"
+        if close
+        else f"There are {_some(row.name for row in list_providers(rows))}."
     )
     return UnknownProvider(
         f"no provider is called {name!r}. {meant} A host of your own is one row: Provider(name={name!r}, base_url=…) "

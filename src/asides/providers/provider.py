@@ -19,6 +19,7 @@ __all__ = [
     "AskBy",
     "Capabilities",
     "ModelRule",
+    "ModelVariant",
     "Provider",
     "Quirks",
     "ReplayAs",
@@ -27,7 +28,6 @@ __all__ = [
     "Sampled",
     "Target",
     "ThinkingForm",
-    "Variant",
 ]
 
 ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
@@ -175,7 +175,7 @@ _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MOST_FOUND = 4096
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a host speaks a second dialect; what is left out is as in its first."""
 
     dialect: str
@@ -217,7 +217,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quirks: Quirks = Quirks()
     models: tuple[ModelRule, ...] = ()
     replay: tuple[ReplayRule, ...] = ()
-    also: tuple[Variant, ...] = ()
+    also: tuple[ModelVariant, ...] = ()
     """The other dialects that this host speaks. The row's own is the one that is used unless another is chosen."""
     chooses: bool = False
     """Which of its dialects is spoken is decided call by call (providers/endpoint.py)."""

@@ -19,13 +19,13 @@ from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
 from asides.providers.provider import (
     ON_DEMAND,
     ModelRule,
+    ModelVariant,
     Provider,
     Quirks,
     ReplayRule,
     ReplayWhen,
     Sampled,
     ThinkingForm,
-    Variant,
 )
 from asides.values.errors import UnknownProvider
 from asides.values.thinking import Effort
@@ -197,10 +197,10 @@ def _responses(
     tier: Literal["verified", "documented"] = "documented",
     since: str = "2026-11",
     source: str = "recorded",
-) -> Variant:
+) -> ModelVariant:
     """The same host, speaking Responses."""
     told = Quirks(encrypted_reasoning=True) if quirks is None else quirks
-    return Variant(
+    return ModelVariant(
         dialect="openai_responses",
         quirks=msgspec.structs.replace(told, path="/responses"),
         models=models,
@@ -576,7 +576,7 @@ _GEMINI_EFFORTS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, .
     ("gemini-2.5-flash*", "optional", ("minimal", *_THREE)),
 )
 # Signatures of calls travel in extra_content and go back there.
-_GEMINI_AS_CHAT = Variant(
+_GEMINI_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
     models=(
@@ -640,7 +640,7 @@ _LLAMACPP = Provider(
 
 # --- Bedrock, in its own language and in two others ---------------------------------------------------------------
 
-_BEDROCK_AS_CHAT = Variant(
+_BEDROCK_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("reasoning", "think")),
     models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
@@ -650,7 +650,7 @@ _BEDROCK_AS_CHAT = Variant(
     source="recorded",
 )
 
-_BEDROCK_AS_MESSAGES = Variant(
+_BEDROCK_AS_MESSAGES = ModelVariant(
     dialect="anthropic",
     quirks=_messages(transport="bedrock_invoke", path=""),
     models=claude_models("*"),
@@ -694,7 +694,7 @@ _OLLAMA_REPLAY = (
     ),
 )
 
-_OLLAMA_AS_CHAT = Variant(
+_OLLAMA_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning", output_with_tools=_GRAMMAR),
     models=_SELF_HOSTED,
@@ -758,7 +758,11 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=_OPENAI_RESPONSES.quirks,
         models=_GPT_SUMMARISED,
         replay=_OPENAI_RESPONSES.replay,
-        also=(Variant(dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=_GPT_MODELS),),
+        also=(
+            ModelVariant(
+                dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=_GPT_MODELS
+            ),
+        ),
         docs="https://platform.openai.com/docs/api-reference/responses",
         tier="verified",
         since="2026-11",
@@ -1642,7 +1646,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=_HOSTED,
         replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
         also=(
-            Variant(
+            ModelVariant(
                 dialect="ollama",
                 quirks=_OLLAMA,
                 models=_OLLAMA_MODELS,

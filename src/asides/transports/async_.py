@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.call import Addressed, Call
+from asides.flows.call import Call, CallLike
 from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
 from asides.transports.flow_state import Course, Progress
 from asides.transports.launch import settled, settled_at_once
@@ -123,7 +123,7 @@ async def _flattened(batches: AsyncIterator[list[Arriving]]) -> AsyncGenerator[A
             yield event
 
 
-async def carry_out(call: Addressed, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
+async def carry_out(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
     """What comes of a flow that hands out nothing on its way. A cancelled task closes its connection."""
     course = Course(call, flow)
     async for _ in Driver(course, transport).batches():

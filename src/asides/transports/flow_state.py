@@ -11,7 +11,7 @@ from typing import Generic
 
 import msgspec
 
-from asides.flows.call import Addressed, Call
+from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
@@ -25,7 +25,7 @@ class Course(Generic[Whole]):
 
     __slots__ = ("_deadline", "_flow", "_total", "call", "failure", "whole")
 
-    def __init__(self, call: Addressed, flow: Callable[[], Flow[Whole]]) -> None:
+    def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]]) -> None:
         self.call = call
         self.whole: Whole | None = None
         self.failure: AsidesError | None = None

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.call import Addressed
+from asides.flows.call import CallLike
 from asides.providers.credentials import Secret
 from asides.providers.provider import ON_DEMAND
 from asides.transports.protocols import prepared
@@ -37,14 +37,14 @@ class Launcher(Protocol):
         ...
 
 
-def settled(request: HttpRequest, call: Addressed) -> HttpRequest:
+def settled(request: HttpRequest, call: CallLike) -> HttpRequest:
     """The request as it goes over the wire. Starts its server where it has to, and waits for it."""
     if not call.target.launches:
         return prepared(request, call.key)
     return _towards(_launcher(call.target.provider.launcher)(call.target.model), request)
 
 
-def settled_at_once(request: HttpRequest, call: Addressed) -> HttpRequest | None:
+def settled_at_once(request: HttpRequest, call: CallLike) -> HttpRequest | None:
     """The same without waiting; None when its server does not run yet."""
     if not call.target.launches:
         return prepared(request, call.key)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.call import Addressed, Call
+from asides.flows.call import Call, CallLike
 from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
 from asides.transports.flow_state import Course, Progress
 from asides.transports.launch import settled
@@ -93,7 +93,7 @@ def _flattened(batches: Iterator[list[Arriving]]) -> Generator[Arriving, None, N
         yield from batch
 
 
-def carry_out(call: Addressed, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
+def carry_out(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
     """What comes of a flow that hands out nothing on its way."""
     course = Course(call, flow)
     for _ in Driver(course, transport).batches():

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from asides.values.messages import Message, Stored
+from asides.values.messages import Message, StoredResponse
 from asides.values.reply import Reply
 from asides.values.usage import Usage
 
@@ -25,7 +25,7 @@ class Account(msgspec.Struct, frozen=True):
 
     total: Usage = Usage(origin="reported")
     turns: int = 0
-    parent: Stored | None = None
+    parent: StoredResponse | None = None
     """The newest turn that the provider has stored; what to go on from."""
 
 
@@ -50,7 +50,7 @@ class Accounts:
         if cost == Usage():
             cost = heard or Usage()
         before = self.of(conversation) or Account()
-        kept = Stored(reply.id, reply.origin) if reply.stored and reply.id else before.parent
+        kept = StoredResponse(reply.id, reply.origin) if reply.stored and reply.id else before.parent
         account = Account(before.total + cost, before.turns + 1, kept)
         self._put(conversation, account)
         _log.debug("conversation: %d turns, %s", account.turns, account.total)

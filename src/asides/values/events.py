@@ -16,20 +16,18 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.values.messages import File, Image, ServerTool, Unknown
+from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.values.usage import Usage
 
-StopReason: TypeAlias = Literal[
-    "stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"
-]
+StopKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"]
 
 
-class Stop(msgspec.Struct, frozen=True):
+class StopReason(msgspec.Struct, frozen=True):
     """Why the model stopped: our word for it, and the provider's own."""
 
-    reason: StopReason = "unknown"
+    reason: StopKind = "unknown"
     raw: str | None = None
 
 
@@ -107,7 +105,7 @@ class PartArrived(msgspec.Struct, frozen=True, tag="part"):
     one of the same block replaces it, which is how such a tool tells its progress.
     """
 
-    part: ServerTool | Image | File | Unknown
+    part: ServerTool | Image | File | UnknownPart
     block: int
 
 
@@ -131,7 +129,7 @@ class Warned(msgspec.Struct, frozen=True, tag="warned"):
 class ReplyEnded(msgspec.Struct, frozen=True, tag="reply_ended"):
     """The last event."""
 
-    stop: Stop = Stop()
+    stop: StopReason = StopReason()
     truncated_thought: bool = False
     """The reply ended inside a thinking tag."""
 

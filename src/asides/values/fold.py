@@ -14,7 +14,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -22,7 +22,7 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.messages import File, Image, Part, Refusal, ServerTool, Text, ToolCall, Unknown, read_arguments
+from asides.values.messages import File, Image, Part, Refusal, ServerTool, Text, ToolCall, UnknownPart, read_arguments
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
@@ -63,7 +63,7 @@ class _Block:
         self.call_id: str | None = None
         self.call_name: str | None = None
         self.custom = False
-        self.part: ServerTool | Image | File | Unknown | None = None
+        self.part: ServerTool | Image | File | UnknownPart | None = None
 
 
 # Seals that come whole, behind the last word of their thought. Those of other kinds grow with it, or stand beside it.
@@ -93,7 +93,7 @@ class Fold:
         self._append: Callable[[str], None] = _nowhere
         self._warnings: list[Notice] = []
         self._usage: Usage | None = None
-        self._stop = Stop()
+        self._stop = StopReason()
         self._truncated = False
         self.started: ReplyStarted | None = None
         self.ended = False

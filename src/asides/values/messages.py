@@ -121,7 +121,7 @@ class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
         return f"ServerTool(name={self.name!r}, id={self.id!r}, status={self.status!r})"
 
 
-class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
+class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
     """A part that a provider sent and we do not know: kept as its JSON, so that it can go back."""
 
     json: str
@@ -129,13 +129,13 @@ class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Unknown(<{len(self.json)} characters>)"
+        return f"UnknownPart(<{len(self.json)} characters>)"
 
 
-Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | Unknown
+Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredResponse(msgspec.Struct, frozen=True):
     """Where a provider keeps a turn, and all that came before it."""
 
     id: str
@@ -148,7 +148,7 @@ class Message(msgspec.Struct, frozen=True):
     role: Role
     parts: tuple[Part, ...] = ()
     name: str | None = None
-    stored: Stored | None = None
+    stored: StoredResponse | None = None
     """For a turn that its provider has stored: what to name to go on from there."""
 
     @property
@@ -224,7 +224,7 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
-class State(msgspec.Struct, frozen=True):
+class ProviderState(msgspec.Struct, frozen=True):
     """What a provider keeps of a conversation, where it keeps any. Unset: nothing, and everything is sent each time."""
 
     store: bool | None = None
@@ -267,7 +267,7 @@ class Prompt(msgspec.Struct, frozen=True):
     stream: bool = True
     metadata: dict[str, str] | None = None
     user: str | None = None
-    state: State = State()
+    state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Merged into the request body last, so that a native field always wins."""
 

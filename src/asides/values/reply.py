@@ -10,13 +10,13 @@ import msgspec
 
 from asides.values.errors import NoAnswer
 from asides.values.events import (
-    Stop,
+    StopReason,
 )
 from asides.values.messages import (
     Message,
     Part,
     Refusal,
-    Stored,
+    StoredResponse,
     Text,
     ToolCall,
     ToolResult,
@@ -44,7 +44,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     parts: tuple[Part, ...] = ()
     """The reply in order: thoughts, text, tool calls, each with its own seals."""
     usage: Usage = Usage()
-    stop: Stop = Stop()
+    stop: StopReason = StopReason()
     warnings: tuple[Notice, ...] = ()
     model: str | None = None
     id: str | None = None
@@ -157,7 +157,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
         """The assistant message for history; None when the server sent no choice at all."""
         if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
             return None
-        kept = Stored(self.id, self.origin) if self.stored and self.id else None
+        kept = StoredResponse(self.id, self.origin) if self.stored and self.id else None
         return Message("assistant", self.parts, stored=kept)
 
     def require_answer(self) -> Reply:

@@ -17,7 +17,7 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.messages import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, Unknown
+from asides.values.messages import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought, ThoughtSource
 from asides.values.usage import Usage
@@ -47,7 +47,7 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
                     raw = msgspec.json.encode(part.arguments).decode()
                 events.append(ToolCallDelta(number, part.id, part.name, custom=part.custom))
                 events += [ToolCallDelta(number, arguments=piece, custom=part.custom) for piece in _pieces(raw, size)]
-            case ServerTool() | Image() | File() | Unknown():
+            case ServerTool() | Image() | File() | UnknownPart():
                 events.append(PartArrived(msgspec.structs.replace(part, seals=()), number))
             case _:
                 continue

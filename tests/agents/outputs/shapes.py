@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 from pydantic import BaseModel, Field
 
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 
 
@@ -94,7 +94,7 @@ def target(quirks: Quirks | None = None, rule: ModelRule | None = None, dialect:
 
 def known(model: str) -> Target:
     """A model of the table."""
-    return find(
+    return find_target(
         model,
         environ={
             "AWS_REGION": "eu-west-1",

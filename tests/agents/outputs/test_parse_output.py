@@ -15,7 +15,7 @@ from asides.agents.outputs.output_type import wanted
 from asides.agents.outputs.parse_output import Taken, pending, postponed, read
 from asides.agents.outputs.strategy import Way
 from asides.values.errors import AnswerInThinking, NoAnswer
-from asides.values.events import Stop, StopReason
+from asides.values.events import StopKind, StopReason
 from asides.values.messages import Message, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
@@ -27,10 +27,10 @@ ROME = '{"city": "Rome", "degrees": 30}'
 NATIVE, TOOL = Way("native"), Way("tool")
 
 
-def reply(text: str = "", *parts: Part, thinking: str | None = None, stop: StopReason = "stop") -> Reply:
+def reply(text: str = "", *parts: Part, thinking: str | None = None, stop: StopKind = "stop") -> Reply:
     thoughts: tuple[Part, ...] = () if thinking is None else (Thought(thinking),)
     words: tuple[Part, ...] = (Text(text),) if text else ()
-    return Reply((*thoughts, *words, *parts), stop=Stop(stop), model="made-up")
+    return Reply((*thoughts, *words, *parts), stop=StopReason(stop), model="made-up")
 
 
 def call(arguments: Any, name: str = "final_answer", id: str = "c1", raw: str | None = None) -> ToolCall:  # noqa: A002
@@ -105,9 +105,7 @@ def test_pain_B4_the_answers_object_wins_over_another_one_in_the_thinking() -> N
 )
 @pytest.mark.parametrize("way", [NATIVE, TOOL, Way("instructed")], ids=lambda way: way.kind)
 @pytest.mark.parametrize("stop", ["stop", "length"])
-def test_pain_B4_an_answer_in_the_thinking_only_is_an_error_of_its_own(
-    thought: str, way: Way, stop: StopReason
-) -> None:
+def test_pain_B4_an_answer_in_the_thinking_only_is_an_error_of_its_own(thought: str, way: Way, stop: StopKind) -> None:
     said = reply("  \n", thinking=thought, stop=stop)
     with pytest.raises(AnswerInThinking) as raised:
         read(said, FORM, way)

@@ -226,7 +226,7 @@ def test_pain_D4_no_row_is_asked_for_what_it_refuses_and_no_thinking_is_lost(row
             found = way_for(form, asked, to)
             for final in {False, bool(tools)}:
                 planned = plan(dressed(asked, form, found, final=final), to)
-                _, spelled = dialects.find(to.dialect).encode(planned.prompt, to)
+                _, spelled = dialects.find_dialect(to.dialect).encode(planned.prompt, to)
                 told = {notice.code for notice in (*planned.notices, *spelled)}
                 if to.dialect in ("cohere", "ollama"):
                     told.discard("tool_choice_adjusted")  # a name is sent as "required" there, or cannot be said

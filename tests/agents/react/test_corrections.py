@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asides.agents.react.corrections import correction, hint
-from asides.values.events import Stop
+from asides.values.events import StopReason
 from asides.values.messages import user
 from asides.values.tools import Tool
 from tests.agents.react.translating import TOOLS, translated
@@ -60,7 +60,7 @@ def test_without_tools_the_form_is_judged_alone() -> None:
 
 
 def test_a_model_that_ran_out_of_tokens_is_not_told_about_form() -> None:
-    assert hint(translated("Thought: and", stop=Stop("length")), TOOLS) is None
+    assert hint(translated("Thought: and", stop=StopReason("length")), TOOLS) is None
 
 
 def test_examples_come_from_the_schema() -> None:

@@ -11,14 +11,14 @@ from asides import dialects
 from asides.agents.react.encode_prompt import dressed
 from asides.history.pair import CANCELLED
 from asides.history.plan import plan
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.providers.provider import ModelRule
 from asides.values.messages import (
     Image,
     Message,
     OutputSchema,
     Prompt,
-    Stored,
+    StoredResponse,
     Text,
     ToolCall,
     ToolResult,
@@ -205,7 +205,7 @@ def test_pictures_of_tools_stay_pictures() -> None:
 def test_native_thoughts_stay_parts_and_written_ones_go() -> None:
     native = Thought("native", seals=(Seal("signature", "s"),))
     written = Thought("written", source="tags", via="react")
-    stored = Stored("r1")
+    stored = StoredResponse("r1")
     turn = Message("assistant", (native, written, Text("So."), CALL), stored=stored)
     out = dressed(prompt(user("?"), turn, result()), PLAIN)
     text = 'So.\nAction: get_weather\nAction Input: {"city":"Oslo"}'
@@ -246,9 +246,9 @@ def test_a_longer_history_begins_as_a_shorter_one_did() -> None:
     "model", ["openai-chat:gpt-4.1", "anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-flash", "ollama:gemma3"]
 )
 def test_what_goes_out_has_no_tool_in_it(model: str) -> None:
-    found = find(model)
+    found = find_target(model)
     planned = plan(dressed(prompt(user("?"), assistant(CALL), result(), max_tokens=100), found), found)
-    request, _ = dialects.find(found.dialect).encode(planned.prompt, found)
+    request, _ = dialects.find_dialect(found.dialect).encode(planned.prompt, found)
     body = msgspec.json.decode(request.body)
     assert not {"tools", "tool_choice", "functions", "toolConfig", "tool_config"} & set(body)
     assert b"Observation: sunny" in request.body

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asides.agents.react.translator import Translator
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
 from asides.values.fold import fold
 from tests.agents.react.translating import codes, cut, in_pieces, told
 
@@ -120,7 +120,7 @@ def test_law_O3_text_without_labels_is_the_answer_as_it_stands(texts: list[str],
     events: list[Event] = [ReplyStarted("made-up", "r1"), ThinkingDelta("hm", 0)]
     for block, text in enumerate(texts, 1):
         events += [TextDelta(piece, block) for piece in cut(text, sizes)]
-    events.append(ReplyEnded(Stop("stop")))
+    events.append(ReplyEnded(StopReason("stop")))
     translator = Translator()
     assert fold(event for given_ in events for event in translator.feed([given_])) == fold(events)
 

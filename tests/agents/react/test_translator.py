@@ -11,7 +11,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -137,7 +137,7 @@ def test_what_a_text_means(text: str, parts: list[tuple[str, object]]) -> None:
 def test_the_many_ways_to_write_one_call(text: str) -> None:
     reply = translated(text)
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [CALL]
-    assert reply.stop == Stop("tool_calls", "stop")
+    assert reply.stop == StopReason("tool_calls", "stop")
     assert "Action" not in reply.text
     assert reply.outcome == "tool_calls"
 
@@ -189,10 +189,10 @@ def test_a_draft_in_a_thought_is_no_call() -> None:
 
 def test_a_thought_that_was_cut_is_not_complete() -> None:
     for text in ("<think>so", "Thought: so"):
-        reply = translated(text, stop=Stop("length"))
+        reply = translated(text, stop=StopReason("length"))
         assert reply.thinking is not None
         assert not reply.thinking.complete
-    whole = translated("Thought: so\nFinal Answer: 42", stop=Stop("length")).thinking
+    whole = translated("Thought: so\nFinal Answer: 42", stop=StopReason("length")).thinking
     assert whole is not None
     assert whole.complete
 
@@ -250,13 +250,13 @@ def test_what_is_no_text_passes_and_blocks_keep_their_order() -> None:
         RefusalDelta("no", 5),
         ToolCallDelta(6, "c1", "add", "{}"),
         usage,
-        ReplyEnded(Stop("refusal", "raw")),
+        ReplyEnded(StopReason("refusal", "raw")),
     ]
     translator = Translator(TOOLS)
     translated_ = [event for given in events for event in translator.feed([given])]
     assert translated_[:2] == events[:2]
     assert usage in translated_
-    assert translated_[-1] == ReplyEnded(Stop("refusal", "raw"))
+    assert translated_[-1] == ReplyEnded(StopReason("refusal", "raw"))
     reply = fold(translated_)
     assert shown(reply) == [
         ("thought", "native"),
@@ -299,14 +299,14 @@ def test_the_seal_of_a_text_stays_with_its_words_and_never_gets_on_a_call(text: 
 
 
 @pytest.mark.parametrize("reason", ["stop", "unknown", "pause"])
-def test_a_reply_that_calls_stops_for_its_call_whatever_the_server_says(reason: StopReason) -> None:
-    reply = translated('Action: get_weather\nAction Input: {"city": "Oslo"}', stop=Stop(reason, "as it was"))
-    assert (reply.outcome, reply.stop) == ("tool_calls", Stop("tool_calls", "as it was"))
+def test_a_reply_that_calls_stops_for_its_call_whatever_the_server_says(reason: StopKind) -> None:
+    reply = translated('Action: get_weather\nAction Input: {"city": "Oslo"}', stop=StopReason(reason, "as it was"))
+    assert (reply.outcome, reply.stop) == ("tool_calls", StopReason("tool_calls", "as it was"))
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_a_reply_that_was_ended_by_force_does_not_stop_for_its_call(reason: StopReason) -> None:
-    assert translated("Action: now\nAction Input: {}", stop=Stop(reason, "as it was")).stop.reason == reason
+def test_a_reply_that_was_ended_by_force_does_not_stop_for_its_call(reason: StopKind) -> None:
+    assert translated("Action: now\nAction Input: {}", stop=StopReason(reason, "as it was")).stop.reason == reason
 
 
 @pytest.mark.parametrize("needed", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from asides.agents.react.translator import Translator
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.fold import fold
 from asides.values.messages import Text, ToolCall
 from asides.values.reply import Reply
@@ -37,20 +37,20 @@ def cut(text: str, sizes: Sequence[int]) -> list[str]:
     return pieces
 
 
-def told(pieces: Iterable[str], tools: Sequence[Tool] = TOOLS, stop: Stop | None = None) -> list[list[Event]]:
+def told(pieces: Iterable[str], tools: Sequence[Tool] = TOOLS, stop: StopReason | None = None) -> list[list[Event]]:
     """What the translator says to each piece of a text, and to the end."""
     translator = Translator(tools)
     first = translator.feed([ReplyStarted("made-up", "r1")])
     said = [translator.feed([TextDelta(piece, 1)]) for piece in pieces]
-    return [first, *said, translator.feed([ReplyEnded(stop or Stop("stop", "stop"))])]
+    return [first, *said, translator.feed([ReplyEnded(stop or StopReason("stop", "stop"))])]
 
 
-def in_pieces(pieces: Iterable[str], tools: Sequence[Tool] = TOOLS, stop: Stop | None = None) -> Reply:
+def in_pieces(pieces: Iterable[str], tools: Sequence[Tool] = TOOLS, stop: StopReason | None = None) -> Reply:
     """The reply that these pieces of a text are."""
     return fold(event for events in told(pieces, tools, stop) for event in events)
 
 
-def translated(text: str, tools: Sequence[Tool] = TOOLS, stop: Stop | None = None) -> Reply:
+def translated(text: str, tools: Sequence[Tool] = TOOLS, stop: StopReason | None = None) -> Reply:
     """The reply that a text is, in any chunking."""
     reply = in_pieces([text] if text else [], tools, stop)
     for size in (1, 2, 3, 7):

@@ -20,7 +20,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
     system,
     user,
@@ -146,7 +146,7 @@ def test_several_texts_are_parts() -> None:
             File(data=b"\x00\x01", media_type="audio/mpeg"),
             {"type": "input_audio", "input_audio": {"data": "AAE=", "format": "mp3"}},
         ),
-        (Unknown('{"type":"video_url","video_url":{"url":"v"}}'), {"type": "video_url", "video_url": {"url": "v"}}),
+        (UnknownPart('{"type":"video_url","video_url":{"url":"v"}}'), {"type": "video_url", "video_url": {"url": "v"}}),
     ],
 )
 def test_parts_beside_a_text(part: Any, wire: dict[str, Any]) -> None:
@@ -169,7 +169,7 @@ def test_what_the_dialect_has_no_words_for_is_an_error(part: Any, words: str) ->
 
 
 def test_a_part_that_another_provider_made_is_left_out_and_told() -> None:
-    foreign = Unknown('{"type":"compaction"}', Origin("other", "https://other.test", "m"))
+    foreign = UnknownPart('{"type":"compaction"}', Origin("other", "https://other.test", "m"))
     wire, notices = spelled_with_notices(user("a", foreign), user("b", foreign))
     assert wire == [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
     assert [notice.code for notice in notices] == ["part_not_sent"]  # once, not for each of them
@@ -208,7 +208,7 @@ def test_an_assistant_message_without_anything_is_left_out_and_told() -> None:
 
 
 def test_an_unknown_part_of_an_assistant_is_left_out_and_told() -> None:
-    wire, notices = spelled_with_notices(assistant("a", Unknown("{}")))
+    wire, notices = spelled_with_notices(assistant("a", UnknownPart("{}")))
     assert wire == [{"role": "assistant", "content": "a"}]
     assert [notice.code for notice in notices] == ["part_not_sent"]
 

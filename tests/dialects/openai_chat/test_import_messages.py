@@ -8,7 +8,7 @@ import pytest
 
 from asides.dialects.openai_chat.import_messages import read_message, read_messages
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Message, Part, Refusal, Text, ToolCall, ToolResult, Unknown
+from asides.values.messages import File, Image, Message, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 
@@ -61,7 +61,7 @@ def test_a_name() -> None:
         ),
         (
             {"type": "video_url", "video_url": {"url": "v"}},
-            Unknown('{"type":"video_url","video_url":{"url":"v"}}'),
+            UnknownPart('{"type":"video_url","video_url":{"url":"v"}}'),
         ),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_signature_beside_a_call_or_a_message_is_kept_with_what_carried_it() -
 def test_a_call_of_another_kind_is_kept_as_it_is() -> None:
     told = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}
     assert parts(role="assistant", tool_calls=[told]) == (
-        Unknown('{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}'),
+        UnknownPart('{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}'),
     )
 
 

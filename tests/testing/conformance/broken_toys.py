@@ -18,7 +18,7 @@ from asides.testing.conformance import Example
 from asides.values.errors import BadRequest, ConnectionLost, ProviderError
 from asides.values.events import (
     Event,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -40,11 +40,11 @@ def row(**changes: Any) -> Provider:
 def reading(decoder: type[DocumentDecoder]) -> ToyDialect:
     """The toy's dialect with another decoder."""
 
-    class Reading(ToyDialect):
+    class ResponseReader(ToyDialect):
         def decoder(self, target: Target) -> DocumentDecoder:
             return decoder(target)  # type: ignore[call-arg]
 
-    return Reading()
+    return ResponseReader()
 
 
 class Asking(ToyDialect):
@@ -215,9 +215,9 @@ class TakesAPieceForALine(ToyDecoder):
 class WritesNoReason(ToyDialect):
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ToyWriter:
         class Writer(ToyWriter):
-            def _end(self, stop: Stop) -> bytes:
+            def _end(self, stop: StopReason) -> bytes:
                 del stop
-                return super()._end(Stop("stop"))
+                return super()._end(StopReason("stop"))
 
         return Writer(model, stream=stream, shows_usage=include_usage)
 

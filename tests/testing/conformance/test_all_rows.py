@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from asides.providers.find import providers
+from asides.providers.find import list_providers
 from asides.providers.provider import Provider
 from asides.testing.conformance import examine
 
-SPOKEN = [(row, dialect) for row in providers() for dialect in (row.dialect, *(other.dialect for other in row.also))]
+SPOKEN = [
+    (row, dialect) for row in list_providers() for dialect in (row.dialect, *(other.dialect for other in row.also))
+]
 # What may have nothing to look at, and why; any other check has to be run for every row.
 _MAY_BE_SKIPPED: dict[str, tuple[str, ...]] = {
     "the_capability_is_declared": ("nothing is declared",),

@@ -16,7 +16,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.http_body import address_at, merged, post
-from asides.dialects.message_encoder import MessageSpeller, Wire
+from asides.dialects.message_encoder import FlatMessageEncoder, Wire
 from asides.dialects.model_lists import base_path, list_request, read_list
 from asides.dialects.reply_writer import ReplyWriter
 from asides.dialects.request_fields import RequestFields
@@ -26,7 +26,7 @@ from asides.testing.stage.http_requests import Request
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import (
     Event,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -44,13 +44,13 @@ from asides.values.usage import Usage, reported_usage
 from asides.wire.framing import Framing
 
 MARK = "mark"
-STOPS: dict[str, StopReason] = {"done": "stop", "full": "length", "wants": "tool_calls"}
+STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_calls"}
 
 
 # --- client half: a request ---------------------------------------------------------------------------------------
 
 
-class ToySpeller(MessageSpeller):
+class ToySpeller(FlatMessageEncoder):
     """A history in the words of the toy."""
 
     def _said(self, parts: list[Part]) -> Wire:
@@ -156,7 +156,7 @@ class ToyDecoder(DocumentDecoder):
             events.append(UsageReported(usage))
         if line.over is not None:
             self.ended = True
-            self.stop = Stop(STOPS.get(line.over, "unknown"), line.over)
+            self.stop = StopReason(STOPS.get(line.over, "unknown"), line.over)
 
 
 def error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
@@ -198,7 +198,7 @@ class ToyWriter(ReplyWriter):
         spelled[MARK] = "".join(seal.value for seal in reply.seals)
         return spelled
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         over = next((word for word, reason in STOPS.items() if reason == stop.reason), "done")
         return self._line(**self._spelled(self._held), cost=_cost(self._shown_usage), over=over)
 

@@ -11,7 +11,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_script
 from asides.testing.stage.script import Playbill
 from asides.values.errors import ConfigError
-from asides.values.events import ReplyEnded, ReplyStarted, Stop, TextDelta
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.messages import Prompt, ToolCall, user
 from asides.values.usage import Usage
 
@@ -40,7 +40,7 @@ def test_an_empty_script_is_refused() -> None:
 
 EVERY_SCENE: list[Scene] = [
     Say("42", thinking="plan", tool_calls=(ToolCall("1", "f", {"x": 1}),), usage=Usage(1, 2), stop="length", chunk=3),
-    Say(events=(ReplyStarted("m"), TextDelta("a"), ReplyEnded(Stop("stop")))),
+    Say(events=(ReplyStarted("m"), TextDelta("a"), ReplyEnded(StopReason("stop")))),
     Fail(status=503, retry_after=2, headers={"x-a": "b"}),
     Fail(status=429, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
     Raw(b"\xff\x00", cut_after=1),

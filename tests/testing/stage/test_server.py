@@ -12,7 +12,7 @@ import pytest
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say
-from asides.values.events import ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall
 from asides.values.usage import Usage
 from tests.decoding import reply_of, target
@@ -50,7 +50,7 @@ def test_a_scene_arrives_as_it_was_written_streamed_and_whole(stage: OpenStage, 
 
 
 def test_explicit_events_are_said_as_they_are(stage: OpenStage) -> None:
-    events = (ReplyStarted("other"), ThinkingDelta("a"), TextDelta("b", 1), ReplyEnded(Stop("length")))
+    events = (ReplyStarted("other"), ThinkingDelta("a"), TextDelta("b", 1), ReplyEnded(StopReason("length")))
     reply, _ = reply_of([post(stage(Say(events=events)), stream=True).body], target())
     assert (reply.model, reply.text, reply.stop.reason) == ("other", "b", "length")
 

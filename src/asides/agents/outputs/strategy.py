@@ -94,7 +94,7 @@ def _thinks(prompt: Prompt, target: Target) -> bool:
 
 def _has_json_mode(target: Target) -> bool:
     """Whether JSON can be asked for without a schema: the dialect says so itself, by what it does with a prompt."""
-    _, notices = dialects.find(target.dialect).encode(Prompt((user("?"),), output="json"), target)
+    _, notices = dialects.find_dialect(target.dialect).encode(Prompt((user("?"),), output="json"), target)
     return not any(notice.code == "json_not_sent" for notice in notices)
 
 

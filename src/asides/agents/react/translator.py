@@ -18,7 +18,7 @@ from asides.values.events import (
     PartArrived,
     RefusalDelta,
     ReplyEnded,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -100,7 +100,7 @@ class Translator:
         if self._called and reason in ("stop", "unknown", "pause"):
             reason = "tool_calls"
         truncated = event.truncated_thought or self._sections.truncated or (cut and self._sections.in_thought)
-        self._out.append(ReplyEnded(Stop(reason, event.stop.raw), truncated))
+        self._out.append(ReplyEnded(StopReason(reason, event.stop.raw), truncated))
 
     def _seal(self, sealed: ThoughtSealed) -> None:
         """A seal of a text stays with its words; where there are none, with an empty text, and never with a call."""

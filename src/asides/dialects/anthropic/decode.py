@@ -37,7 +37,7 @@ from asides.dialects.anthropic.wire import (
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.providers.provider import Target
 from asides.values.errors import ConnectionLost, ProtocolError
-from asides.values.events import Event, RefusalDelta, ReplyStarted, Stop, UsageReported
+from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
 from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter
@@ -182,7 +182,7 @@ class MessagesDecoder(DocumentDecoder):
             self._take_stop(delta.stop_reason, delta.stop_details, events)
 
     def _take_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
-        self.stop = Stop(unified_stop(raw), raw)
+        self.stop = StopReason(unified_stop(raw), raw)
         if self.stop.reason == "unknown":
             self.warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
         if details is not None and details.explanation:

@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.message_encoder import Wire
-from asides.dialects.turn_encoder import TurnSpeller, inline_data, kept_entry
+from asides.dialects.turn_encoder import TurnEncoder, inline_data, kept_entry
 from asides.values.errors import Unsupported
 from asides.values.messages import File, Image, Message, Prompt, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
@@ -38,7 +38,7 @@ def spell_messages(prompt: Prompt, notices: list[Notice]) -> Spelled:
     return _Speller(prompt, notices).run()
 
 
-class _Speller(TurnSpeller):
+class _Speller(TurnEncoder):
     """One history, while it is put into the words of Messages."""
 
     def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:

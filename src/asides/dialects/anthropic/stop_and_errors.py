@@ -9,10 +9,10 @@ import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 
 # Ours by theirs, as documented up to 2026-11; compaction is a beta that stops to be asked again.
-_STOPS: dict[str, StopReason] = {
+_STOPS: dict[str, StopKind] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -50,7 +50,7 @@ STATUSES = {
 _REQUEST_IDS = ("request-id", "x-request-id", "x-amzn-requestid", "x-goog-request-id", "cf-ray")
 
 
-def unified_stop(raw: str) -> StopReason:
+def unified_stop(raw: str) -> StopKind:
     """Our word for a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 

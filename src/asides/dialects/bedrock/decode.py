@@ -30,7 +30,7 @@ from asides.dialects.bedrock.wire import (
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, Stop, ThoughtSealed, UsageReported
+from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
@@ -215,7 +215,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def _take_stop(self, raw: str | None, events: list[Event]) -> None:
         self.start(events)
-        self.stop = Stop("unknown" if raw is None else unified_stop(raw), raw)
+        self.stop = StopReason("unknown" if raw is None else unified_stop(raw), raw)
         if raw is not None and self.stop.reason in ("unknown", "error"):
             code = "unknown_stop_reason" if self.stop.reason == "unknown" else "malformed_output"
             self.warn(code, f"the stop reason is {raw!r}", events)

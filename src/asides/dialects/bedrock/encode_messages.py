@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.message_encoder import Wire
-from asides.dialects.turn_encoder import TurnSpeller, inline_data, kept_entry
+from asides.dialects.turn_encoder import TurnEncoder, inline_data, kept_entry
 from asides.values.errors import Unsupported
 from asides.values.messages import File, Image, Prompt, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
@@ -49,7 +49,7 @@ def spell_messages(prompt: Prompt, notices: list[Notice]) -> Spelled:
     return _Speller(prompt, notices).run()
 
 
-class _Speller(TurnSpeller):
+class _Speller(TurnEncoder):
     """One history, while it is put into the words of Converse."""
 
     def run(self) -> Spelled:

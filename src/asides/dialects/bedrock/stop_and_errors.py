@@ -9,9 +9,9 @@ import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 
-_STOPS: dict[str, StopReason] = {
+_STOPS: dict[str, StopKind] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
@@ -41,7 +41,7 @@ _STATUSES = {
 }
 
 
-def unified_stop(raw: str) -> StopReason:
+def unified_stop(raw: str) -> StopKind:
     """Our word for a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 

@@ -27,8 +27,16 @@ from asides.dialects.cohere.wire import (
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, PartArrived, Stop, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported
-from asides.values.messages import Unknown
+from asides.values.events import (
+    Event,
+    PartArrived,
+    StopReason,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+)
+from asides.values.messages import UnknownPart
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
@@ -209,7 +217,7 @@ class ChatDecoder(DocumentDecoder):
 
     def _keep(self, index: int, item: bytes, kind: str, events: list[Event]) -> None:
         self.warn("unknown_content_part", f"a content part of type {kind!r} is kept as it came", events)
-        events.append(PartArrived(Unknown(item.decode(), self.origin), index * SEGMENTS))
+        events.append(PartArrived(UnknownPart(item.decode(), self.origin), index * SEGMENTS))
 
     def _call(self, index: int, call: Call, events: list[Event]) -> None:
         block = CALL_BLOCK + index
@@ -239,7 +247,7 @@ class ChatDecoder(DocumentDecoder):
             reason = unified_stop(finish_reason)
             if reason == "unknown" and finish_reason:
                 self.warn("unknown_stop_reason", f"the finish reason {finish_reason!r} is not known", events)
-            self.stop = Stop(reason, finish_reason)
+            self.stop = StopReason(reason, finish_reason)
         if usage is not None:
             events.append(UsageReported(usage_of(usage)))
 

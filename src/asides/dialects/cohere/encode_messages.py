@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
-from asides.dialects.message_encoder import MessageSpeller, Wire, arguments_text, image_address, plain_content
-from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, Unknown
+from asides.dialects.message_encoder import FlatMessageEncoder, Wire, arguments_text, image_address, plain_content
+from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 
@@ -21,7 +21,7 @@ def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     return _Speller(prompt, notices).run()
 
 
-class _Speller(MessageSpeller):
+class _Speller(FlatMessageEncoder):
     """One history, while it is put into the words of v2 chat."""
 
     # --- user and tools ---------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class _Speller(MessageSpeller):
                 case ToolCall():
                     calls.append(_call(part))
                     seals += part.seals
-                case Unknown():
+                case UnknownPart():
                     content.append(msgspec.Raw(part.json.encode()))
                 case _:
                     self._left_out(part, "assistant")

@@ -9,9 +9,9 @@ import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 
-_STOPS: dict[str, StopReason] = {
+_STOPS: dict[str, StopKind] = {
     "complete": "stop",
     "stop_sequence": "stop",
     "user_cancel": "stop",
@@ -24,7 +24,7 @@ _STOPS: dict[str, StopReason] = {
 }
 
 
-def unified_stop(raw: str) -> StopReason:
+def unified_stop(raw: str) -> StopKind:
     """Our word for a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 

@@ -11,7 +11,7 @@ from base64 import b64encode
 import msgspec
 
 from asides.dialects.gemini.decode import BESIDE, SIGNATURE
-from asides.dialects.message_encoder import OPENING, STAND_IN, Speller, Wire
+from asides.dialects.message_encoder import OPENING, STAND_IN, MessageEncoder, Wire
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -25,7 +25,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
@@ -38,7 +38,7 @@ def spell_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tup
     return _Speller(prompt, target, notices).run()
 
 
-class _Speller(Speller):
+class _Speller(MessageEncoder):
     """One history, while it is put into contents."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
@@ -170,13 +170,13 @@ class _Speller(Speller):
                 return _signed(self._media(part), part.seals)
             case ServerTool(name=name) if name in BESIDE:
                 return None  # it stood beside the content, and was no part of it
-            case ServerTool() | Unknown():
+            case ServerTool() | UnknownPart():
                 return self._as_it_came(part)
             case _:
                 self._left_out(part, "assistant")
                 return None
 
-    def _as_it_came(self, part: ServerTool | Unknown) -> Wire | None:
+    def _as_it_came(self, part: ServerTool | UnknownPart) -> Wire | None:
         try:
             held = msgspec.json.decode(part.json, type=dict[str, msgspec.Raw])
         except msgspec.DecodeError:

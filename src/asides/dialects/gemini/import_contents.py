@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Message, Part, ServerTool, Text, ToolCall, ToolResult, Unknown
+from asides.values.messages import File, Image, Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 
@@ -100,7 +100,7 @@ class _Reader:
             return msgspec.structs.replace(media, seals=seals)
         raw = msgspec.json.encode(part).decode()
         name = next((name for name in SERVER_TOOLS if name in part), None)
-        return Unknown(raw, seals=seals) if name is None else ServerTool(name, json=raw, seals=seals)
+        return UnknownPart(raw, seals=seals) if name is None else ServerTool(name, json=raw, seals=seals)
 
     def _call(self, call: Mapping[str, Any], seals: tuple[Seal, ...]) -> ToolCall:
         name, call_id, arguments = call.get("name"), call.get("id"), call.get("args")
@@ -132,7 +132,7 @@ def _said(part: dict[str, Any]) -> Part:
     text = part.get("text")
     if isinstance(text, str):
         return Text(text)
-    return _media(part) or Unknown(msgspec.json.encode(part).decode())
+    return _media(part) or UnknownPart(msgspec.json.encode(part).decode())
 
 
 def _media(part: dict[str, Any]) -> Image | File | None:

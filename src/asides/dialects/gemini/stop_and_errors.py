@@ -10,10 +10,10 @@ import msgspec
 from asides.dialects.gemini.wire import PromptFeedback
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 
 # Ours by theirs, as in the documents of the API up to 2026-08.
-_STOPS: dict[str, StopReason] = {
+_STOPS: dict[str, StopKind] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "SAFETY": "content_filter",
@@ -41,7 +41,7 @@ FINISH_REASONS = frozenset(_STOPS)
 _REQUEST_IDS = ("x-request-id", "x-cloud-trace-context")
 
 
-def unified_stop(raw: str) -> StopReason | None:
+def unified_stop(raw: str) -> StopKind | None:
     """Our word for a finish reason; None for one that nobody knew."""
     return _STOPS.get(raw)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
-from asides.dialects.message_encoder import MessageSpeller, Wire
+from asides.dialects.message_encoder import FlatMessageEncoder, Wire
 from asides.values.errors import Unsupported
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
@@ -22,7 +22,7 @@ def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     return _Speller(prompt, notices).run()
 
 
-class _Speller(MessageSpeller):
+class _Speller(FlatMessageEncoder):
     """One history, while it is put into the words of Ollama's chat."""
 
     def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:

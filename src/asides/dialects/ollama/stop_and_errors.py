@@ -9,13 +9,13 @@ import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 
 # "load" and "unload" are what a request without messages does.
-_STOPS: dict[str, StopReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
+_STOPS: dict[str, StopKind] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
 
 
-def unified_stop(raw: str, *, calls: bool) -> StopReason:
+def unified_stop(raw: str, *, calls: bool) -> StopKind:
     """Our word for a reason. This dialect has none for calls of tools: it stops there as anywhere."""
     reason = _STOPS.get(raw.lower(), "unknown")
     return "tool_calls" if calls and reason == "stop" else reason

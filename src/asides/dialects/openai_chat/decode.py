@@ -23,7 +23,7 @@ from asides.values.errors import ProtocolError
 from asides.values.events import (
     Event,
     RefusalDelta,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -270,7 +270,7 @@ class ChatDecoder(DocumentDecoder):
         if reason == "error" and self.failure is None:
             told = {"message": f"the reply ended with {raw!r}", "code": raw}
             self.failure = error_of(200, {}, told, self.payloads[-1], self.target)
-        self.stop = Stop(reason, raw)
+        self.stop = StopReason(reason, raw)
 
     def _take_usage(self, usage: WireUsage, chunk: Any, events: list[Event]) -> None:
         if usage != self._usage:

@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.message_encoder import (
     STAND_IN,
-    MessageSpeller,
+    FlatMessageEncoder,
     Wire,
     arguments_text,
     data_url,
@@ -22,7 +22,7 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import ReplayAs, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, Unknown
+from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 
@@ -44,7 +44,7 @@ def spell_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> lis
     return _Speller(prompt, target, notices).run()
 
 
-class _Speller(MessageSpeller):
+class _Speller(FlatMessageEncoder):
     """One history, while it is put into one host's words."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
@@ -91,7 +91,7 @@ class _Speller(MessageSpeller):
 
     def _kind_of(self, part: Part) -> str:
         match part:
-            case Unknown():
+            case UnknownPart():
                 return "an unknown part"
             case ToolCall():
                 return "a tool call"

@@ -28,7 +28,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     read_arguments,
 )
 from asides.values.thinking import Seal, Thought, ThoughtKind
@@ -123,7 +123,7 @@ def _part(part: object) -> list[Part]:
             return [_thinking_part(part)]
         case str():
             # Native to some host; whoever wrote it means it, and it goes there as it is.
-            return [Unknown(_json(part))]
+            return [UnknownPart(_json(part))]
         case _:
             raise ConfigError("a content part has no type; use text, image_url, file or input_audio.")
 
@@ -259,7 +259,7 @@ def _tool_call(call: object) -> Part:
     if not isinstance(function, Mapping):
         if call.get("type", "function") == "function":
             raise ConfigError("a tool call has no function.")
-        return Unknown(_json(call))
+        return UnknownPart(_json(call))
     return _call(_word(call, "id"), function, _signature_seals(call))
 
 

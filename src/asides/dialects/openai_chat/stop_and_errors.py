@@ -9,10 +9,10 @@ import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 
 # Ours by theirs, as seen on the wire and in the documents of the hosts up to 2026-11.
-_STOPS: dict[str, StopReason] = {
+_STOPS: dict[str, StopKind] = {
     "stop": "stop",
     "eos": "stop",
     "end_turn": "stop",
@@ -40,7 +40,7 @@ _STOPS: dict[str, StopReason] = {
 }
 
 
-def unified_stop(raw: str) -> StopReason:
+def unified_stop(raw: str) -> StopKind:
     """Our word for a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from asides.dialects.openai_chat.details import Details, Told
-from asides.dialects.openai_chat.wire import Reading, is_nothing, signature_in
+from asides.dialects.openai_chat.wire import ResponseReader, is_nothing, signature_in
 from asides.providers.provider import Target
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed, Warned
 from asides.values.notices import Notice
@@ -47,7 +47,7 @@ class Thoughts:
         self.tagged: list[str] = []
         """What inline tags said while no field had spoken."""
 
-    def take(self, values: tuple[Any, ...], delta: Any, reading: Reading, events: list[Event]) -> None:
+    def take(self, values: tuple[Any, ...], delta: Any, reading: ResponseReader, events: list[Event]) -> None:
         """The thinking in one message, or a piece of it."""
         kind = self._kind
         told = None

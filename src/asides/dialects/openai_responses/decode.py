@@ -40,7 +40,7 @@ from asides.dialects.openai_responses.wire import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
-from asides.values.events import Event, Stop, TextDelta, ThinkingDelta, UsageReported
+from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta, UsageReported
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
 
@@ -305,7 +305,7 @@ class ResponsesDecoder(DocumentDecoder):
             self.failure = failure_of(response, payload, self.target)
         self.stop = self._settled(response, events)
 
-    def _settled(self, response: Response, events: list[Event]) -> Stop:
+    def _settled(self, response: Response, events: list[Event]) -> StopReason:
         calls = any(isinstance(item, CallState) for item in self._register.items)
         stop = stop_of(response, calls=calls)
         if stop.reason == "unknown" and self.failure is None:
@@ -313,7 +313,7 @@ class ResponsesDecoder(DocumentDecoder):
         items = self._register.items
         thought_only = bool(items) and all(isinstance(item, ReasoningState) for item in items)
         if stop.reason == "stop" and thought_only and self.target.quirks.hides_truncation:
-            return Stop("length", stop.raw)
+            return StopReason("length", stop.raw)
         return stop
 
 

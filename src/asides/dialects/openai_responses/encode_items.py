@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.message_encoder import MessageSpeller, Wire, arguments_text, data_url, image_address, plain_content
+from asides.dialects.message_encoder import (
+    FlatMessageEncoder,
+    Wire,
+    arguments_text,
+    data_url,
+    image_address,
+    plain_content,
+)
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -23,7 +30,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     read_arguments,
 )
 from asides.values.notices import Notice
@@ -35,7 +42,7 @@ def spell_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[W
     return _Speller(prompt, target, notices).run()
 
 
-class _Speller(MessageSpeller):
+class _Speller(FlatMessageEncoder):
     """One history, while it is put into items."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
@@ -93,7 +100,7 @@ class _Speller(MessageSpeller):
                     self._say(part, items)
                 case ToolCall():
                     items.append(_call(part))
-                case ServerTool() | Unknown():
+                case ServerTool() | UnknownPart():
                     item = msgspec.json.decode(part.json)
                     items += [item] if isinstance(item, dict) else []
                 case _:

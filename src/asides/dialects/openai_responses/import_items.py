@@ -25,7 +25,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     read_arguments,
 )
 from asides.values.thinking import Seal, Thought
@@ -64,7 +64,7 @@ def _read(item: dict[str, Any]) -> tuple[Role, list[Part]]:
         case str() as kind if kind in SERVER_TOOLS:
             return "assistant", [ServerTool(kind, _word(item, "id"), _word(item, "status"), _json(item))]
         case str():
-            return "assistant", [Unknown(_json(item))]
+            return "assistant", [UnknownPart(_json(item))]
         case _:
             raise ConfigError("type is no text.")
 
@@ -105,7 +105,7 @@ def _part(part: object) -> Part:
         case {"type": "input_file"}:
             return _file(part)
         case {"type": str()}:
-            return Unknown(_json(part))
+            return UnknownPart(_json(part))
         case _:
             raise ConfigError("a content part has no type.")
 

@@ -21,7 +21,7 @@ from asides.values.events import (
     ToolCallDelta,
     Warned,
 )
-from asides.values.messages import ServerTool, Unknown
+from asides.values.messages import ServerTool, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.wire.inline_tags import Splitter
@@ -291,7 +291,7 @@ class UnknownState(ItemState):
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
         """The whole item."""
-        events.append(PartArrived(Unknown(raw.decode(), self.origin), self.block))
+        events.append(PartArrived(UnknownPart(raw.decode(), self.origin), self.block))
         if self.kind not in SILENT_ITEMS:
             told = f"an item of type {self.kind!r} is not known; it is kept and goes back as it came"
             events.append(Warned(Notice("unknown_item", told)))

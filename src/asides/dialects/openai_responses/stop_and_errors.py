@@ -11,9 +11,9 @@ from asides.dialects.openai_chat.stop_and_errors import chat_error, error_of
 from asides.dialects.openai_responses.wire import Response
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
-from asides.values.events import Stop, StopReason
+from asides.values.events import StopKind, StopReason
 
-_INCOMPLETE: dict[str, StopReason] = {
+_INCOMPLETE: dict[str, StopKind] = {
     "max_output_tokens": "length",
     "max_tokens": "length",
     "length": "length",
@@ -24,16 +24,16 @@ _INCOMPLETE: dict[str, StopReason] = {
 FAILED = ("failed", "cancelled", "expired")
 
 
-def stop_of(response: Response, *, calls: bool) -> Stop:
+def stop_of(response: Response, *, calls: bool) -> StopReason:
     """Why it ended. There is no word for "it calls tools" on this wire: the calls themselves say so."""
     match response.status:
         case "completed" | None:
-            return Stop("tool_calls" if calls else "stop", response.status)
+            return StopReason("tool_calls" if calls else "stop", response.status)
         case "incomplete":
             told = response.incomplete_details.reason if response.incomplete_details is not None else None
-            return Stop(_INCOMPLETE.get(told or "", "unknown"), told or "incomplete")
+            return StopReason(_INCOMPLETE.get(told or "", "unknown"), told or "incomplete")
         case other:
-            return Stop("unknown", other)
+            return StopReason("unknown", other)
 
 
 def failure_of(response: Response, payload: bytes, target: Target) -> ProviderError | None:

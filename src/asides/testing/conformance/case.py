@@ -145,12 +145,12 @@ def case_of(
     """
     row = provider if dialect is None else provider.speaking(dialect)
     if row is None:
-        raise Unsupported(f"{provider.name} is not known to speak {dialect!r}; it needs a Variant for that.")
+        raise Unsupported(f"{provider.name} is not known to speak {dialect!r}; it needs a ModelVariant for that.")
     # One dialect at a time: which of several is chosen is not looked at here.
     row = msgspec.structs.replace(row, also=(), chooses=False, base_url=row.base_url or ADDRESS)
     named = thinking_model(row) if model is None else model
     target = Target(row, named, ADDRESS, row.rule(named))
-    return Case(target, dialects.find(row.dialect), tuple(examples), quick)
+    return Case(target, dialects.find_dialect(row.dialect), tuple(examples), quick)
 
 
 def thinking_model(row: Provider) -> str:

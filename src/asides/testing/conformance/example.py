@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.events import StopReason
+from asides.values.events import StopKind
 from asides.values.reply import Outcome, Reply
 
 
@@ -28,7 +28,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     """The names and the arguments of its calls."""
     seals: tuple[str, ...] | None = None
     """The values of its seals."""
-    stop: StopReason | None = None
+    stop: StopKind | None = None
     outcome: Outcome | None = None
     model: str | None = None
     """The model that said it, where it is not the one that is examined."""

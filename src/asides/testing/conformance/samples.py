@@ -15,7 +15,7 @@ from asides.values.events import (
     Event,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -50,9 +50,9 @@ class Sample(msgspec.Struct, frozen=True):
     """The characters of its deltas, over and over."""
 
     @property
-    def stop(self) -> Stop:
+    def stop(self) -> StopReason:
         """Why it ends."""
-        return Stop("tool_calls" if self.calls else "stop")
+        return StopReason("tool_calls" if self.calls else "stop")
 
     def events(self, target: Target) -> list[Event]:
         """The reply as events, its thinking of the kind and in the field that the target's row names."""

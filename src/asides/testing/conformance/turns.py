@@ -111,7 +111,7 @@ def a_call_and_its_result_go_back(case: Case) -> None:
             reply.outcome == "tool_calls" and len({call.id for call in reply.tool_calls}) == len(CALLING.calls),
             expected=f"{len(CALLING.calls)} calls with ids of their own and the outcome 'tool_calls'",
             came=f"{len(reply.tool_calls)} calls and {reply.outcome!r}",
-            to_do="emit ToolCallDelta with a block number for each call, and Stop('tool_calls').",
+            to_do="emit ToolCallDelta with a block number for each call, and StopReason('tool_calls').",
         )
         served = case.serve(_next(case, reply)).prompt
         calls = [call for message in served.messages for call in message.tool_calls]

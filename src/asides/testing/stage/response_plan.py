@@ -9,7 +9,7 @@ import msgspec
 
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
-from asides.values.events import Event, Stop
+from asides.values.events import Event, StopReason
 from asides.values.messages import Part, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.simulate import simulate
@@ -102,7 +102,7 @@ def _events_of(scene: Say, request: ServedRequest) -> list[Event]:
     if scene.refusal is not None:
         parts.append(Refusal(scene.refusal))
     parts += scene.tool_calls
-    stop = Stop(scene.stop or ("tool_calls" if scene.tool_calls else "stop"))
+    stop = StopReason(scene.stop or ("tool_calls" if scene.tool_calls else "stop"))
     usage = _count(scene, request) if scene.usage is None else scene.usage
     reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id or "stage-reply")
     return simulate(reply, scene.piece)

@@ -75,14 +75,14 @@ class Routes:
         if path in ("/", "/health"):
             return self._only(("GET", "HEAD"), request, lambda: document({"status": "ok", "server": "asides stage"}))
         if (lists := self._lister(path, request)) is not None:
-            return self._list_models(request, dialects.find(lists))
+            return self._list_models(request, dialects.find_dialect(lists))
         name = self._dialect or _at(path, self._replies)
         if name is None:
             paths = ", ".join(f"…{ending}" for ending in self._replies)
             return _turn_away(
                 404, f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health."
             )
-        dialect = dialects.find(name)
+        dialect = dialects.find_dialect(name)
         if not self._may_enter(request):
             return _turn_away(401, _WRONG_KEY, dialect)
         if request.method != "POST":
@@ -142,7 +142,9 @@ def _at(path: str, endings: Mapping[str, str]) -> str | None:
 
 def _paths_of_others(attribute: Literal["reply_paths", "list_paths"]) -> dict[str, str]:
     """The ends of paths that dialects which are not ours name as theirs."""
-    return {ending: name for name in dialects.others() for ending in getattr(dialects.find(name), attribute, ())}
+    return {
+        ending: name for name in dialects.others() for ending in getattr(dialects.find_dialect(name), attribute, ())
+    }
 
 
 def _lister(path: str, request: Request) -> str | None:
@@ -171,4 +173,4 @@ def _wrong_method(methods: tuple[str, ...], request: Request, dialect: Dialect |
 
 def _turn_away(status: int, message: str, dialect: Dialect | None = None) -> tuple[Performance, None, str]:
     """An error in the words of the dialect; of the plainest one where the request named none."""
-    return fail(Fail(status=status, message=message), dialect or dialects.find(_PLAIN_DIALECT)), None, message
+    return fail(Fail(status=status, message=message), dialect or dialects.find_dialect(_PLAIN_DIALECT)), None, message

@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.values.errors import ConfigError
-from asides.values.events import Event, StopReason
+from asides.values.events import Event, StopKind
 from asides.values.messages import ToolCall
 from asides.values.usage import Usage
 
@@ -56,7 +56,7 @@ class Say(Delivery, frozen=True, tag="say"):
     refusal: str | None = None
     usage: Usage | None = None
     """None: words counted as tokens. `Usage()`: the reply reports none."""
-    stop: StopReason | None = None
+    stop: StopKind | None = None
     """None: "tool_calls" when there are any, else "stop"."""
     model: str | None = None
     """None: the model that was asked for."""

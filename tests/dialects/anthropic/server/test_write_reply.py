@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.dialects.anthropic.encode import encode
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -46,7 +46,7 @@ def body(**fields: Any) -> bytes:
 
 
 def test_what_is_encoded_reads_back() -> None:
-    target = find("anthropic:claude-opus-4-6", environ={})
+    target = find_target("anthropic:claude-opus-4-6", environ={})
     prompt = Prompt(
         (
             Message("system", (Text("Be brief."), Text("Long.", cache=True))),
@@ -133,7 +133,7 @@ def test_a_stream_is_what_clients_of_the_maker_expect() -> None:
         TextDelta("I ", 9),
         TextDelta("look.", 9),
         ToolCallDelta(12, "t1", "look_up"),
-        ReplyEnded(Stop("tool_calls", "tool_calls")),
+        ReplyEnded(StopReason("tool_calls", "tool_calls")),
     ]
     lines = b"".join(writer.write([event]) for event in events).decode().split("\n\n")
     told = [(line.partition("\n")[0], json.loads(line.partition("data: ")[2])) for line in lines if line]
@@ -153,7 +153,7 @@ def test_a_stream_is_what_clients_of_the_maker_expect() -> None:
 
 def test_a_refusal_of_another_dialect_is_told_in_the_details() -> None:
     writer = DIALECT.writer(model="m", stream=False)
-    told = json.loads(writer.write([ReplyStarted(), RefusalDelta("No."), ReplyEnded(Stop("stop", "stop"))]))
+    told = json.loads(writer.write([ReplyStarted(), RefusalDelta("No."), ReplyEnded(StopReason("stop", "stop"))]))
     assert (told["stop_reason"], told["stop_details"]["explanation"], told["content"]) == ("refusal", "No.", [])
 
 

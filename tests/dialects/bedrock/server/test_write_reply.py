@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.providers.find import find
+from asides.dialects import find_dialect
+from asides.providers.find import find_target
 from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -33,7 +33,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
 )
 from asides.values.thinking import Seal, Thinking, Thought
@@ -83,7 +83,7 @@ def test_what_we_send_is_read_back_as_it_was() -> None:
         metadata={"team": "a"},
         extra={"guardrailConfig": {"guardrailIdentifier": "g"}},
     )
-    request, _ = DIALECT.encode(prompt, find(f"bedrock:{MODEL}", environ={"AWS_REGION": "us-east-1"}))
+    request, _ = DIALECT.encode(prompt, find_target(f"bedrock:{MODEL}", environ={"AWS_REGION": "us-east-1"}))
     served = DIALECT.read(request.body, request.url)
     # Thinking between calls was asked for besides, by a beta, which is the model's own affair.
     beta = {"anthropic_beta": ["interleaved-thinking-2025-05-14"]}
@@ -129,7 +129,7 @@ def test_what_is_not_ours_stays_as_it_is() -> None:
     first, second, third = prompt.messages
     assert first.parts == (Image(url="s3://b/a", media_type="image/png"),)
     assert isinstance(second.parts[0], ServerTool)
-    assert isinstance(second.parts[1], Unknown)
+    assert isinstance(second.parts[1], UnknownPart)
     assert third.parts[1] == File("file", b"x", media_type="text/plain")
 
 
@@ -175,7 +175,7 @@ EVENTS: list[Event] = [
     ToolCallDelta(4, "t2", "look"),
     ToolCallDelta(4, arguments="{"),
     UsageReported(Usage(30, 5, None, 20, 35)),
-    ReplyEnded(Stop("tool_calls")),
+    ReplyEnded(StopReason("tool_calls")),
 ]
 
 
@@ -203,7 +203,7 @@ def test_whole_and_streamed_are_the_same_reply() -> None:
     called, broken = sorted(whole.tool_calls, key=lambda call: call.id == "t2")
     assert called.id == fold(EVENTS).tool_calls[0].id
     assert broken.raw_arguments == "{"
-    assert streamed.stop == Stop("tool_calls", "tool_use")
+    assert streamed.stop == StopReason("tool_calls", "tool_use")
 
 
 def test_usage_is_left_out_where_nobody_asked_for_it() -> None:

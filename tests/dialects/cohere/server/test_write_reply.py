@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -21,7 +21,7 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import fold
-from asides.values.messages import Unknown
+from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
@@ -35,8 +35,8 @@ EVENTS: list[Event] = [
     ThinkingDelta("plan", 0, "raw", "block", "content"),
     TextDelta("42", 5),
     RefusalDelta("!", 6),
-    PartArrived(Unknown('{"type":"sound"}'), 7),
-    PartArrived(Unknown('{"type":"sound","again":true}'), 7),
+    PartArrived(UnknownPart('{"type":"sound"}'), 7),
+    PartArrived(UnknownPart('{"type":"sound","again":true}'), 7),
     ThoughtSealed(Seal("signature", "of another dialect"), 0),
     ThoughtSealed(Seal("citations", "", None, '[{"start":0,"content_index":9}]'), 5),
     ToolCallDelta(8, None, "look", '{"n":'),
@@ -44,7 +44,7 @@ EVENTS: list[Event] = [
     ThoughtSealed(Seal("tool_plan", "", None, '"I will."'), 8),
     UsageReported(Usage(1, 2, None, 0)),
     UsageReported(Usage(None, 3)),
-    ReplyEnded(Stop("tool_calls", "tool_use")),
+    ReplyEnded(StopReason("tool_calls", "tool_use")),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from asides.dialects.gemini import dialect
 from asides.dialects.gemini.server.read_request import read
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -22,7 +22,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     user,
 )
 from asides.values.thinking import Seal, Thinking, Thought
@@ -197,7 +197,7 @@ def test_a_history_with_all_that_can_be_in_it() -> None:
                 ToolCall("c1", "look", {"at": "x"}, seals=(Seal("thought_signature", "s2"),)),
                 ToolCall("call_2_look", "look", {"at": "y"}),
                 ServerTool("executableCode", json='{"executableCode":{"code":"1"}}'),
-                Unknown('{"hologram":{}}'),
+                UnknownPart('{"hologram":{}}'),
             ),
         ),
         Message("tool", (ToolResult("c1", "one", "look"), ToolResult("call_2_look", "no", "look", is_error=True))),
@@ -237,7 +237,7 @@ def test_what_the_client_half_writes_the_server_half_reads() -> None:
         output=OutputSchema("answer", {"type": "object"}),
         stream=False,
     )
-    request, _ = dialect.encode(prompt, find("google:gemini-3.5-flash"))
+    request, _ = dialect.encode(prompt, find_target("google:gemini-3.5-flash"))
     read_back = dialect.read(request.body, request.url.partition("?")[0])
     messages = read_back.prompt.messages
     call = messages[1].tool_calls[0]

@@ -14,7 +14,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -28,7 +28,7 @@ from asides.values.notices import Notice
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 
-END = ReplyEnded(Stop("stop"))
+END = ReplyEnded(StopReason("stop"))
 
 
 def seal(value: str, block: int, kind: str = "thought_signature") -> ThoughtSealed:
@@ -108,16 +108,16 @@ def test_tools_of_the_server_go_where_they_were() -> None:
 @pytest.mark.parametrize(
     ("stop", "said"),
     [
-        (Stop("stop"), "STOP"),
-        (Stop("tool_calls"), "STOP"),
-        (Stop("length"), "MAX_TOKENS"),
-        (Stop("content_filter", "RECITATION"), "RECITATION"),
-        (Stop("content_filter", "content_filter"), "SAFETY"),
-        (Stop("refusal"), "SAFETY"),
-        (Stop(), "OTHER"),
+        (StopReason("stop"), "STOP"),
+        (StopReason("tool_calls"), "STOP"),
+        (StopReason("length"), "MAX_TOKENS"),
+        (StopReason("content_filter", "RECITATION"), "RECITATION"),
+        (StopReason("content_filter", "content_filter"), "SAFETY"),
+        (StopReason("refusal"), "SAFETY"),
+        (StopReason(), "OTHER"),
     ],
 )
-def test_how_it_ends(stop: Stop, said: StopReason) -> None:
+def test_how_it_ends(stop: StopReason, said: StopKind) -> None:
     assert whole(ReplyEnded(stop))["candidates"][0]["finishReason"] == said
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
@@ -15,7 +15,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -121,7 +121,7 @@ EVENTS: list[Event] = [
     PartArrived(Image(data=b"hi"), 5),
     UsageReported(Usage(1, None)),
     UsageReported(Usage(None, 2)),
-    ReplyEnded(Stop("tool_calls")),
+    ReplyEnded(StopReason("tool_calls")),
 ]
 
 

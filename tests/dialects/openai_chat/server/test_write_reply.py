@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects import find
+from asides.dialects import find_dialect
 from asides.dialects.openai_chat import OpenAIChat, dialect
 from asides.dialects.openai_chat.server.write_reply import ChatWriter, write_error
 from asides.providers.provider import Provider, Target
@@ -17,7 +17,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -35,10 +35,10 @@ from asides.values.usage import Usage
 TARGET = Target(Provider(name="host"), "m", "https://host.test/v1")
 STARTED = ReplyStarted("m", "chatcmpl-1", TARGET.origin)
 USAGE = Usage(10, 7, 5, 3, 17)
-STOPPED = ReplyEnded(Stop("stop", "stop"))
+STOPPED = ReplyEnded(StopReason("stop", "stop"))
 
 
-def events_of(*events: Event, stop: Stop = STOPPED.stop) -> list[Event]:
+def events_of(*events: Event, stop: StopReason = STOPPED.stop) -> list[Event]:
     return [STARTED, *events, ReplyEnded(stop)]
 
 
@@ -81,7 +81,7 @@ FULL = events_of(
     ToolCallDelta(2, arguments="1}"),
     UsageReported(Usage(input=10)),
     UsageReported(USAGE),
-    stop=Stop("tool_calls", "tool_calls"),
+    stop=StopReason("tool_calls", "tool_calls"),
 )
 
 # --- the forms ----------------------------------------------------------------------------------------------------
@@ -228,9 +228,9 @@ def test_an_empty_reply_has_null_for_content() -> None:
         events_of(RefusalDelta("I would "), RefusalDelta("rather not")),
         events_of(ToolCallDelta(0, "c", "f", "{broken")),
         events_of(ToolCallDelta(0, "c"), ToolCallDelta(0, name="f"), ToolCallDelta(0, arguments="{}")),
-        events_of(TextDelta("a"), stop=Stop("length", "length")),
-        events_of(TextDelta("a"), stop=Stop("content_filter", "content_filter")),
-        events_of(TextDelta("a"), stop=Stop()),
+        events_of(TextDelta("a"), stop=StopReason("length", "length")),
+        events_of(TextDelta("a"), stop=StopReason("content_filter", "content_filter")),
+        events_of(TextDelta("a"), stop=StopReason()),
     ],
     ids=["full", "empty", "blanks", "thought", "refusal", "broken", "slow call", "length", "filter", "no reason"],
 )
@@ -278,7 +278,7 @@ def test_a_call_without_an_id_gets_the_one_that_the_fold_gives_it(stream: bool) 
         ToolCallDelta(3, arguments="1}"),
         ToolCallDelta(4, None, "f", '{"a":1}'),
         ThoughtSealed(Seal("thought_signature", "c2ln", TARGET.origin, carrier), 3),
-        stop=Stop("tool_calls", "tool_calls"),
+        stop=StopReason("tool_calls", "tool_calls"),
     )
     first, second = fold(events).tool_calls
     assert first.id != second.id
@@ -353,22 +353,22 @@ CALL = ToolCallDelta(1, "c", "f", "{}")
 @pytest.mark.parametrize(
     ("stop", "events", "reason"),
     [
-        (Stop("stop", "stop"), [CALL], "stop"),
-        (Stop("tool_calls", "function_call"), [], "function_call"),
-        (Stop("stop", "end_turn"), [], "stop"),
-        (Stop("stop", "STOP"), [CALL], "tool_calls"),
-        (Stop("length", "max_tokens"), [], "length"),
-        (Stop("tool_calls", "tool_use"), [CALL], "tool_calls"),
-        (Stop("content_filter", "SAFETY"), [], "content_filter"),
-        (Stop("refusal", "refusal"), [], "content_filter"),
-        (Stop("refusal", "refusal"), [RefusalDelta("no"), RefusalDelta("")], "stop"),
-        (Stop("pause", "pause_turn"), [], "stop"),
-        (Stop("error", "overloaded"), [], "error"),
-        (Stop("unknown", "weird"), [], "stop"),
-        (Stop(), [], None),
+        (StopReason("stop", "stop"), [CALL], "stop"),
+        (StopReason("tool_calls", "function_call"), [], "function_call"),
+        (StopReason("stop", "end_turn"), [], "stop"),
+        (StopReason("stop", "STOP"), [CALL], "tool_calls"),
+        (StopReason("length", "max_tokens"), [], "length"),
+        (StopReason("tool_calls", "tool_use"), [CALL], "tool_calls"),
+        (StopReason("content_filter", "SAFETY"), [], "content_filter"),
+        (StopReason("refusal", "refusal"), [], "content_filter"),
+        (StopReason("refusal", "refusal"), [RefusalDelta("no"), RefusalDelta("")], "stop"),
+        (StopReason("pause", "pause_turn"), [], "stop"),
+        (StopReason("error", "overloaded"), [], "error"),
+        (StopReason("unknown", "weird"), [], "stop"),
+        (StopReason(), [], None),
     ],
 )
-def test_why_it_stopped(stop: Stop, events: list[Event], reason: str | None) -> None:
+def test_why_it_stopped(stop: StopReason, events: list[Event], reason: str | None) -> None:
     body = written(events_of(*events, stop=stop))
     assert chunks(body)[-1]["choices"][0]["finish_reason"] == reason
     whole = written(events_of(*events, stop=stop), stream=False)
@@ -405,7 +405,7 @@ def test_an_error_body_reads_as_the_error_that_it_is(status: int, kind: str | No
 
 
 def test_the_dialect_is_found_by_its_name_and_has_both_halves() -> None:
-    found = find("openai_chat")
+    found = find_dialect("openai_chat")
     assert isinstance(found, OpenAIChat)
     assert found.name == "openai_chat"
     assert found.read(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}').model == "m"

@@ -16,14 +16,14 @@ from asides.values.messages import (
     Message,
     OutputSchema,
     Prompt,
+    ProviderState,
     Refusal,
     Sampling,
     ServerTool,
-    State,
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
     system,
     user,
@@ -34,11 +34,11 @@ from tests.responses import DIALECT, both_ways, call, message, reasoning, target
 
 
 def read(**document: Any) -> Prompt:
-    return dialects.find(DIALECT).read(json.dumps({"model": "m", **document}).encode()).prompt
+    return dialects.find_dialect(DIALECT).read(json.dumps({"model": "m", **document}).encode()).prompt
 
 
 def sent(prompt: Prompt) -> dict[str, Any]:
-    request, _ = dialects.find(DIALECT).encode(prompt, target())
+    request, _ = dialects.find_dialect(DIALECT).encode(prompt, target())
     document = json.loads(request.body)
     assert isinstance(document, dict)
     return document
@@ -46,7 +46,7 @@ def sent(prompt: Prompt) -> dict[str, Any]:
 
 def again(prompt: Prompt) -> Prompt:
     """The prompt, sent and read."""
-    return dialects.find(DIALECT).read(json.dumps(sent(prompt)).encode()).prompt
+    return dialects.find_dialect(DIALECT).read(json.dumps(sent(prompt)).encode()).prompt
 
 
 PROMPTS = {
@@ -80,11 +80,11 @@ PROMPTS = {
     "a refusal": Prompt((user("hi"), assistant(Refusal("no")), user("why?"))),
     "system in between": Prompt((user("hi"), system("be brief"), user("ho"))),
     "state": Prompt(
-        (user("hi"),), state=State(store=True, previous_response_id="resp_1", truncation="auto", include=("x",))
+        (user("hi"),), state=ProviderState(store=True, previous_response_id="resp_1", truncation="auto", include=("x",))
     ),
     "context": Prompt(
         (user("hi"),),
-        state=State(store=False, context="all_turns", mode="pro"),
+        state=ProviderState(store=False, context="all_turns", mode="pro"),
         thinking=Thinking(mode="off", show="none"),
     ),
 }
@@ -113,8 +113,8 @@ def test_a_turn_that_came_from_the_endpoint_is_sent_read_and_sent_as_the_same() 
     reply = both_ways(*items)
     history = (user("?"), Message("assistant", reply.parts), Message("tool", (ToolResult("call_abc", "x"),)))
     first = sent(Prompt(history))
-    read_back = dialects.find(DIALECT).read(json.dumps(first).encode()).prompt
-    assert [type(part) for part in read_back.messages[1].parts] == [Thought, ServerTool, Text, ToolCall, Unknown]
+    read_back = dialects.find_dialect(DIALECT).read(json.dumps(first).encode()).prompt
+    assert [type(part) for part in read_back.messages[1].parts] == [Thought, ServerTool, Text, ToolCall, UnknownPart]
     assert sent(read_back)["input"] == first["input"]
 
 
@@ -168,4 +168,4 @@ def test_what_cannot_be_read_is_named(document: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
 def test_a_body_that_is_no_object(body: bytes) -> None:
     with pytest.raises(ConfigError, match="the body is not"):
-        dialects.find(DIALECT).read(body)
+        dialects.find_dialect(DIALECT).read(body)

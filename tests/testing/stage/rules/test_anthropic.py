@@ -17,7 +17,7 @@ from asides.values.events import (
     Event,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -54,7 +54,7 @@ def step(number: int, *, last: bool) -> Say:
         events.append(TextDelta("done", 4))
     else:
         events += [ToolCallDelta(4, f"toolu_{number}", "look_up"), ToolCallDelta(4, arguments=f'{{"n": {number}}}')]
-    return Say(events=(*events, ReplyEnded(Stop("stop" if last else "tool_calls"))))
+    return Say(events=(*events, ReplyEnded(StopReason("stop" if last else "tool_calls"))))
 
 
 def steps(count: int) -> Callable[[ServedRequest], Say]:

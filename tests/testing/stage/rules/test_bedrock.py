@@ -17,7 +17,7 @@ from asides.values.events import (
     Event,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
@@ -50,7 +50,7 @@ def step(number: int, *, last: bool, signs: bool) -> Say:
         events.append(TextDelta("done", 4))
     else:
         events += [ToolCallDelta(4, f"tooluse_{number}", "look_up"), ToolCallDelta(4, arguments=f'{{"n": {number}}}')]
-    return Say(events=(*events, ReplyEnded(Stop("stop" if last else "tool_calls"))))
+    return Say(events=(*events, ReplyEnded(StopReason("stop" if last else "tool_calls"))))
 
 
 def steps(count: int, *, signs: bool = True) -> Callable[[ServedRequest], Say]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import asides
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import ModelRule
 from asides.testing.stage import OpenStage, Say
 from asides.testing.stage.server import Stage
@@ -89,7 +89,9 @@ def test_a_call_without_its_signature_is_refused(stage: OpenStage) -> None:
     open_stage, history = first_step(stage)
     history[1] = changed(history[1], seals=())
     # A row that does not know of the rule sends no stand-in.
-    careless = msgspec.structs.replace(lookup("google"), name="careless", models=(ModelRule(models="gemini-3*"),))
+    careless = msgspec.structs.replace(
+        find_provider("google"), name="careless", models=(ModelRule(models="gemini-3*"),)
+    )
     client = asides.Client(providers=[careless], base_url=base(open_stage), api_key="key", retries=0)
     with client, pytest.raises(ReplayRejected, match="missing a thought_signature"):
         client.ask("careless:gemini-3-pro-preview", history)

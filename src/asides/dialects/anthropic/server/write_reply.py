@@ -18,14 +18,14 @@ from asides.values.events import (
     PartArrived,
     RefusalDelta,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
 )
-from asides.values.messages import ServerTool, Unknown
+from asides.values.messages import ServerTool, UnknownPart
 from asides.values.usage import Usage
 
 __all__ = ["MessagesWriter", "write_error"]
@@ -45,7 +45,7 @@ _STOP_REASONS = frozenset(
         "compaction",
     }
 )
-_SPOKEN: dict[StopReason, str] = {
+_SPOKEN: dict[StopKind, str] = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "refusal",
@@ -83,7 +83,7 @@ class MessagesWriter(ReplyWriter):
         self._calls = self._calls or isinstance(event, ToolCallDelta)
         return b"".join([*self._begin(), *map(self._out.add, self._blocks.of(event))])
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *map(self._out.add, self._blocks.close())]
         return b"".join([*written, self._out.end(*self._ending(stop), self._counts())])
 
@@ -97,7 +97,7 @@ class MessagesWriter(ReplyWriter):
         usage = self._shown_usage
         return {} if usage is None else _usage(usage)
 
-    def _ending(self, stop: Stop) -> tuple[str | None, Wire | None]:
+    def _ending(self, stop: StopReason) -> tuple[str | None, Wire | None]:
         """The provider's own word where this dialect has it, else ours in its words; and the words of a refusal."""
         refusal = "".join(self._refusal)
         details: Wire | None = None
@@ -105,7 +105,7 @@ class MessagesWriter(ReplyWriter):
             details = {"type": "refusal", "category": None, "explanation": refusal}
         if stop.raw in _STOP_REASONS:
             return stop.raw, details
-        if stop == Stop() and details is None:
+        if stop == StopReason() and details is None:
             return None, None
         fallback = "refusal" if details else "tool_use" if self._calls else "end_turn"
         return _SPOKEN.get(stop.reason, fallback), details
@@ -177,7 +177,7 @@ class _Blocks:
         return written + self._delta(event.block, {}, delta)
 
     def _part(self, event: PartArrived) -> list[Wire]:
-        if not isinstance(event.part, (ServerTool, Unknown)):
+        if not isinstance(event.part, (ServerTool, UnknownPart)):
             return []  # a message has no place for pictures of the model's making
         written = [] if self._held is not None and self._held[0] == event.block else self._flush()
         self._held = (event.block, msgspec.json.decode(event.part.json))

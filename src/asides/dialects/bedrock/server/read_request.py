@@ -28,7 +28,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
 )
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
@@ -234,7 +234,7 @@ def _media(block: dict[str, Any]) -> Part:
         case {"s3Location": {"uri": str() as url}}:
             where = {"url": url}
         case _:
-            return Unknown(msgspec.json.encode(block).decode())
+            return UnknownPart(msgspec.json.encode(block).decode())
     media_type = f"{_MEDIA.get(kind, kind)}/{told.get('format', 'octet-stream')}"
     if kind == "image":
         return Image(media_type=media_type, **where)

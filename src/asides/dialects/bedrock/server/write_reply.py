@@ -16,7 +16,7 @@ from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -24,7 +24,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import ServerTool, Unknown
+from asides.values.messages import ServerTool, UnknownPart
 from asides.values.usage import Usage
 from asides.wire.aws_frames import write_frame
 
@@ -41,7 +41,7 @@ _STOP_REASONS = frozenset(
         "model_context_window_exceeded",
     }
 )
-_SPOKEN: dict[StopReason, str] = {
+_SPOKEN: dict[StopKind, str] = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "content_filtered",
@@ -83,7 +83,7 @@ class ConverseWriter(ReplyWriter):
                 return self._call(event)
             case ThoughtSealed():
                 return self._seal(event)
-            case PartArrived(part=ServerTool() | Unknown() as part):
+            case PartArrived(part=ServerTool() | UnknownPart() as part):
                 return self._keep(event.block, part.json)
             case _:
                 return b""
@@ -154,7 +154,7 @@ class ConverseWriter(ReplyWriter):
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         written: list[bytes] = []
         numbers = sorted({piece.block for piece in self._unnamed})
         # Ids that nobody gave are those that the fold of the same events gives.
@@ -173,7 +173,7 @@ class ConverseWriter(ReplyWriter):
         written.append(self._event("metadata", metadata))
         return b"".join(written)
 
-    def _stop_reason(self, stop: Stop) -> str:
+    def _stop_reason(self, stop: StopReason) -> str:
         if stop.raw in _STOP_REASONS:
             return stop.raw
         return _SPOKEN.get(stop.reason, "tool_use" if self._calls else "end_turn")

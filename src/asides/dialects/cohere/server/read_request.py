@@ -26,7 +26,7 @@ from asides.values.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     read_arguments,
 )
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
@@ -162,7 +162,7 @@ def _part(item: object) -> Part:
                 return Image(url=url, detail=detail)
             return Image(data=b64decode(inline[2]), media_type=inline[1], detail=detail)
         case dict():
-            return Unknown(msgspec.json.encode(item).decode())
+            return UnknownPart(msgspec.json.encode(item).decode())
         case _:
             raise ConfigError("a part of the content is an object with a type.")
 

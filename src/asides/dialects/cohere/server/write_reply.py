@@ -16,7 +16,7 @@ from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -24,11 +24,11 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import Unknown
+from asides.values.messages import UnknownPart
 from asides.values.usage import Usage
 
 _FINISH_REASONS = frozenset({"COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "ERROR_TOXIC", "TIMEOUT"})
-_SPOKEN: dict[StopReason, str] = {
+_SPOKEN: dict[StopKind, str] = {
     "length": "MAX_TOKENS",
     "tool_calls": "TOOL_CALL",
     "content_filter": "ERROR_TOXIC",
@@ -70,7 +70,7 @@ class ChatWriter(ReplyWriter):
                 self._calls.append(event)
             case ThoughtSealed():
                 self._seal(event)
-            case PartArrived(part=Unknown() as part):
+            case PartArrived(part=UnknownPart() as part):
                 return self._keep(event.block, part)
             case _:
                 pass
@@ -95,7 +95,7 @@ class ChatWriter(ReplyWriter):
         self._items.append({"item": item})
         return b""
 
-    def _keep(self, block: int, part: Unknown) -> bytes:
+    def _keep(self, block: int, part: UnknownPart) -> bytes:
         if block in self._places:
             return b""
         return self._begin_item(block, msgspec.Raw(part.json.encode()))
@@ -120,7 +120,7 @@ class ChatWriter(ReplyWriter):
         message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
         return self._event("message-start", {"message": message}, id=self._started.id or "")
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         calls = [
             {
                 "id": call.id,
@@ -176,10 +176,10 @@ def _item(held: dict[str, Any]) -> Any:
     return {**item, item["type"]: "".join(held["pieces"])} if isinstance(item, dict) else item
 
 
-def _finish_reason(stop: Stop, *, calls: bool) -> str | None:
+def _finish_reason(stop: StopReason, *, calls: bool) -> str | None:
     if stop.raw in _FINISH_REASONS:
         return stop.raw
-    if stop == Stop():
+    if stop == StopReason():
         return None
     return _SPOKEN.get(stop.reason, "TOOL_CALL" if calls else "COMPLETE")
 

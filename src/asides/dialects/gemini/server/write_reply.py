@@ -18,7 +18,7 @@ from asides.values.events import (
     PartArrived,
     RefusalDelta,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -26,7 +26,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import File, Image, ServerTool, ToolCall, Unknown
+from asides.values.messages import File, Image, ServerTool, ToolCall, UnknownPart
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]
@@ -41,7 +41,7 @@ _STATUS = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_FINISH: dict[StopReason, str] = {
+_FINISH: dict[StopKind, str] = {
     "length": "MAX_TOKENS",
     "content_filter": "SAFETY",
     "refusal": "SAFETY",
@@ -89,7 +89,7 @@ class ContentWriter(ReplyWriter):
             return b""
         return self._chunk({"content": {"parts": [part], "role": "model"}, "index": 0})
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         last = self._parts.finish(self._started)
         candidate: Wire = {"content": {"parts": [*self._whole, *last], "role": "model"}}
         candidate["finishReason"] = _finish_reason(stop)
@@ -172,7 +172,7 @@ def _call(call: ToolCall) -> Wire:
     return spelled if signature is None else {**spelled, "thoughtSignature": signature}
 
 
-def _part(part: ServerTool | Image | File | Unknown) -> Wire | None:
+def _part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
     if isinstance(part, (Image, File)):
         if part.data is None:
             return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}} if part.url else None
@@ -183,10 +183,10 @@ def _part(part: ServerTool | Image | File | Unknown) -> Wire | None:
     return held if isinstance(held, dict) else None
 
 
-def _finish_reason(stop: Stop) -> str:
+def _finish_reason(stop: StopReason) -> str:
     if stop.raw in FINISH_REASONS:
         return stop.raw
-    return "OTHER" if stop == Stop() else _FINISH.get(stop.reason, "STOP")
+    return "OTHER" if stop == StopReason() else _FINISH.get(stop.reason, "STOP")
 
 
 def _usage(usage: Usage) -> Wire:

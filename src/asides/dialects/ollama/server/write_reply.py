@@ -14,7 +14,7 @@ from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -77,7 +77,7 @@ class ChatLineWriter(ReplyWriter):
         message = {"role": "assistant", "content": ""} | {field: text}
         return self._line({"message": message, "done": False})
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}
         if thinking := "".join(self._texts["thinking"]):
             message["thinking"] = thinking
@@ -86,7 +86,7 @@ class ChatLineWriter(ReplyWriter):
         if self._images:
             message["images"] = [msgspec.to_builtins(data) for data in self._images]
         ending: dict[str, Any] = {"done": True}
-        if stop != Stop():
+        if stop != StopReason():
             ending["done_reason"] = _done_reason(stop)
         ending |= self._counts()
         if not self._stream:
@@ -106,7 +106,7 @@ class ChatLineWriter(ReplyWriter):
         return msgspec.json.encode({"model": self._started.model, "created_at": _CREATED_AT, **fields}) + b"\n"
 
 
-def _done_reason(stop: Stop) -> str:
+def _done_reason(stop: StopReason) -> str:
     if stop.raw in ("stop", "length", "load", "unload"):
         return stop.raw
     return "length" if stop.reason == "length" else "stop"

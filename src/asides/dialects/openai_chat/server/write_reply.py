@@ -19,7 +19,7 @@ from asides.values.events import (
     Event,
     RefusalDelta,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -82,7 +82,7 @@ class ChatWriter(ReplyWriter):
         self._begun = True
         return [self._out.begin(self._started)]
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *map(self._out.add, self._deltas.held(self._started))]
         usage = None if self._shown_usage is None else _usage(self._shown_usage)
         return b"".join([*written, self._out.end(self._deltas.finish_reason(stop), usage)])
@@ -179,13 +179,13 @@ class _Deltas:
             return []
         return [{"thought_signature": seal.value} if entry is None else {"extra_content": entry}]
 
-    def finish_reason(self, stop: Stop) -> str | None:
+    def finish_reason(self, stop: StopReason) -> str | None:
         """The provider's own word where this dialect has it, else ours in its words; None where nobody said."""
         if stop.raw in _FINISH_REASONS:
             return stop.raw
-        if stop == Stop():
+        if stop == StopReason():
             return None
-        spoken: dict[StopReason, str] = {
+        spoken: dict[StopKind, str] = {
             "length": "length",
             "tool_calls": "tool_calls",
             "content_filter": "content_filter",

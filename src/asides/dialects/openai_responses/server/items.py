@@ -19,7 +19,7 @@ from asides.values.events import (
     ThoughtSealed,
     ToolCallDelta,
 )
-from asides.values.messages import ServerTool, Unknown
+from asides.values.messages import ServerTool, UnknownPart
 
 Wire: TypeAlias = dict[str, Any]
 Told: TypeAlias = tuple[str, Wire]
@@ -205,7 +205,7 @@ class _Given(WrittenItem):
 
 
 def _given(event: PartArrived) -> Wire:
-    if not isinstance(event.part, (ServerTool, Unknown)):
+    if not isinstance(event.part, (ServerTool, UnknownPart)):
         return {}
     item = msgspec.json.decode(event.part.json)
     if isinstance(event.part, ServerTool):
@@ -228,7 +228,7 @@ def written_item(event: Event, response: str, number: int) -> WrittenItem | None
             return _Message(response, number, refuses=True)
         case ToolCallDelta():
             return _Call(response, number, event)
-        case PartArrived(part=ServerTool() | Unknown()):
+        case PartArrived(part=ServerTool() | UnknownPart()):
             return _Given(response, number, event)
         case _:
             return None

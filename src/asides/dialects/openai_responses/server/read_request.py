@@ -14,7 +14,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_responses.import_items import read_items
 from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, Sampling, State, user
+from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, user
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, read_tool
 
@@ -54,7 +54,7 @@ class _Request(RequestFields):
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 
-    def _messages(self, state: State) -> tuple[Message, ...]:
+    def _messages(self, state: ProviderState) -> tuple[Message, ...]:
         told = self.left.pop("input", None)
         if isinstance(told, str):
             return (user(told),)
@@ -64,13 +64,13 @@ class _Request(RequestFields):
             raise ConfigError("input is missing: a text, or a list of items.")
         return read_items(told)
 
-    def _state(self) -> State:
+    def _state(self) -> ProviderState:
         conversation = self.left.pop("conversation", None)
         if isinstance(conversation, Mapping):
             conversation = conversation.get("id")
         if conversation is not None and not isinstance(conversation, str):
             raise ConfigError("conversation is an id, or an object with one.")
-        return State(
+        return ProviderState(
             store=self.take("store", bool),
             previous_response_id=self.take("previous_response_id", str),
             conversation=conversation,
@@ -78,12 +78,12 @@ class _Request(RequestFields):
             include=tuple(self.take("include", list[str]) or ()),
         )
 
-    def _reasoning(self, state: State) -> tuple[Thinking, State]:
+    def _reasoning(self, state: ProviderState) -> tuple[Thinking, ProviderState]:
         told = self.take("reasoning", dict[str, Any]) or {}
         told = {name: value for name, value in told.items() if value is not None}
         kept: dict[str, Any] = {name: told.pop(name) for name in ("context", "mode") if name in told}
         try:
-            state = msgspec.convert(msgspec.structs.asdict(state) | kept, State)
+            state = msgspec.convert(msgspec.structs.asdict(state) | kept, ProviderState)
         except msgspec.ValidationError as problem:
             raise ConfigError(f"reasoning: {problem}.") from None
         effort, summary = told.pop("effort", None), told.pop("summary", told.pop("generate_summary", None))

@@ -12,7 +12,7 @@ import msgspec
 
 from asides.dialects.openai_responses.server.items import WrittenItem, written_item
 from asides.dialects.reply_writer import ReplyWriter
-from asides.values.events import Event, Stop
+from asides.values.events import Event, StopReason
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]
@@ -80,7 +80,7 @@ class ResponsesWriter(ReplyWriter):
         response = self._response("in_progress")
         return [self._event(kind, response=response) for kind in ("response.created", "response.in_progress")]
 
-    def _end(self, stop: Stop) -> bytes:
+    def _end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *self._close()]
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(stop.reason)
         response = self._response("completed" if reason is None else "incomplete")

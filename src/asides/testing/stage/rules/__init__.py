@@ -78,5 +78,5 @@ class Houses:
         if (module := _RULES.get(dialect)) is not None:
             return cast("HouseRules", import_module(module).Rules(self._secret))
         # A dialect that is not ours brings its rules itself, where its providers have any.
-        own = getattr(dialects.find(dialect), "house_rules", None)
+        own = getattr(dialects.find_dialect(dialect), "house_rules", None)
         return None if own is None else cast("HouseRules", own(self._secret))
