@@ -306,9 +306,9 @@ def test_what_is_no_output_is_said_to_be_none(output: Any) -> None:
 
 def test_how_a_reply_is_read_can_be_said() -> None:
     target = call(thinking_field=" my_thoughts ", heuristics=False, tags=[("<<", ">>")], starts_inside=True).target
-    assert (target.quirks.thinking_in, target.quirks.heuristics) == (("my_thoughts",), False)
-    assert (target.rule.tags, target.rule.starts_inside) == ((("<<", ">>"),), True)
-    assert call(tags="think").target.rule.tags == ("think",)
+    assert (target.facts.thinking_in, target.facts.heuristics) == (("my_thoughts",), False)
+    assert (target.facts.tags, target.facts.starts_inside) == ((("<<", ">>"),), True)
+    assert call(tags="think").target.facts.tags == ("think",)
 
 
 @pytest.mark.parametrize("blank", ["", "  ", []])
@@ -318,7 +318,7 @@ def test_a_blank_field_name_is_as_good_as_none(blank: Any) -> None:
 
 def test_a_host_that_begins_inside_a_tag_has_tags() -> None:
     target = call(model="deepseek:deepseek-chat", starts_inside=True, api_key="x").target
-    assert target.rule.tags
+    assert target.facts.tags
 
 
 def test_a_family_decides_which_rules_hold() -> None:
@@ -429,8 +429,8 @@ def test_I7_extra_fields_of_layers_stand_side_by_side() -> None:
 
 def test_I7_the_settings_say_how_to_read_and_the_call_says_it_better() -> None:
     settings = Settings(thinking_field="from_settings")
-    assert layered(settings, {}).target.quirks.thinking_in == ("from_settings",)
-    assert layered(settings, {}, thinking_field="from_call").target.quirks.thinking_in == ("from_call",)
+    assert layered(settings, {}).target.facts.thinking_in == ("from_settings",)
+    assert layered(settings, {}, thinking_field="from_call").target.facts.thinking_in == ("from_call",)
 
 
 def test_settings_are_read_with_the_first_call_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Provider, Target
+from asides.providers.quirks import trim_names
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
@@ -94,14 +95,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def tuned(self, target: Target) -> Target:
         """The target with what is said here about reading laid over its host's quirks."""
         changes: dict[str, Any] = {}
-        if self.thinking_field and self.thinking_field.strip():
-            changes = {"thinking_in": (self.thinking_field,), "heuristics": False}
+        if self.thinking_field and (names := trim_names((self.thinking_field,))):
+            changes = {"thinking_in": names, "heuristics": False}
         if "heuristics" in self.origins:
             changes["heuristics"] = self.heuristics
-        if not changes:
-            return target
-        quirks = msgspec.structs.replace(target.provider.quirks, **changes)
-        return msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=quirks))
+        return target.override(**changes)
 
 
 def _types() -> dict[str, Any]:

@@ -11,10 +11,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_S0_11_the_delivery_is_code_with_tests_of_its_own_and_a_mention() -> None:
-    halves = ("encode", "serve")
+    halves = ("encode", "server/write_reply")
     sources, tests = _ROOT / "src/asides/dialects/openai_chat", _ROOT / "tests/dialects/openai_chat"
     assert [half for half in halves if not (sources / f"{half}.py").exists()] == []
-    assert [half for half in halves if "def test_" not in (tests / f"test_{half}.py").read_text(encoding="utf-8")] == []
+    assert [
+        half
+        for half in halves
+        if "def test_" not in (tests / half).with_name(f"test_{Path(half).name}.py").read_text(encoding="utf-8")
+    ] == []
     assert "`reply.thinking`" in (_ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -27,6 +27,7 @@ from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import RESPONSES, Wish, choose_endpoint, is_disabled, speaking
 from asides.providers.find import find_host, find_target
 from asides.providers.provider import Provider, Target
+from asides.providers.quirks import trim_names
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey
 from asides.values.messages import Prompt, ProviderState
@@ -127,27 +128,23 @@ def _unkept(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
 def _tuned(target: Target, given: Options, settings: Settings) -> Target:
     """The target with what the settings and the caller say about reading laid over what its row says."""
     target = settings.tuned(target)
-    quirks: dict[str, Any] = {}
-    rule: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     field = given.get("thinking_field") or ()
     named = read_as("thinking_field", (field,) if isinstance(field, str) else field, tuple[str, ...])
-    if fields := tuple(name for name in named if name.strip()):
-        quirks["thinking_in"] = fields
+    if fields := trim_names(named):
+        facts["thinking_in"] = fields
     if (heuristics := checked("heuristics", given)) is not None:
-        quirks["heuristics"] = heuristics
+        facts["heuristics"] = heuristics
     if (tags := given.get("tags")) is not None:
-        rule["tags"] = _tags(tags)
+        facts["tags"] = _tags(tags)
     if (starts_inside := checked("starts_inside", given)) is not None:
-        rule["starts_inside"] = starts_inside
-        if starts_inside and "tags" not in rule and not (target.rule.tags or target.quirks.tags):
+        facts["starts_inside"] = starts_inside
+        if starts_inside and "tags" not in facts and not target.facts.tags:
             # A host that is not known to inline; who says that it begins inside a tag says that it does.
-            rule["tags"] = DEFAULT_TAGS
-    if quirks:
-        own = msgspec.structs.replace(target.quirks, **quirks)
-        target = msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=own))
+            facts["tags"] = DEFAULT_TAGS
     # A row of the caller's may err too.
-    _check_tags(target.quirks.tags if target.rule.tags is None else target.rule.tags)
-    return msgspec.structs.replace(target, rule=msgspec.structs.replace(target.rule, **rule)) if rule else target
+    _check_tags(target.facts.tags)
+    return target.override(**facts)
 
 
 def _tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:

@@ -10,8 +10,6 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
 from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.flows.attempts import NO_HEAD, read_refusal, wait_before_next
@@ -151,9 +149,9 @@ class Exchange:
     def _target_answering(self) -> Target:
         """The target as its answer is to be read: without thinking, no template has opened a tag."""
         target = self._call.target
-        if self._thinks or not target.rule.starts_inside or target.rule.thinks_though_off:
+        if self._thinks or not target.facts.starts_inside or target.rule.thinks_though_off:
             return target
-        return msgspec.structs.replace(target, rule=msgspec.structs.replace(target.rule, starts_inside=False))
+        return target.override(starts_inside=False)
 
     def _revealed(self) -> tuple[Revealed, ...]:
         revealed: list[Revealed] = []

@@ -23,7 +23,7 @@ from asides.providers.thinking_forms import (
 from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Text
 from asides.values.notices import Notice
-from asides.values.thinking import EFFORTS, Effort, Thinking
+from asides.values.thinking import Effort, Thinking, nearest_effort
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
@@ -44,7 +44,7 @@ class Check:
         """The prompt as it can be sent. Raises InvalidThinking where it contradicts the rule."""
         thinking = self._amount(self.prompt.thinking)
         thinking, max_tokens = self._budget(thinking)
-        on = thinking.mode != "off" and (thinking.wanted or self.rule.thinking == "always" or self.rule.default == "on")
+        on = bool(self.target.thinks(thinking))
         changes: dict[str, Any] = {"max_tokens": max_tokens, "system": self.prompt.system or None}
         if self.rule.prefill != "yes" and ends_with_assistant(self.prompt.messages):
             thinking, more = self._prefill(thinking, on)
@@ -125,7 +125,7 @@ class Check:
             # Its least effort is far above what was asked for; not to think is nearer (requirements, I8).
             self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
             return msgspec.structs.replace(thinking, effort=None, mode="off")
-        sent = sent or _nearest(asked, takes)
+        sent = sent or nearest_effort(asked, takes)
         self.notices.append(Notice("effort_mapped", f"the nearest effort of {self.who}", "thinking", asked, sent))
         return msgspec.structs.replace(thinking, effort=sent)
 
@@ -146,7 +146,7 @@ class Check:
             )
             budget = legal
         if limit is None:
-            if self.rule.budget is not None or self.target.quirks.budget_in is not None:
+            if self.rule.budget is not None or self.target.facts.budget_in is not None:
                 limit = budget + ANSWER_ROOM
                 if self.rule.max_output is not None and budget < self.rule.max_output:
                     limit = min(limit, self.rule.max_output)
@@ -272,12 +272,6 @@ class Check:
             advice="use tool_choice='auto' or turn thinking off",
         )
         return {"tool_choice": "auto"}
-
-
-def _nearest(asked: Effort, takes: tuple[Effort, ...]) -> Effort:
-    """The supported effort that is closest; of two, the lesser, which costs less than was asked rather than more."""
-    place = EFFORTS.index(asked)
-    return min(takes, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))
 
 
 def _as_notice(finding: Contradiction) -> Notice:

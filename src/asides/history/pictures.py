@@ -21,7 +21,7 @@ def without_pictures(
     A picture in the newest thing that a person said is a mistake worth an `Unsupported`. One further up, or in what a
     tool gave back, was fine when it was said – perhaps to another model – and must not end the conversation.
     """
-    takes = target.quirks.pictures if target.rule.pictures is None else target.rule.pictures
+    takes = target.facts.pictures
     if takes or not any(_has_picture(message) for message in messages):
         return messages
     who = f"{target.provider.name}:{target.model}"

@@ -6,12 +6,22 @@ Not here: the rows themselves (table), and what a dialect makes of a quirk (dial
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from asides.providers.quirks import THINKING_FIELDS, AskBy, Quirks, ReplayAs
-from asides.values.thinking import Effort, Origin, ThoughtKind
+from asides.providers.quirks import (
+    THINKING_FIELDS,
+    AskBy,
+    OutputLimit,
+    Quirks,
+    ReplayAs,
+    StructuredOutput,
+    SystemRole,
+    TagPosition,
+    Tags,
+)
+from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
     "ON_DEMAND",
@@ -105,7 +115,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether a conversation may end with words of the assistant, which the model goes on with."""
     display: Literal["summarized", "omitted"] | None = None
     """What it shows of its thinking when nothing is said; None = it cannot be told."""
-    structured_output: Literal["json_schema", "json_object", "nothing"] | None = None
+    structured_output: StructuredOutput | None = None
     output_with_tools: bool | None = None
     """What these models can be told of the form of an answer, and beside tools, where they differ from the host."""
     top_k_in: str = "top_k"
@@ -119,7 +129,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     until a tag or the end tells. True is for hosts that are known to inline: content is thinking until it closes."""
     thinks_though_off: bool = False
     """Told not to think, it may do so all the same, inside its content."""
-    tags: tuple[str | tuple[str, str], ...] | None = None
+    tags: Tags | None = None
     """Inline grammars of these models, where they differ from the host's."""
     ask_by: AskBy | None = None
     """How these models are asked, where they differ from the host."""
@@ -134,8 +144,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     did, goes with the provider's documented stand-in."""
     default_max_tokens: int | None = None
     """The limit that is sent when none was asked for, where a model needs one; reported."""
-    output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
-    system_role: Literal["system", "developer"] | None = None
+    output_limit: OutputLimit | None = None
+    system_role: SystemRole | None = None
     replay_as: ReplayAs | None = None
     since: str = ""
     """The date of the fact, year-month(-day)."""
@@ -173,6 +183,8 @@ _ANY_MODEL = ModelRule()
 # Dozens of globs a call add up; the rule of a model is looked for once.
 _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MOST_FOUND = 4096
+# The facts of a rule at a host, settled once.
+_SETTLED: dict[tuple[int, int], tuple[ModelRule, Quirks, Facts]] = {}
 
 
 class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -282,6 +294,54 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
 
+class Facts(msgspec.Struct, frozen=True):
+    """What holds for one model at one host. A field that the rule has wins over the host's."""
+
+    tags: Tags
+    """The inline tag grammars that can occur in content; () for a host that never inlines."""
+    tag_position: TagPosition
+    starts_inside: bool | Literal["auto"]
+    thinking_in: tuple[str, ...]
+    """The fields that carry thinking, in order of precedence."""
+    heuristics: bool
+    """Whether unknown fields that are named like thinking count as thinking."""
+    ask_by: AskBy
+    budget_in: str | None
+    """The field for a thinking budget, where the host has one."""
+    fields: tuple[tuple[str, str | bool], ...]
+    """Fields that every request carries: the host's, then the model's."""
+    output_limit: OutputLimit
+    system_role: SystemRole
+    replay_as: ReplayAs
+    structured_output: StructuredOutput
+    output_with_tools: bool
+    """Whether JSON may be asked for beside tools."""
+    pictures: bool
+    """Whether a message may hold a picture."""
+
+
+_BY_NAME = {
+    name: (name in ModelRule.__struct_fields__, name in Quirks.__struct_fields__) for name in Facts.__struct_fields__
+}
+
+
+def settle(rule: ModelRule, quirks: Quirks) -> Facts:
+    """The facts of a model at a host. This is the only place that reads a rule beside the quirks."""
+    key = (id(rule), id(quirks))
+    known = _SETTLED.get(key)
+    if known is None:
+        facts: dict[str, Any] = {}
+        for name, (in_rule, in_quirks) in _BY_NAME.items():
+            own = getattr(rule, name) if in_rule else None
+            facts[name] = getattr(quirks, name) if own is None and in_quirks else own
+        facts["fields"] = (*quirks.fields, *rule.fields)
+        if len(_SETTLED) >= _MOST_FOUND:
+            _SETTLED.clear()
+        # Kept with the rule and the quirks, so that no others can come to stand at their addresses.
+        known = _SETTLED[key] = (rule, quirks, Facts(**facts))
+    return known[2]
+
+
 class Target(msgspec.Struct, frozen=True):
     """One model at one address: where a prompt goes. Holds no key."""
 
@@ -290,28 +350,56 @@ class Target(msgspec.Struct, frozen=True):
     base_url: str
     rule: ModelRule = _ANY_MODEL
     family: str | None = None
-    """The model's public name, where the address knows it by another (a deployment)."""
+    """The model's public name, where the address uses another name (a deployment)."""
     chosen_dialect: str | None = None
     """The dialect for this call, where the row leaves a choice."""
     shows_raw: bool = False
-    """Raw reasoning beside a summary is asked to be seen (`show="raw"`)."""
+    """The caller asked to see raw reasoning beside a summary (`show="raw"`)."""
+    overrides: tuple[tuple[str, Any], ...] = ()
+    """Facts that the settings or the call change, by name."""
+    facts: Facts = cast(Facts, None)
+    """Everything settled: overrides over the rule over the quirks. Computed, never given."""
+
+    def __post_init__(self) -> None:
+        facts = settle(self.rule, self.provider.quirks)
+        if self.overrides:
+            facts = msgspec.structs.replace(facts, **dict(self.overrides))
+        msgspec.structs.force_setattr(self, "facts", facts)
+
+    def override(self, **facts: Any) -> Target:
+        """This target with some of its facts changed."""
+        return msgspec.structs.replace(self, overrides=(*self.overrides, *facts.items())) if facts else self
 
     @property
     def dialect(self) -> str:
-        """The name of the dialect that is spoken here."""
+        """The name of the dialect that this target speaks."""
         return self.chosen_dialect or self.provider.dialect
 
     @property
     def origin(self) -> Origin:
-        """Who a thought from here comes from."""
+        """The origin of a thought from this target."""
         return Origin(self.provider.host or self.provider.name, self.base_url, self.model)
 
     @property
     def launches(self) -> bool:
-        """Whether its server is started when a request goes out; another address has one already."""
+        """Whether a request starts the server; any other address has a server already."""
         return bool(self.provider.launcher) and self.base_url.startswith(ON_DEMAND)
 
     @property
     def quirks(self) -> Quirks:
         """The host's quirks."""
         return self.provider.quirks
+
+    def thinks(self, thinking: Thinking) -> bool | None:
+        """Whether the model thinks when asked so; None when its default is not known."""
+        if self.rule.thinking in ("always", "never"):
+            return self.rule.thinking == "always"
+        if thinking.asked:
+            return thinking.wanted
+        return None if self.rule.default is None else self.rule.default == "on"
+
+    def may_think(self, thinking: Thinking) -> bool:
+        """Whether neither the model nor the caller rules thinking out. A default rules nothing out, since a native
+        field in `extra=` can change it.
+        """
+        return self.rule.thinking != "never" and thinking.mode != "off"

@@ -5,6 +5,7 @@ Not here: what is known of its models (provider), and what a dialect makes of a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -46,21 +47,27 @@ nothing                     it cannot be asked
 ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
 """How thinking goes back: in the field it came in, as `reasoning_details`, in the content list, as tags in the text."""
 
+Tags: TypeAlias = tuple[str | tuple[str, str], ...]
+TagPosition: TypeAlias = Literal["auto", "leading", "anywhere"]
+OutputLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+SystemRole: TypeAlias = Literal["system", "developer"]
+StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
+
 THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a host differs from the book of its dialect. Each is read in exactly one place: a `match` of its dialect, or
-    where the plan and the outputs settle what may be sent at all.
+    """How a host differs from the book of its dialect. A quirk that a model's rule can change is read by `settle`
+    alone, and downstream as a field of `target.facts`. Every other quirk is read where its dialect needs it.
     """
 
     thinking_in: tuple[str, ...] = THINKING_FIELDS
     """The fields that carry thinking, in order of precedence; two with the same text count once."""
     heuristics: bool = True
     """Take unknown fields named like thinking for thinking, with a warning."""
-    tags: tuple[str | tuple[str, str], ...] = ()
+    tags: Tags = ()
     """The inline tag grammars that can occur in content; () for hosts that never inline."""
-    tag_position: Literal["auto", "leading", "anywhere"] = "auto"
+    tag_position: TagPosition = "auto"
     fragmented_tags: bool = False
     """It closes and reopens its tag at every chunk: adjacent blocks are one thought."""
     snapshots: bool = False
@@ -70,10 +77,10 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The word that switches a thinking toggle on."""
     budget_in: str | None = None
     """A field of its own for a thinking budget, in tokens ("thinking_token_budget", "reasoning_budget" …)."""
-    output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    output_limit: OutputLimit = "max_tokens"
     stream_usage: bool = True
     """Ask for usage in a stream with `stream_options`; some hosts refuse the field and send usage anyway."""
-    system_role: Literal["system", "developer"] = "system"
+    system_role: SystemRole = "system"
     replay_as: ReplayAs = "field"
     replay_field: str = "reasoning_content"
     """The field for thinking whose own field is not known."""
@@ -82,7 +89,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
     after_results: Literal["anyone", "assistant"] = "anyone"
     """Who may speak behind the results of tools. assistant: a word of the model's is put before a person's."""
-    structured_output: Literal["json_schema", "json_object", "nothing"] = "json_schema"
+    structured_output: StructuredOutput = "json_schema"
     schema_words: Literal["json_schema", "shapes"] = "json_schema"
     """shapes: a schema has closed objects, lists and choices; bounds, open objects and recursion are refused."""
     output_with_tools: bool = True
@@ -112,6 +119,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Fields that every request to this host carries, so that it sends thinking apart."""
 
     def __post_init__(self) -> None:
-        # A field name typed by a person: padding is trimmed, a blank one is unset (requirements, B5).
-        named = tuple(name.strip() for name in self.thinking_in if name.strip())
-        msgspec.structs.force_setattr(self, "thinking_in", named or THINKING_FIELDS)
+        msgspec.structs.force_setattr(self, "thinking_in", trim_names(self.thinking_in) or THINKING_FIELDS)
+
+
+def trim_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Field names as a person types them: padding goes, and a blank name is none (requirements, B5)."""
+    return tuple(name.strip() for name in names if name.strip())

@@ -50,12 +50,11 @@ def way_for(wanted: Wanted[Any], prompt: Prompt, target: Target, *, in_text: boo
     if in_text:
         return Way("instructed", notices=(_told_in_words(),))
     rule, quirks = target.rule, target.quirks
-    thinks = _thinks(prompt, target)
-    takes = rule.structured_output or quirks.structured_output
+    thinks = bool(target.thinks(prompt.thinking))
+    takes = target.facts.structured_output
     if thinks and not quirks.output_while_thinking:
         takes = "nothing"
-    together = quirks.output_with_tools if rule.output_with_tools is None else rule.output_with_tools
-    apart = bool(prompt.tools) and not together
+    apart = bool(prompt.tools) and not target.facts.output_with_tools
     has_json_mode = takes != "nothing" and _has_json_mode(target)
     schema = wanted.schema
     if not isinstance(schema, OutputSchema):
@@ -83,13 +82,6 @@ def _two_phases(apart: bool) -> tuple[Notice, ...]:
         return ()
     detail = "schema and tools do not go together here; a last call without tools brings the answer into its form"
     return (Notice("output_in_two_phases", detail, "output"),)
-
-
-def _thinks(prompt: Prompt, target: Target) -> bool:
-    thinking, rule = prompt.thinking, target.rule
-    if thinking.mode == "off":
-        return rule.thinking == "always"
-    return thinking.wanted or rule.thinking == "always" or rule.default == "on"
 
 
 def _has_json_mode(target: Target) -> bool:

@@ -64,12 +64,12 @@ class MessagesDecoder(DocumentDecoder):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
-        rule, quirks = target.rule, target.quirks
+        rule = target.rule
         self._id: str | None = None
         self._usage = UsageSoFar()
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
         self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._tags = quirks.tags if rule.tags is None else rule.tags
+        self._tags = target.facts.tags
         self._stride = _SEGMENTS if self._tags else 1
         self._places: set[int] = set()
         self._open: dict[int, Growing] = {}
@@ -229,7 +229,7 @@ class MessagesDecoder(DocumentDecoder):
     def _splitter(self) -> Splitter | None:
         if not self._tags:
             return None
-        return Splitter(self._tags, self.target.quirks.tag_position, self.target.rule.starts_inside)
+        return Splitter(self._tags, self.target.facts.tag_position, self.target.facts.starts_inside)
 
     def _take_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
         delta = document.delta

@@ -97,8 +97,7 @@ def _limit(prompt: Prompt, target: Target) -> int:
     if prompt.max_tokens is not None:
         return prompt.max_tokens
     rule, thinking = target.rule, prompt.thinking
-    thinks = thinking.mode != "off" and (thinking.wanted or rule.thinking == "always" or rule.default == "on")
-    usual = THINKING_LIMIT if thinks else ANSWER_LIMIT
+    usual = THINKING_LIMIT if target.thinks(thinking) else ANSWER_LIMIT
     return usual if rule.max_output is None else min(usual, rule.max_output)
 
 
@@ -140,7 +139,7 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     output = prompt.output
     if output is None:
         return {}
-    takes = target.rule.structured_output or target.quirks.structured_output
+    takes = target.facts.structured_output
     if isinstance(output, OutputSchema) and takes == "json_schema":
         return {"output_config": {"format": {"type": "json_schema", "schema": output.schema}}}
     notices.append(output_not_sent(output))

@@ -46,10 +46,10 @@ class ConverseDecoder(DocumentDecoder):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True, named=True))
-        rule, quirks = target.rule, target.quirks
+        rule = target.rule
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
         self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._joins_texts = bool(quirks.tags if rule.tags is None else rule.tags)
+        self._joins_texts = bool(target.facts.tags)
         self._open: dict[int, _Growing] = {}
         self._counted = False
         self._texts: dict[int, TaggedText] = {}

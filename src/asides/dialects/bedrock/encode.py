@@ -125,7 +125,7 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     output = prompt.output
     if output is None:
         return {}
-    takes = target.rule.structured_output or target.quirks.structured_output
+    takes = target.facts.structured_output
     if isinstance(output, OutputSchema) and takes == "json_schema":
         # The schema is text here.
         schema = {"name": output.name, "schema": msgspec.json.encode(output.schema).decode()}

@@ -27,7 +27,7 @@ def spell_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], no
     thinking, rule = prompt.thinking, target.rule
     if not thinking.asked or rule.thinking == "never":
         return {}
-    ask_by: AskBy = rule.ask_by or target.quirks.ask_by
+    ask_by: AskBy = target.facts.ask_by
     if ask_by == "thinking_toggle":
         fields, betas = spell_for_messages(prompt, target)
         return {**fields, "anthropic_beta": betas} if betas else fields

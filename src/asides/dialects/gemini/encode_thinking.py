@@ -10,7 +10,7 @@ from typing import Any
 from asides.providers.provider import Target
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import EFFORTS, Effort
+from asides.values.thinking import Effort, nearest_effort
 
 # What an effort is worth in tokens, as Google's own OpenAI endpoint has it; the least for the word that is less.
 _BUDGETS: dict[Effort, int] = {
@@ -33,7 +33,7 @@ def spell_thinking(prompt: Prompt, target: Target) -> tuple[dict[str, Any], tupl
     if not thinking.asked or rule.thinking == "never":
         return {}, ()
     notices: list[Notice] = []
-    match rule.ask_by or target.quirks.ask_by:
+    match target.facts.ask_by:
         case "thinking_budget":
             config = _budget(prompt, target, notices)
         case "nothing":
@@ -79,21 +79,15 @@ def _level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, A
     if thinking.budget is not None:
         fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]
         wanted = fitting[0] if fitting else _LEVELS[-1]
-        sent = _nearest(wanted, takes or _LEVELS)
+        sent = nearest_effort(wanted, takes or _LEVELS)
         notices.append(_note("budget_mapped", "this model takes a level, not a budget", str(thinking.budget), sent))
         return {"thinkingLevel": sent.upper()}
     if thinking.effort is None:
         return {}
-    sent = _nearest(thinking.effort, takes or _LEVELS)
+    sent = nearest_effort(thinking.effort, takes or _LEVELS)
     if sent != thinking.effort:
         notices.append(_note("effort_mapped", "the nearest level", thinking.effort, sent))
     return {"thinkingLevel": sent.upper()}
-
-
-def _nearest(wanted: Effort, takes: tuple[Effort, ...]) -> Effort:
-    """The level taken that is closest to the one wanted; of two, the lesser."""
-    place = EFFORTS.index(wanted)
-    return min(takes, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))
 
 
 def _note(code: str, detail: str, asked: str, sent: str) -> Notice:

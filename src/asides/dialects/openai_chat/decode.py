@@ -53,14 +53,14 @@ class ChatDecoder(DocumentDecoder):
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
         quirks, rule = target.quirks, target.rule
-        self._reading = reading_for(quirks.thinking_in, quirks.heuristics)
+        self._reading = reading_for(target.facts.thinking_in, target.facts.heuristics)
         self._decode = self._reading.decode
         self._cut = False
         self._usage: WireUsage | None = None
         self._choice: int | None = None
         self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
         self._thoughts = Thoughts(target, self._kind)
-        tags = quirks.tags if rule.tags is None else rule.tags
+        tags = target.facts.tags
         self._splitter: Splitter | None = None
         self._fragments = quirks.fragmented_tags
         self._increments: Increments | None = Increments(snapshots=quirks.snapshots)
@@ -198,12 +198,12 @@ class ChatDecoder(DocumentDecoder):
 
     def _may_think_in(self, text: str) -> bool:
         """Whether tags have to be looked for; a whole body shows at a glance that it has none."""
-        return self.streamed or self.target.rule.starts_inside is True or may_hold_tags(text, self._tags)
+        return self.streamed or self.target.facts.starts_inside is True or may_hold_tags(text, self._tags)
 
     def _make_splitter(self) -> Splitter:
         # A thought that came in a field was taken out by the server, and with it the tag that its template opened.
         apart = bool(self._thoughts.echoes)
-        return Splitter(self._tags, self.target.quirks.tag_position, False if apart else self.target.rule.starts_inside)
+        return Splitter(self._tags, self.target.facts.tag_position, False if apart else self.target.facts.starts_inside)
 
     def _turn(self, key: object) -> None:
         """Begin the next segment of the content, unless nothing was said yet."""

@@ -43,9 +43,9 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, target, notices)}
     body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
-        body |= _output(prompt.output, rule.structured_output or quirks.structured_output, notices)
+        body |= _output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
-        body[rule.output_limit or quirks.output_limit] = prompt.max_tokens
+        body[target.facts.output_limit] = prompt.max_tokens
     body |= prompt.sampling.given()
     if prompt.stop:
         body["stop"] = list(prompt.stop)
@@ -59,7 +59,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         body["user"] = prompt.user
     if rule.thinking != "never":
         # They ask for thinking to be sent apart, and some hosts refuse them for a model that has none.
-        body |= dict(quirks.fields) | dict(rule.fields)
+        body |= dict(target.facts.fields)
     asked, unspoken = spell_thinking(prompt.thinking, target)
     notices.extend(unspoken)
     return merged(merged(body, asked), prompt.extra)

@@ -51,10 +51,11 @@ class _Speller(FlatMessageEncoder):
         rule, quirks = target.rule, target.quirks
         super().__init__(prompt, notices)
         self.quirks = quirks
-        self.system_role = rule.system_role or quirks.system_role
-        self.replay_as: ReplayAs = rule.replay_as or quirks.replay_as
+        self.system_role = target.facts.system_role
+        self.replay_as: ReplayAs = target.facts.replay_as
+        self.thinking_in = target.facts.thinking_in
         self.marks_empty_thinking = quirks.empty_thinking and _thinks(prompt, target)
-        pairs = [tag for tag in (rule.tags or quirks.tags) if isinstance(tag, tuple)]
+        pairs = [tag for tag in target.facts.tags if isinstance(tag, tuple)]
         self.opening, self.closing = pairs[0] if pairs else ("<think>", "</think>")
         self.signed_calls = rule.signed_calls
 
@@ -210,7 +211,7 @@ class _Speller(FlatMessageEncoder):
 
     def _field_of(self, thought: Thought) -> str:
         via = thought.via
-        return via if via is not None and via in self.quirks.thinking_in else self.quirks.replay_field
+        return via if via is not None and via in self.thinking_in else self.quirks.replay_field
 
     def _call(self, call: ToolCall) -> Wire:
         spelled: Wire = {
@@ -235,11 +236,8 @@ class _Speller(FlatMessageEncoder):
 
 
 def _thinks(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think, and is one that wants earlier thinking back."""
-    thinking, rule = prompt.thinking, target.rule
-    if thinking.mode == "off" or rule.thinking == "never":
-        return False
-    if not thinking.asked and rule.thinking != "always" and rule.default == "off":
+    """Whether the model will think, as far as is known, and wants earlier thinking back."""
+    if target.thinks(prompt.thinking) is False:
         return False
     return target.provider.replay_rule(target.family or target.model).when != "never"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from asides.providers.provider import AskBy, Target
 from asides.values.notices import Notice
-from asides.values.thinking import EFFORTS, Effort, Thinking
+from asides.values.thinking import Effort, Thinking, nearest_effort
 
 # A budget for a host that takes only efforts: the effort whose usual spending is nearest. Above the last row the host's
 # highest effort is meant, as far as it is known.
@@ -32,9 +32,9 @@ class _Spelling:
     def __init__(self, thinking: Thinking, target: Target) -> None:
         self.thinking = thinking
         self.rule = target.rule
-        self.budget_in = target.quirks.budget_in
+        self.budget_in = target.facts.budget_in
         self.toggle_on = target.quirks.toggle_on
-        self.ask_by: AskBy = target.rule.ask_by or target.quirks.ask_by
+        self.ask_by: AskBy = target.facts.ask_by
         self.fields: dict[str, Any] = {}
         self.notices: list[Notice] = []
 
@@ -198,9 +198,8 @@ class _Spelling:
         fitting: list[Effort] = [effort for most, effort in _EFFORT_FOR_BUDGET if budget <= most]
         wanted = fitting[0] if fitting else highest
         # What the provider says of an effort that it does not have counts before what is nearest.
-        sent = (
-            wanted if takes and wanted in takes else dict(self.rule.effort_map).get(wanted) or _nearest(wanted, takes)
-        )
+        mapped = dict(self.rule.effort_map).get(wanted)
+        sent = wanted if takes and wanted in takes else mapped or nearest_effort(wanted, takes or (wanted,))
         self._note("budget_mapped", "this host takes an effort, not a budget", str(budget), sent)
         return sent
 
@@ -211,7 +210,7 @@ class _Spelling:
         if self.rule.efforts == () and self.rule.default is None:
             self._note("on_not_sent", "this model takes no effort; what it does is its own habit", "on")
             return
-        sent = _nearest(_ORDINARY_EFFORT, self.rule.efforts)
+        sent = nearest_effort(_ORDINARY_EFFORT, self.rule.efforts or (_ORDINARY_EFFORT,))
         self._note("effort_chosen", "this host has to be told an effort", "on", sent)
         self.fields["reasoning_effort"] = sent
 
@@ -222,11 +221,3 @@ class _Spelling:
 
     def _note(self, code: str, detail: str, asked: str, sent: str = "nothing") -> None:
         self.notices.append(Notice(code, detail, "thinking", asked, sent))
-
-
-def _nearest(wanted: Effort, takes: tuple[Effort, ...] | None) -> Effort:
-    """The effort taken that is closest to the one wanted; of two, the lesser."""
-    if not takes:
-        return wanted
-    place = EFFORTS.index(wanted)
-    return min(takes, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))

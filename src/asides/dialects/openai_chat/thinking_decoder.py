@@ -38,7 +38,7 @@ class Thoughts:
     def __init__(self, target: Target, kind: ThoughtKind) -> None:
         self._target = target
         self._kind: ThoughtKind = kind
-        self._own_fields = target.quirks.thinking_in
+        self._own_fields = target.facts.thinking_in
         self._snapshots = target.quirks.snapshots
         self._increments: dict[str, Increments] = {}
         self._details: Details | None = None

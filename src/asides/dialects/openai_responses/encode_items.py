@@ -48,7 +48,7 @@ class _Speller(FlatMessageEncoder):
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         super().__init__(prompt, notices)
         self.target = target
-        self.system_role = target.rule.system_role or target.quirks.system_role
+        self.system_role = target.facts.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
         self.custom_calls = {call.id for message in prompt.messages for call in message.tool_calls if call.custom}
 

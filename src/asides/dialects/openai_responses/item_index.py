@@ -31,7 +31,7 @@ class Register:
         self.items: list[ItemState] = []
         self._by_key: dict[int | str, ItemState] = {}
         self._target = target
-        self._tags = target.quirks.tags if target.rule.tags is None else target.rule.tags
+        self._tags = target.facts.tags
         self._raw_reasoning: RawReasoning = _raw_reasoning(target)
 
     def find(self, event: StreamEvent, kind: str) -> ItemState:
@@ -129,8 +129,8 @@ class Register:
     def _splitter(self) -> Splitter:
         # A thought in an item of its own was taken out by the server, and with it the tag that its template opened.
         first = not any(isinstance(item, (ReasoningState, MessageState)) for item in self.items)
-        starts_inside = self._target.rule.starts_inside if first else False
-        return Splitter(self._tags, self._target.quirks.tag_position, starts_inside)
+        starts_inside = self._target.facts.starts_inside if first else False
+        return Splitter(self._tags, self._target.facts.tag_position, starts_inside)
 
 
 def key_of(index: int | None, item_id: str | None) -> int | str | None:

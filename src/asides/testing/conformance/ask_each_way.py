@@ -139,7 +139,7 @@ def thinking_can_be_asked_for(case: Case) -> None:
         came=_wish(asked),
         to_do="let read() understand what encode() writes for thinking=; rows have Quirks(ask_by=…) for it.",
     )
-    form = case.rule.ask_by or case.target.quirks.ask_by
+    form = case.target.facts.ask_by
     # The first is what a row has that says nothing, in dialects too that know only one way.
     if form in _FIELDS and (form != "reasoning_effort" or case.dialect.name == CHAT):
         new = _names(sent.body) - _names(silent.body)
@@ -147,7 +147,7 @@ def thinking_can_be_asked_for(case: Case) -> None:
             bool(new & set(_FIELDS[form])) or sent.told("thinking"),
             expected=f"a field {' or '.join(_FIELDS[form])}, since the row is asked by {form!r}",
             came=f"new fields {', '.join(sorted(new)) or 'none'}",
-            to_do="spell the form that target.rule.ask_by or target.quirks.ask_by names.",
+            to_do="spell the form that target.facts.ask_by names.",
         )
 
 

@@ -78,7 +78,7 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def renames(self) -> bool:
         """Whether its host has thinking in a field that nobody else has, so that no server half writes it."""
-        return self.target.quirks.thinking_in[0] not in THINKING_FIELDS
+        return self.target.facts.thinking_in[0] not in THINKING_FIELDS
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -96,7 +96,7 @@ class Case(msgspec.Struct, frozen=True):
         documents = documents_of(body) if self.renames else None
         if documents is None:
             return body
-        field = self.target.quirks.thinking_in[0]
+        field = self.target.facts.thinking_in[0]
         return with_documents(body, [renamed(document, THINKING_FIELDS[0], field) for document in documents])
 
     def body_of(self, sample: Sample, *, stream: bool) -> bytes:

@@ -57,7 +57,7 @@ class Sample(msgspec.Struct, frozen=True):
     def events(self, target: Target) -> list[Event]:
         """The reply as events, its thinking of the kind and in the field that the target's row names."""
         kind: ThoughtKind = "summary" if target.rule.kind == "hidden" else target.rule.kind
-        via = target.quirks.thinking_in[0]
+        via = target.facts.thinking_in[0]
         events: list[Event] = [ReplyStarted(target.model, "reply-1")]
         events += [ThinkingDelta(piece, 0, kind, "field", via) for piece in _cut(self.thought, self.pieces)]
         events += [TextDelta(piece, 1) for piece in _cut(self.text, self.pieces)]

@@ -72,7 +72,7 @@ def _is_sealed_only(case: Case, reply: Reply) -> bool:
 
 
 def _check_text(case: Case, sent: Sent, sample: Sample) -> None:
-    if (case.rule.replay_as or case.target.quirks.replay_as) == "tags":
+    if case.target.facts.replay_as == "tags":
         return  # this host wants it back the way it gives it
     said = [message.text for message in case.serve(sent).prompt.messages if message.role == "assistant"]
     expect(
