@@ -290,11 +290,11 @@ def test_FT_24_S4_REQ_003_thinking_is_shown_only_where_it_was_switched_on_and_al
 
 def test_B5_FT_10_a_field_of_ones_own_is_the_only_one_and_a_blank_one_is_none(here: Path) -> None:
     target = find_target("vllm:m", environ=NOTHING)
-    quirks = load_settings(NOTHING, thinking_field="  inner ").tuned(target).quirks
-    assert (quirks.thinking_in, quirks.heuristics) == (("inner",), False)
+    facts = load_settings(NOTHING, thinking_field="  inner ").tuned(target).facts
+    assert (facts.thinking_in, facts.heuristics) == (("inner",), False)
     assert load_settings(NOTHING, thinking_field=" ").tuned(target) == target
     assert load_settings(NOTHING).tuned(target) is target
-    off = load_settings(NOTHING, heuristics=False).tuned(target).quirks
+    off = load_settings(NOTHING, heuristics=False).tuned(target).facts
     assert (off.thinking_in, off.heuristics) == (THINKING_FIELDS, False)
 
 
@@ -342,7 +342,7 @@ def test_FT_45_a_row_in_a_file_resolves(here: Path) -> None:
     assert target.provider.tier == "yours"
     assert target.quirks.ask_by == "enable_thinking"
     assert target.quirks.tags == ("think", ("<inner>", "</inner>"))
-    assert target.quirks.thinking_in == ("inner_voice",)
+    assert target.facts.thinking_in == ("inner_voice",)
     assert target.quirks.fields == (("split-thinking", True),)
     assert (target.rule.thinking, target.rule.efforts, target.rule.starts_inside) == ("always", ("low", "high"), "auto")
     assert target.provider.replay_rule("clever-1").when == "all"

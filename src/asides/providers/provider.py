@@ -320,20 +320,15 @@ class Facts(msgspec.Struct, frozen=True):
     """Whether a message may hold a picture."""
 
 
-_BY_NAME = {
-    name: (name in ModelRule.__struct_fields__, name in Quirks.__struct_fields__) for name in Facts.__struct_fields__
-}
-
-
 def settle(rule: ModelRule, quirks: Quirks) -> Facts:
     """The facts of a model at a host. This is the only place that reads a rule beside the quirks."""
     key = (id(rule), id(quirks))
     known = _SETTLED.get(key)
     if known is None:
         facts: dict[str, Any] = {}
-        for name, (in_rule, in_quirks) in _BY_NAME.items():
-            own = getattr(rule, name) if in_rule else None
-            facts[name] = getattr(quirks, name) if own is None and in_quirks else own
+        for name in Facts.__struct_fields__:
+            own = getattr(rule, name, None)
+            facts[name] = getattr(quirks, name) if own is None else own
         facts["fields"] = (*quirks.fields, *rule.fields)
         if len(_SETTLED) >= _MOST_FOUND:
             _SETTLED.clear()

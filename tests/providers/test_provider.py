@@ -1,0 +1,135 @@
+"""A target's facts are settled once, and whether it thinks is answered in one place."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from asides.providers.find import list_providers
+from asides.providers.provider import Facts, ModelRule, Provider, Quirks, Target, settle
+from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort
+
+HOST = Quirks(
+    tags=("think",),
+    ask_by="enable_thinking",
+    output_limit="max_tokens",
+    system_role="system",
+    replay_as="field",
+    structured_output="json_schema",
+    output_with_tools=True,
+    pictures=True,
+    fields=(("host", True),),
+)
+OF_THE_MODEL: dict[str, Any] = {
+    "tags": ("[think]",),
+    "ask_by": "reasoning_effort",
+    "output_limit": "max_completion_tokens",
+    "system_role": "developer",
+    "replay_as": "tags",
+    "structured_output": "nothing",
+    "output_with_tools": False,
+    "pictures": False,
+}
+
+
+def target(rule: ModelRule | None = None, quirks: Quirks = HOST) -> Target:
+    row = Provider(name="made-up", quirks=quirks)
+    return Target(row, "model", "http://localhost/v1", ModelRule() if rule is None else rule)
+
+
+@pytest.mark.parametrize("name", OF_THE_MODEL)
+def test_the_models_fact_wins_over_the_hosts(name: str) -> None:
+    assert getattr(target().facts, name) == getattr(HOST, name)
+    rule = msgspec.convert({name: OF_THE_MODEL[name]}, ModelRule)
+    assert getattr(target(rule).facts, name) == OF_THE_MODEL[name]
+
+
+def test_no_field_that_a_rule_and_the_quirks_share_is_left_to_be_merged_by_hand() -> None:
+    shared = set(ModelRule.__struct_fields__) & set(Quirks.__struct_fields__)
+    assert shared == {*OF_THE_MODEL, "fields"}
+    assert shared <= set(Facts.__struct_fields__)
+
+
+def test_a_model_without_tags_at_a_host_that_inlines_has_none() -> None:
+    assert target(ModelRule(tags=())).facts.tags == ()
+
+
+def test_fields_of_host_and_model_add_up() -> None:
+    assert target(ModelRule(fields=(("model", "x"),))).facts.fields == (("host", True), ("model", "x"))
+
+
+def test_an_override_wins_and_survives_another_rule() -> None:
+    changed = target().override(tags=("own",), starts_inside=True)
+    assert (changed.facts.tags, changed.facts.starts_inside) == (("own",), True)
+    again = msgspec.structs.replace(changed, rule=ModelRule(tags=(), pictures=False))
+    assert (again.facts.tags, again.facts.pictures) == (("own",), False)
+
+
+def test_facts_are_computed_and_cannot_be_given() -> None:
+    other = settle(ModelRule(pictures=False), Quirks())
+    row = Provider(name="made-up")
+    assert Target(row, "model", "http://localhost/v1", facts=other).facts == settle(ModelRule(), row.quirks)
+
+
+def test_every_row_settles() -> None:
+    for row in list_providers():
+        for rule in row.models:
+            assert msgspec.UNSET not in msgspec.structs.astuple(settle(rule, row.quirks))
+
+
+_Amount = Literal["unset", "off", "on", "effort"]
+_ASKED: dict[_Amount, Thinking] = {
+    "unset": Thinking(),
+    "off": Thinking(mode="off"),
+    "on": Thinking(mode="on"),
+    "effort": Thinking(effort="high"),
+}
+
+
+@pytest.mark.parametrize(
+    ("thinking", "default", "asked"),
+    list(product(("always", "optional", "never", "unknown"), ("on", "off", None), _ASKED)),
+)
+def test_whether_a_model_thinks_has_one_answer(
+    thinking: Literal["always", "optional", "never", "unknown"], default: Literal["on", "off"] | None, asked: _Amount
+) -> None:
+    """All 48 combinations, by the words of the rule."""
+    found = target(ModelRule(thinking=thinking, default=default)).thinks(_ASKED[asked])
+    if thinking == "always":
+        expected: bool | None = True
+    elif thinking == "never" or asked == "off":
+        expected = False
+    elif asked in ("on", "effort"):
+        expected = True
+    else:
+        expected = {"on": True, "off": False, None: None}[default]
+    assert found is expected
+
+
+@pytest.mark.parametrize(
+    ("thinking", "asked", "expected"),
+    [("never", "unset", False), ("never", "on", False), ("optional", "off", False), ("unknown", "unset", True)],
+)
+def test_a_default_does_not_rule_thinking_out(
+    thinking: Literal["never", "optional", "unknown"], asked: _Amount, expected: bool
+) -> None:
+    assert target(ModelRule(thinking=thinking, default="off")).may_think(_ASKED[asked]) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "supported", "expected"),
+    [
+        ("medium", ("low", "high"), "low"),
+        ("xhigh", ("low", "high", "max"), "high"),
+        ("minimal", ("high",), "high"),
+        ("max", ("low", "medium"), "medium"),
+        *((effort, EFFORTS, effort) for effort in EFFORTS),
+    ],
+)
+def test_the_nearest_effort_is_the_closest_and_of_two_the_lower(
+    asked: Effort, supported: tuple[Effort, ...], expected: Effort
+) -> None:
+    assert nearest_effort(asked, supported) == expected
