@@ -1,6 +1,6 @@
-"""One request against one model's rule: what contradicts it raises, or is adjusted and told. Pure.
+"""Check one request against its model's rule: a contradiction raises, or is adjusted with a notice. Pure.
 
-Not here: what of the past goes back (plan), and how findings are made where models have forms (providers/forms).
+Not here: what of the history goes back (plan), and how a setting is fitted to a rule (fit_request).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.providers.provider import ModelRule, Target
-from asides.providers.thinking_forms import (
+from asides.history.fit_request import (
     ANSWER_ROOM,
     Contradiction,
     Finding,
     ends_with_assistant,
     fit_sampling,
-    in_form,
+    fit_thinking,
     lacks_thinking,
 )
+from asides.providers.provider import ModelRule, Target
 from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Text
 from asides.values.notices import Notice
@@ -28,61 +28,68 @@ from asides.values.thinking import Effort, Thinking, nearest_effort
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
 
-class Check:
-    """One prompt against one model's rule. Each contradiction raises, or is adjusted and noted."""
+def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
+    """The prompt as it can be sent. Raises InvalidThinking where it contradicts the model's rule."""
+    return _RequestCheck(prompt, target, on_conflict, notices).run()
+
+
+class _RequestCheck:
+    """One prompt against one model's rule."""
 
     def __init__(self, prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> None:
         self.prompt = prompt
         self.target = target
         self.rule: ModelRule = target.rule
-        # Nobody is refused anything on guesswork.
+        # A rule that is only assumed never refuses anything.
         self.adjusts = on_conflict == "adjust" or target.rule.assumed
         self.notices = notices
         self.who = f"{target.provider.name}:{target.model}"
 
     def run(self) -> Prompt:
-        """The prompt as it can be sent. Raises InvalidThinking where it contradicts the rule."""
-        thinking = self._amount(self.prompt.thinking)
-        thinking, max_tokens = self._budget(thinking)
+        """The prompt, checked."""
+        thinking = self._check_amount(self.prompt.thinking)
+        thinking, max_tokens = self._check_budget(thinking)
         on = bool(self.target.thinks(thinking))
         changes: dict[str, Any] = {"max_tokens": max_tokens, "system": self.prompt.system or None}
         if self.rule.prefill != "yes" and ends_with_assistant(self.prompt.messages):
-            thinking, more = self._prefill(thinking, on)
+            thinking, more = self._check_prefill(thinking, on)
             changes |= more
             on = on and thinking.mode != "off"
         if on and thinking.budget is not None and self.rule.begins_with_thinking:
-            thinking = self._paused(thinking)
+            thinking = self._pause_thinking(thinking)
             on = thinking.mode != "off"
         changes["thinking"] = thinking
-        changes |= self._sampling(thinking, on)
+        changes |= self._check_sampling(thinking, on)
         if on:
-            changes |= self._forced_tool(thinking)
+            changes |= self._check_forced_tool(thinking)
         if thinking.wanted and self.prompt.tools and not self.rule.tools_while_thinking:
-            changes["thinking"] = self._tools_alone(thinking)
+            changes["thinking"] = self._drop_thinking_for_tools(thinking)
         return msgspec.structs.replace(self.prompt, **changes)
 
-    def _conflict(self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str) -> None:
+    def _report_conflict(
+        self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str
+    ) -> None:
         if not self.adjusts:
             raise InvalidThinking(f"{self.who}: {message}; {advice}, or pass on_conflict='adjust'.", setting=setting)
         self.notices.append(Notice(code, message, setting, str(asked), str(sent)))
 
-    def _amount(self, thinking: Thinking) -> Thinking:
+    def _check_amount(self, thinking: Thinking) -> Thinking:
         rule = self.rule
         if not thinking.asked:
             return thinking
         if thinking.mode == "off":
-            # It outdoes an amount that stands beside it (requirements, I4).
+            # "off" wins over an effort or a budget beside it (requirements, I4).
             thinking = msgspec.structs.replace(thinking, effort=None, budget=None)
         if rule.assumed:
-            detail = f"{self.who} is not known; the rules of the newest known models were taken"
+            detail = f"{self.who} is not known; the rules of the newest known models were used"
             self.notices.append(Notice("unknown_model", detail, "thinking"))
         if rule.thinking == "unknown":
             self.notices.append(
                 Notice("unknown_model", f"what {self.who} can do is not known; sent as asked", "thinking")
             )
-            return self._in_form(thinking)
+            return self._fit_form(thinking)
         if rule.thinking == "never" and thinking.wanted:
-            self._conflict(
+            self._report_conflict(
                 "thinking_unsupported",
                 "this model does not think",
                 setting="thinking",
@@ -95,7 +102,7 @@ class Check:
             return msgspec.structs.replace(thinking, mode=None)
         if rule.thinking == "always" and thinking.mode == "off":
             least: Effort | None = rule.efforts[0] if rule.efforts else None
-            self._conflict(
+            self._report_conflict(
                 "thinking_cannot_stop",
                 "this model cannot stop thinking",
                 setting="thinking",
@@ -104,14 +111,16 @@ class Check:
                 advice=f"ask for {least or 'another model'}",
             )
             return msgspec.structs.replace(thinking, mode=None, effort=least)
-        return self._in_form(self._effort(thinking))
+        return self._fit_form(self._fit_effort(thinking))
 
-    def _in_form(self, thinking: Thinking) -> Thinking:
-        thinking, found = in_form(thinking, self.rule, self.prompt.max_tokens)
-        self._tell(found)
+    def _fit_form(self, thinking: Thinking) -> Thinking:
+        if not self.rule.forms:
+            return thinking
+        thinking, found = fit_thinking(thinking, self.rule, self.prompt.max_tokens)
+        self._report(found)
         return thinking
 
-    def _effort(self, thinking: Thinking) -> Thinking:
+    def _fit_effort(self, thinking: Thinking) -> Thinking:
         asked, takes = thinking.effort, self.rule.efforts
         if asked is None or takes is None or asked in takes:
             return thinking
@@ -122,21 +131,21 @@ class Check:
             return msgspec.structs.replace(thinking, effort=None, mode="on")
         sent = dict(self.rule.effort_map).get(asked)
         if sent is None and asked == "minimal" and "low" not in takes and self.rule.thinking == "optional":
-            # Its least effort is far above what was asked for; not to think is nearer (requirements, I8).
+            # The lowest effort is far above the one asked for; not thinking is nearer (requirements, I8).
             self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
             return msgspec.structs.replace(thinking, effort=None, mode="off")
         sent = sent or nearest_effort(asked, takes)
         self.notices.append(Notice("effort_mapped", f"the nearest effort of {self.who}", "thinking", asked, sent))
         return msgspec.structs.replace(thinking, effort=sent)
 
-    def _budget(self, thinking: Thinking) -> tuple[Thinking, int | None]:
+    def _check_budget(self, thinking: Thinking) -> tuple[Thinking, int | None]:
         budget, limit = thinking.budget, self.prompt.max_tokens
         if budget is None:
-            return thinking, self._default_limit(limit)
+            return thinking, self._choose_limit(limit)
         least, most = self.rule.budget or (1, None)
         if budget < least or (most is not None and budget > most):
             legal = least if budget < least or most is None else most
-            self._conflict(
+            self._report_conflict(
                 "budget_adjusted",
                 f"a thinking budget of {budget} tokens is outside {least} to {most or 'any'}",
                 setting="thinking",
@@ -156,7 +165,7 @@ class Check:
         elif budget >= limit and not (self.prompt.tools and self.rule.interleaves != "never"):
             room = max(least, limit - ANSWER_ROOM, limit // 2)
             fits = room if room < limit else None
-            self._conflict(
+            self._report_conflict(
                 "budget_adjusted",
                 f"a thinking budget of {budget} tokens leaves nothing of max_tokens={limit} for the answer",
                 setting="thinking",
@@ -179,7 +188,7 @@ class Check:
                 budget = fits
         return msgspec.structs.replace(thinking, budget=budget), limit
 
-    def _default_limit(self, limit: int | None) -> int | None:
+    def _choose_limit(self, limit: int | None) -> int | None:
         chosen = self.rule.default_max_tokens
         if limit is not None or chosen is None:
             return limit
@@ -188,21 +197,21 @@ class Check:
         )
         return chosen
 
-    def _sampling(self, thinking: Thinking, on: bool) -> dict[str, Any]:
+    def _check_sampling(self, thinking: Thinking, on: bool) -> dict[str, Any]:
         sampling, found = fit_sampling(self.prompt.sampling, self.rule, thinks=on)
         changes: dict[str, Any] = {"sampling": sampling} if found else {}
         if on and self.prompt.stop and "stop" in self.rule.forbids:
             message = "stop is not accepted while this model thinks"
             found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))
             changes["stop"] = ()
-        # Both asked for: a contradiction. Thinking that is merely the model's habit: the setting has no effect there.
-        self._tell(found if thinking.wanted else [_as_notice(finding) for finding in found])
+        # Both were asked for: a contradiction. If the model merely thinks by default, the setting has no effect.
+        self._report(found if thinking.wanted else [_as_notice(finding) for finding in found])
         return changes
 
-    def _tell(self, found: Sequence[Finding]) -> None:
+    def _report(self, found: Sequence[Finding]) -> None:
         for finding in found:
             if isinstance(finding, Contradiction):
-                self._conflict(
+                self._report_conflict(
                     finding.code,
                     finding.message,
                     setting=finding.setting,
@@ -213,10 +222,10 @@ class Check:
             else:
                 self.notices.append(finding)
 
-    def _prefill(self, thinking: Thinking, on: bool) -> tuple[Thinking, dict[str, Any]]:
-        """A conversation that ends with words of the assistant, at a model that does not go on with them."""
+    def _check_prefill(self, thinking: Thinking, on: bool) -> tuple[Thinking, dict[str, Any]]:
+        """A conversation that ends with an assistant message, at a model that does not continue one."""
         if self.rule.prefill == "never":
-            self._conflict(
+            self._report_conflict(
                 "prefill_adjusted",
                 "this model does not go on with words of the assistant",
                 setting="messages",
@@ -227,7 +236,7 @@ class Check:
             return thinking, {"messages": (*self.prompt.messages, Message("user", (Text("Continue."),)))}
         if not on:
             return thinking, {}
-        self._conflict(
+        self._report_conflict(
             "thinking_dropped",
             "this model does not go on with words of the assistant while it thinks",
             setting="thinking",
@@ -237,8 +246,9 @@ class Check:
         )
         return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None), {}
 
-    def _paused(self, thinking: Thinking) -> Thinking:
-        """A turn that called tools elsewhere has no thinking that could go back, and would be refused with a budget."""
+    def _pause_thinking(self, thinking: Thinking) -> Thinking:
+        """Turn thinking off for a turn that called tools at another model: it has no thinking to send back, and with a
+        budget the provider would refuse it."""
         if not lacks_thinking(self.prompt.messages):
             return thinking
         adaptive = "adaptive" in self.rule.forms
@@ -247,8 +257,8 @@ class Check:
         self.notices.append(Notice("thinking_paused", detail, "thinking", str(thinking.budget), sent))
         return msgspec.structs.replace(thinking, mode=sent, effort=None, budget=None)
 
-    def _tools_alone(self, thinking: Thinking) -> Thinking:
-        self._conflict(
+    def _drop_thinking_for_tools(self, thinking: Thinking) -> Thinking:
+        self._report_conflict(
             "thinking_dropped",
             "this model takes no tools while it is asked to think here",
             setting="thinking",
@@ -258,12 +268,12 @@ class Check:
         )
         return msgspec.structs.replace(thinking, mode=None, effort=None, budget=None)
 
-    def _forced_tool(self, thinking: Thinking) -> dict[str, Any]:
+    def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
         choice = self.prompt.tool_choice
         allowed = self.rule.forced_tools and (thinking.budget is None or self.rule.forced_tools_with_budget)
         if allowed or choice in (None, "auto", "none"):
             return {}
-        self._conflict(
+        self._report_conflict(
             "tool_choice_adjusted",
             "this model cannot be forced to call a tool while it thinks",
             setting="tool_choice",

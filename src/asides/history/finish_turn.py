@@ -42,7 +42,7 @@ def sealed(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | N
 
 def answered(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages, with an error for a result of each call that has none, behind the turn that called."""
-    return pairs.answered(messages)[0]
+    return pairs.add_missing_results(messages)[0]
 
 
 def _said(parts: tuple[Part, ...]) -> list[Part]:

@@ -1,6 +1,6 @@
-"""Calls and their results: every call answered, every result asked for. One rule, for what is sent and what is kept.
+"""Tool calls and their results: every call gets a result, every result has its call.
 
-Not here: what else of a history goes back (plan).
+One rule for histories that are sent and histories that are stored. Not here: what else goes back to a model (plan).
 """
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ import msgspec
 from asides.values.messages import Message, Part, ToolCall, ToolResult
 
 CANCELLED = "The call was cancelled before it gave a result."
-"""What a call is answered with that nobody answered. One wording, so that a history reads the same whoever mends it."""
+"""The result of a call that has none. One wording, so that a history reads the same whoever repaired it."""
 
 
-def answered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
-    """The messages with a result for each call, and how many had to be made up. Those stand with the other results of
-    their turn, in front of whatever a person says next. What is answered already stays as it is.
+def add_missing_results(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
+    """Give each call without a result an error for one, and count those. An added result stands with the other results
+    of its turn, before the next user message.
     """
-    mended: list[Message] = []
+    complete: list[Message] = []
     waiting: dict[str, ToolCall] = {}
-    made_up = 0
+    added = 0
     for message in messages:
         results = results_in(message)
         for result in results:
             waiting.pop(result.call_id, None)
         if len(results) < len(message.parts) or not results:
-            made_up += len(waiting)
-            mended += made_up_results(waiting.values())
+            added += len(waiting)
+            complete += _make_results(waiting.values())
             waiting = {call.id: call for call in message.tool_calls} if message.role == "assistant" else {}
-        mended.append(message)
-    mended += made_up_results(waiting.values())
-    return tuple(mended), made_up + len(waiting)
+        complete.append(message)
+    complete += _make_results(waiting.values())
+    return tuple(complete), added + len(waiting)
 
 
-def made_up_results(calls: Iterable[ToolCall]) -> list[Message]:
-    """A message for each of these calls, which says that it has no result."""
+def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
+    """A tool message for each call, which says that the call has no result."""
     return [Message("tool", (ToolResult(call.id, CANCELLED, call.name, is_error=True),)) for call in calls]
 
 
-def asked_for(messages: Sequence[Message], *, continues: bool = False) -> tuple[tuple[Message, ...], int]:
-    """The messages without results that no call of their turn asked for, and how many those were.
+def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False) -> tuple[tuple[Message, ...], int]:
+    """Drop results without a call in their turn, and count them.
 
-    Where a conversation `continues` at its provider, the first results answer calls that the provider has.
+    Where a conversation `continues` at its provider, the first results belong to calls that the provider stores.
     """
     kept: list[Message] = []
     waiting: set[str] = set()
-    spoken = not continues
+    has_calls = not continues
     orphans = 0
     for message in messages:
-        spoken = spoken or message.role == "assistant"
+        has_calls = has_calls or message.role == "assistant"
         if not results_in(message):
             waiting = {call.id for call in message.tool_calls} if message.role == "assistant" else set()
             kept.append(message)
             continue
         parts: list[Part] = []
         for part in message.parts:
-            if isinstance(part, ToolResult) and part.call_id not in waiting and spoken:
+            if isinstance(part, ToolResult) and part.call_id not in waiting and has_calls:
                 orphans += 1
                 continue
             if isinstance(part, ToolResult):
@@ -70,5 +70,5 @@ def asked_for(messages: Sequence[Message], *, continues: bool = False) -> tuple[
 
 
 def results_in(message: Message) -> tuple[ToolResult, ...]:
-    """The results that a message brings."""
+    """The tool results in a message."""
     return tuple(part for part in message.parts if isinstance(part, ToolResult))

@@ -1,7 +1,6 @@
-"""What of the past goes back, and whether the model allows what is asked: `plan(prompt, target) → Plan`. Pure.
+"""Decide what of the history goes back to the model, and why: `plan(prompt, target) → Plan`. Pure.
 
-This file is the past; the request is checked in `check`. Not here: how the planned prompt is spelled (dialects), and
-what a provider's rules are (rows).
+`check` checks the request itself. Not here: the wire form of the planned prompt (dialects), and the rules (providers).
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
-from asides.history.check import Check, OnConflict
-from asides.history.pair import answered, asked_for
-from asides.history.pictures import without_pictures
+from asides.history.check import OnConflict, check_request
+from asides.history.pair import add_missing_results, drop_orphan_results
 from asides.providers.provider import ReplayRule, Target
+from asides.values.errors import Unsupported
 from asides.values.messages import (
+    Image,
     Message,
     Part,
     Prompt,
@@ -25,6 +25,7 @@ from asides.values.messages import (
     Refusal,
     ServerTool,
     Text,
+    ToolCall,
     ToolResult,
     UnknownPart,
 )
@@ -33,9 +34,11 @@ from asides.values.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
+_PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
+
 
 class Decision(msgspec.Struct, frozen=True):
-    """What becomes of one part of the history, and why."""
+    """What happens to one part of the history, and why."""
 
     message: int
     part: int
@@ -48,7 +51,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A prompt that its target accepts, and what was done to make it so."""
+    """A prompt that its target accepts, with the decisions and notices that led to it."""
 
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
@@ -56,25 +59,20 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
-    """Settle what of the history goes back and check the request against the model's rules, before a byte is sent."""
+    """Decide what of the history goes back, and check the request against the model's rules. Nothing is sent."""
     decisions: list[Decision] = []
     notices: list[Notice] = []
-    messages = _paired(_replay(prompt, target, decisions), notices, continues=prompt.state.continues)
+    messages = _replay(prompt, target, decisions)
+    messages = _pair_calls(messages, notices, continues=prompt.state.continues)
     messages, state = _resume(messages, prompt.state, target, decisions)
-    messages = _without_blanks(messages, notices)
-    messages = without_pictures(messages, target, on_conflict, notices)
+    messages = _drop_blank_messages(messages, notices)
+    messages = _replace_pictures(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
-    checked = Check(sendable, target, on_conflict, notices).run()
-    return Plan(checked, tuple(decisions), tuple(notices))
+    return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
 
 
-# --- the history --------------------------------------------------------------------------------------------------
-
-
-def _without_blanks(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
-    """The messages without those of a person who said nothing, which some hosts refuse. The last one is the question,
-    and whoever asks it means it.
-    """
+def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
     kept = tuple(
         message
         for place, message in enumerate(messages)
@@ -97,14 +95,14 @@ def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[
         if message.role != "assistant":
             planned.append(message)
             continue
-        goes = _turn_goes(rule, message, number, last_user)
-        parts = tuple(_replay_parts(message, number, goes, rule, target, decisions))
+        replays = _replays_turn(rule, message, number, last_user)
+        parts = tuple(_replay_parts(message, number, replays, rule, target, decisions))
         if parts or not message.parts:
             planned.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
     return tuple(planned)
 
 
-def _turn_goes(rule: ReplayRule, message: Message, number: int, last_user: int) -> bool:
+def _replays_turn(rule: ReplayRule, message: Message, number: int, last_user: int) -> bool:
     match rule.when:
         case "never":
             return False
@@ -117,12 +115,12 @@ def _turn_goes(rule: ReplayRule, message: Message, number: int, last_user: int) 
 
 
 def _replay_parts(
-    message: Message, number: int, goes: bool, rule: ReplayRule, target: Target, decisions: list[Decision]
+    message: Message, number: int, replays: bool, rule: ReplayRule, target: Target, decisions: list[Decision]
 ) -> list[Part]:
     kept: list[Part] = []
     for place, part in enumerate(message.parts):
         if isinstance(part, Thought):
-            why = _why_dropped(part, goes, rule, target)
+            why = _reason_to_drop(part, replays, rule, target)
             decisions.append(
                 Decision(
                     number,
@@ -140,7 +138,7 @@ def _replay_parts(
             why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
             decisions.append(Decision(number, place, "convert", "refusal", why))
             kept.append(Text(part.text))
-        elif isinstance(part, (ServerTool, UnknownPart)) and not _is_from(part.origin, target):
+        elif isinstance(part, (ServerTool, UnknownPart)) and not _is_own(part.origin, target):
             decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
         elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
             own = tuple(seal for seal in part.seals if _seal_is_own(seal, target))
@@ -152,7 +150,7 @@ def _replay_parts(
     return kept
 
 
-def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target) -> str:
+def _reason_to_drop(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
     if thought.withheld:
         return "its words were not kept when it was saved, and it cannot go back without them"
     if not thought.complete:
@@ -165,17 +163,17 @@ def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target)
         return "its seals were made in another dialect"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"
-    return "" if goes else f"replay rule: {rule.when}"
+    return "" if replays else f"replay rule: {rule.when}"
 
 
-def _is_from(origin: Origin | None, target: Target) -> bool:
-    # What has no origin was written by the caller, who means it.
+def _is_own(origin: Origin | None, target: Target) -> bool:
+    # The caller wrote a part without an origin, and means it.
     return origin is None or _same_host(origin, target)
 
 
 def _same_host(origin: Origin, target: Target) -> bool:
-    # Recorded bytes need not be named: by a provider, by an address that depends on its account, or by a model. What is
-    # not known is no other (requirements, H6).
+    # Recorded bytes may name no provider, no model, or an address that depends on an account. An unknown origin counts
+    # as the same host (requirements, H6).
     unknown = not origin.endpoint or "$" in origin.endpoint
     if origin.provider != target.origin.provider:
         return unknown and origin.provider == plain_row(target.dialect).name
@@ -183,12 +181,12 @@ def _same_host(origin: Origin, target: Target) -> bool:
 
 
 def _seal_is_own(seal: Seal, target: Target) -> bool:
-    # A seal of unknown origin came from outside with the history; its owner answers for it (requirements, H6).
+    # A seal of unknown origin came with an imported history, and its owner vouches for it (requirements, H6).
     return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
 
 
 def _address(url: str) -> tuple[str, str, int | None, str]:
-    """An endpoint without the differences that mean nothing: case, a closing slash, the default port."""
+    """An endpoint without meaningless differences: case, a closing slash, the default port."""
     parts = urlsplit(url)
     port = parts.port if parts.port != {"https": 443, "http": 80}.get(parts.scheme) else None
     return parts.scheme, (parts.hostname or "").lower(), port, parts.path.rstrip("/")
@@ -197,24 +195,26 @@ def _address(url: str) -> tuple[str, str, int | None, str]:
 def _resume(
     messages: tuple[Message, ...], state: ProviderState, target: Target, decisions: list[Decision]
 ) -> tuple[tuple[Message, ...], ProviderState]:
-    """What is new behind the turn that the provider goes on from; all of it where there is no such turn.
+    """Keep only the messages after the turn that the provider continues from; keep all where there is no such turn.
 
-    A turn that is named but not in the history is taken for the last one of the model's: what follows that is complete
-    in itself, results of tools included.
+    If the named turn is not in the history, the last assistant turn stands for it: the messages after that one are
+    complete in themselves, tool results included.
     """
-    spoken = [number for number, message in enumerate(messages) if message.role == "assistant"]
-    kept = {number: stored for number in spoken if (stored := messages[number].stored) is not None}
+    if not (state.continues or state.resume):
+        return messages, state
+    turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
+    stored_at = {number: stored for number in turns if (stored := messages[number].stored) is not None}
     start: int | None = None
     if state.previous_response_id is not None:
-        named = [number for number, stored in kept.items() if stored.id == state.previous_response_id]
-        start = named[-1] if named else (spoken[-1] if spoken else None)
+        named = [number for number, stored in stored_at.items() if stored.id == state.previous_response_id]
+        start = named[-1] if named else (turns[-1] if turns else None)
     elif state.conversation is not None:
-        start = spoken[-1] if spoken else None
+        start = turns[-1] if turns else None
     elif state.resume:
-        own = [number for number, at in kept.items() if at.origin is None or _same_host(at.origin, target)]
+        own = [number for number, stored in stored_at.items() if _is_own(stored.origin, target)]
         if own:
             start = own[-1]
-            state = msgspec.structs.replace(state, previous_response_id=kept[start].id)
+            state = msgspec.structs.replace(state, previous_response_id=stored_at[start].id)
     if start is None:
         return messages, state
     why = "the provider has stored it"
@@ -222,12 +222,59 @@ def _resume(
     return messages[start + 1 :], state
 
 
-def _paired(messages: tuple[Message, ...], notices: list[Notice], *, continues: bool) -> tuple[Message, ...]:
-    """Every call answered and every result asked for, since providers refuse a history where one is missing."""
-    wanted, orphans = asked_for(messages, continues=continues)
+def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], *, continues: bool) -> tuple[Message, ...]:
+    """Give every call a result and every result its call, since providers refuse a history where one is missing."""
+    if not any(isinstance(part, (ToolCall, ToolResult)) for message in messages for part in message.parts):
+        return messages
+    kept, orphans = drop_orphan_results(messages, continues=continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired, dangling = answered(wanted)
+    paired, dangling = add_missing_results(kept)
     if dangling:
-        told = f"{dangling} tool call(s) had no result; a note was sent instead"
-        notices.append(Notice("dangling_tool_call", told))
+        detail = f"{dangling} tool call(s) had no result; a note was sent instead"
+        notices.append(Notice("dangling_tool_call", detail))
     return paired
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------
+
+
+def _replace_pictures(
+    messages: tuple[Message, ...], target: Target, on_conflict: OnConflict, notices: list[Notice]
+) -> tuple[Message, ...]:
+    """Put a note in the place of each picture, for a model that takes none.
+
+    A picture in the latest user message raises `Unsupported`. An earlier picture, or one in a tool's result, was fine
+    when it was sent – perhaps to another model – and must not end the conversation.
+    """
+    if target.facts.pictures or not any(_has_picture(message) for message in messages):
+        return messages
+    who = f"{target.provider.name}:{target.model}"
+    last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
+    if on_conflict == "raise" and any(isinstance(part, Image) for part in messages[last_user].parts):
+        raise Unsupported(
+            f"{who} takes no pictures, and the question has one. To do: leave it out, ask a model that sees, or "
+            "pass on_conflict='adjust'."
+        )
+    notices.append(Notice("pictures_dropped", f"{who} takes no pictures; a note stands in their place", "messages"))
+    return tuple(_without_pictures(message) if _has_picture(message) else message for message in messages)
+
+
+def _has_picture(message: Message) -> bool:
+    for part in message.parts:
+        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
+        if any(isinstance(each, Image) for each in inner):
+            return True
+    return False
+
+
+def _without_pictures(message: Message) -> Message:
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            parts.append(_PICTURE_NOTE)
+        elif isinstance(part, ToolResult) and not isinstance(part.content, str):
+            content = tuple(_PICTURE_NOTE if isinstance(each, Image) else each for each in part.content)
+            parts.append(msgspec.structs.replace(part, content=content))
+        else:
+            parts.append(part)
+    return msgspec.structs.replace(message, parts=tuple(parts))

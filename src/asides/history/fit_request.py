@@ -1,6 +1,6 @@
-"""Whether a model's row allows what is asked, where models are told a form of thinking: findings, never errors.
+"""Fit thinking and sampling to what a model's rule allows. Returns findings and never raises.
 
-Not here: what becomes of a contradiction (plan raises it, or adjusts and tells), and how a form is spelled (dialects).
+Not here: what a contradiction leads to (check), and the wire form of a setting (dialects).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from asides.values.messages import Message, Sampling, ServerTool, Text, ToolResu
 from asides.values.notices import Notice
 from asides.values.thinking import EFFORTS, Effort, Thinking, Thought
 
-# Room for an answer beside a thinking budget.
+# Tokens for the answer beside a thinking budget.
 ANSWER_ROOM = 4096
 
-# What an effort is worth in tokens to a model that takes only budgets, and the other way round.
+# The tokens that stand for an effort at a model that takes only budgets, and the other way round.
 BUDGETS: dict[Effort, int] = {
     "minimal": 1_024,
     "low": 2_048,
@@ -30,7 +30,7 @@ BUDGETS: dict[Effort, int] = {
 
 
 class Contradiction(msgspec.Struct, frozen=True):
-    """Two things that cannot both be: what was asked, and what can be sent instead."""
+    """A setting that the model does not allow, and what can be sent instead."""
 
     code: str
     message: str
@@ -43,8 +43,8 @@ class Contradiction(msgspec.Struct, frozen=True):
 Finding: TypeAlias = Contradiction | Notice
 
 
-def in_form(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thinking, list[Finding]]:
-    """The amount in words that one of the model's forms has: a budget where it takes those, else an effort."""
+def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thinking, list[Finding]]:
+    """Express the amount of thinking in a form that the model takes: a budget, or an effort."""
     found: list[Finding] = []
     forms = rule.forms
     if not forms or not thinking.wanted:
@@ -55,7 +55,7 @@ def in_form(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thi
         found.append(Contradiction("form_adjusted", message, "thinking", "between_tools", "auto", advice))
         thinking = msgspec.structs.replace(thinking, mode="auto")
     if thinking.budget is not None and "enabled" not in forms:
-        nearest = _effort_for(thinking.budget, rule.efforts or EFFORTS)
+        nearest = _effort_for_budget(thinking.budget, rule.efforts or EFFORTS)
         sent = thinking.effort or nearest
         message = "this model takes an effort, not a budget"
         found.append(
@@ -64,7 +64,7 @@ def in_form(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thi
         return msgspec.structs.replace(thinking, budget=None, effort=sent), found
     if thinking.budget is None and "adaptive" not in forms and rule.budget is not None:
         asked = thinking.effort
-        chosen = _fitting(BUDGETS[asked or "medium"], rule, limit)
+        chosen = _fit_budget(BUDGETS[asked or "medium"], rule, limit)
         code = "budget_chosen" if asked is None else "effort_mapped"
         found.append(Notice(code, "this model thinks with a budget", "thinking", asked or "on", str(chosen)))
         effort = asked if asked in (rule.efforts or ()) else None
@@ -72,8 +72,8 @@ def in_form(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thi
     return thinking, found
 
 
-def _fitting(budget: int, rule: ModelRule, limit: int | None) -> int:
-    """A budget that leaves room for an answer, as far as the least that the model takes allows it."""
+def _fit_budget(budget: int, rule: ModelRule, limit: int | None) -> int:
+    """A budget that leaves room for an answer, but no less than the model's minimum."""
     least, _ = rule.budget or (1, None)
     most = budget
     for ceiling in (limit, rule.max_output):
@@ -82,16 +82,16 @@ def _fitting(budget: int, rule: ModelRule, limit: int | None) -> int:
     return max(least, most)
 
 
-def _effort_for(budget: int, takes: Sequence[Effort]) -> Effort:
+def _effort_for_budget(budget: int, takes: Sequence[Effort]) -> Effort:
     enough: list[Effort] = [effort for effort in takes if BUDGETS[effort] >= budget]
     return enough[0] if enough else takes[-1]
 
 
 def fit_sampling(sampling: Sampling, rule: ModelRule, *, thinks: bool) -> tuple[Sampling, list[Contradiction]]:
-    """The settings that the model takes, thinking or not, and what had to change for it."""
+    """The sampling settings that the model takes, and what was changed."""
     found: list[Contradiction] = []
     kept = sampling.given()
-    for name in _refused(rule, thinks=thinks):
+    for name in _refused_names(rule, thinks=thinks):
         value = kept.get(name)
         if value is None or (name == "temperature" and thinks and value == rule.temperature):
             continue
@@ -112,13 +112,15 @@ def fit_sampling(sampling: Sampling, rule: ModelRule, *, thinks: bool) -> tuple[
     return Sampling(**kept), found
 
 
-def _refused(rule: ModelRule, *, thinks: bool) -> list[Sampled]:
+def _refused_names(rule: ModelRule, *, thinks: bool) -> list[Sampled]:
     names = dict.fromkeys((*rule.refuses, *(rule.forbids if thinks else ())))
     return [name for name in names if name != "stop"]
 
 
 def ends_with_assistant(messages: Sequence[Message]) -> bool:
-    """Whether the model is to go on with words put into its mouth; a turn that it paused itself is its own."""
+    """Whether the conversation ends with an assistant message that the model should continue. A turn that the model
+    paused itself does not count.
+    """
     if not messages or messages[-1].role != "assistant":
         return False
     parts = messages[-1].parts
@@ -126,14 +128,14 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
 
 
 def lacks_thinking(messages: Sequence[Message]) -> bool:
-    """Whether the present turn calls tools and does not begin with thinking, as turns from elsewhere do not."""
-    present: list[Message] = []
+    """Whether the current turn calls tools and does not begin with thinking, as turns of other models do."""
+    current: list[Message] = []
     for message in reversed(messages):
         if message.role == "assistant":
             if message.parts:
-                present.insert(0, message)
+                current.insert(0, message)
         elif any(not isinstance(part, ToolResult) for part in message.parts):
             break
-    if not any(message.tool_calls for message in present):
+    if not any(message.tool_calls for message in current):
         return False
-    return not isinstance(present[0].parts[0], Thought)
+    return not isinstance(current[0].parts[0], Thought)
