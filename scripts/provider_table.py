@@ -121,7 +121,7 @@ def thinking_table(rows: Sequence[Provider]) -> str:
 
 def _spoken(row: Provider) -> list[Provider]:
     """The row in every dialect that may be chosen for a call."""
-    others = [row.speaking(variant.dialect) for variant in row.also] if row.chooses else []
+    others = [row.with_dialect(variant.dialect) for variant in row.also] if row.chooses else []
     return [row, *(other for other in others if other is not None)]
 
 

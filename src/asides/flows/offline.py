@@ -78,7 +78,7 @@ def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[
             return msgspec.structs.replace(plain, name=provider), [Notice("unknown_provider", detail, "provider")]
     if row.dialect != plain.dialect:
         # Its quirks are those of another language, unless it is known to speak this one too.
-        row = row.speaking(plain.dialect) or msgspec.structs.replace(plain, name=row.name)
+        row = row.with_dialect(plain.dialect) or msgspec.structs.replace(plain, name=row.name)
     return row, []
 
 

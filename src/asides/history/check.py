@@ -198,8 +198,11 @@ class _RequestCheck:
         return chosen
 
     def _check_sampling(self, thinking: Thinking, on: bool) -> dict[str, Any]:
-        sampling, found = fit_sampling(self.prompt.sampling, self.rule, thinks=on)
-        changes: dict[str, Any] = {"sampling": sampling} if found else {}
+        found: list[Contradiction] = []
+        changes: dict[str, Any] = {}
+        if self.prompt.sampling.given():
+            sampling, found = fit_sampling(self.prompt.sampling, self.rule, thinks=on)
+            changes = {"sampling": sampling} if found else {}
         if on and self.prompt.stop and "stop" in self.rule.forbids:
             message = "stop is not accepted while this model thinks"
             found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))

@@ -1530,4 +1530,4 @@ def plain_row(dialect: str) -> Provider:
     row = next((row for row in PROVIDERS if row.name == name), None)
     if row is None:
         raise UnknownProvider(f"no plain row speaks {dialect!r}: name a provider; plain are {', '.join(_PLAIN_ROWS)}.")
-    return row.speaking(dialect) or row
+    return row.with_dialect(dialect) or row
