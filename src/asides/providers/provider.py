@@ -149,9 +149,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     system_role: SystemRole | None = None
     replay_as: ReplayAs | None = None
     since: str = ""
-    """The date of the fact, year-month(-day)."""
+    """The date of the fact: year-month(-day)."""
     source: str = ""
-    """Where the fact is from."""
 
 
 class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

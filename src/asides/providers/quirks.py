@@ -57,8 +57,10 @@ THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a host differs from the documented form of its dialect. A quirk that a model's rule can change is read by `settle`
-    alone, and downstream as a field of `target.facts`. Every other quirk is read where its dialect needs it.
+    """How a host differs from the documented form of its dialect.
+
+    A quirk that a model's rule can change is read by `settle` alone, and downstream as a field of `target.facts`. Every
+    other quirk is read where its dialect needs it.
     """
 
     thinking_in: tuple[str, ...] = THINKING_FIELDS
