@@ -31,7 +31,7 @@ RESPONSES = "openai-responses:gpt-5"
 # --- what is kept, and what is shown ------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S3-03", "S3-07", "S3-11", "FT-29", "B6")
+@pytest.mark.requirement("S3-03", "S3-07", "S3-11", "FT-29", "pain B6")
 @both_shells
 @each_model
 def test_S0_09_a_history_that_is_kept_has_the_answers_and_no_thinking(
@@ -68,7 +68,7 @@ def test_S0_10_thinking_can_be_shown_though_nothing_of_it_is_kept(
     assert CANARY.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-@pytest.mark.requirement("S3-05", "S3-12")
+@pytest.mark.requirement("S3-12")
 @both_shells
 @each_model
 def test_S3_09_one_way_of_reading_a_conversation_for_every_provider(shell: Shell, model: str, stage: OpenStage) -> None:
@@ -186,7 +186,7 @@ def test_H7_a_conversation_goes_on_when_the_provider_has_forgotten_it(stage: Ope
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("FT-23", "S4-REQ-002.1", "S4-REQ-002.2")
+@pytest.mark.requirement("FT-23", "S4-REQ-002.1", "S4-REQ-002.2", "S4-A5", "FT-22")
 @both_shells
 def test_S4_REQ_002_the_figures_of_the_server_add_up_and_a_guess_says_so(
     shell: Shell, stage: OpenStage, tmp_path: Path
