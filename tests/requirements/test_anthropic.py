@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -603,12 +604,22 @@ def test_S3_51_what_a_model_can_do_is_declared() -> None:
 
 
 @pytest.mark.requirement("S3-57")
-def test_S3_57_many_deltas_are_joined_once() -> None:
-    body = stream(thinking(0, *["word "] * 20_000), text(1, "42"))
-    events, _ = events_of([body], claude(), "anthropic")
-    reply = fold(events)
-    assert reply.thinking is not None
-    assert len(reply.thinking.text) == 100_000
+def test_S3_57_the_cost_of_many_deltas_grows_with_their_number_alone() -> None:
+    """Text that is copied for every delta would cost sixteen times as much for four times the deltas."""
+
+    def seconds(deltas: int) -> float:
+        body = stream(thinking(0, *["a word or two, and so on " * 4] * deltas), text(1, "42"))
+        pieces = [body[start : start + 65536] for start in range(0, len(body), 65536)]
+        best = float("inf")
+        for _ in range(3):
+            began = time.process_time()
+            reply = fold(events_of(pieces, claude(), "anthropic")[0])
+            best = min(best, time.process_time() - began)
+            assert reply.thinking is not None
+            assert len(reply.thinking.text) == 100 * deltas
+        return best
+
+    assert seconds(16_000) / seconds(4_000) < 9
 
 
 @pytest.mark.requirement("S3-16", "S3-33")

@@ -142,6 +142,7 @@ def test_B8_details_beside_the_plain_field_are_shown_once() -> None:
     assert [seal.value for seal in reply.seals] == ["sig"]
 
 
+@pytest.mark.requirement("pain C10")
 def test_B8_fragments_of_details_merge_to_what_a_whole_response_has() -> None:
     fragments = [
         [{"type": "reasoning.text", "text": "be", "index": 0, "format": "anthropic-claude-v1"}],
@@ -366,6 +367,7 @@ def test_C7_usage_in_a_chunk_without_choices() -> None:
     assert decoded(body).usage == Usage(7, 9, 4, None, 16)
 
 
+@pytest.mark.requirement("FT-46")
 def test_C8_a_stream_without_its_end_is_an_error_with_what_came() -> None:
     body = sse(chunk({"reasoning": "plan"}), chunk({"content": "Hel"}), done=False)
     with pytest.raises(errors.ConnectionLost, match="ended before the reply did") as caught:

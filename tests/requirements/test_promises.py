@@ -63,7 +63,7 @@ def test_pain_B7_thinking_keys_and_prompts_reach_no_log_and_no_error(
 
 @pytest.mark.requirement("FT-32")
 def test_S4_C1_the_library_writes_nothing_to_the_console(
-    stage: OpenStage, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    stage: OpenStage, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not when all is well, not with warnings, not when it fails, not when a tool raises; nor does it set up logs."""
 
@@ -79,7 +79,7 @@ def test_S4_C1_the_library_writes_nothing_to_the_console(
         Say(tool_calls=(call,)),
         Say(text="done"),
     )
-    monkeypatch.setattr(logging.lastResort, "level", logging.DEBUG)
+    caplog.set_level(logging.DEBUG)
     options: dict[str, Any] = {**HERE, "base_url": open_stage.url}
     asides.ask("openai-compatible:m", "?", thinking="high", **options)
     odd = asides.ask("openai-compatible:m", "?", **options)
@@ -88,6 +88,8 @@ def test_S4_C1_the_library_writes_nothing_to_the_console(
         asides.ask("openai-compatible:m", "?", **options)
     assert asides.Agent("openai-compatible:m", tools=[look_up], **options).send("?").text == "done"
     assert capfd.readouterr() == ("", "")
+    ours = [record for record in caplog.records if record.name.startswith("asides")]
+    assert {record.levelname for record in ours} == {"DEBUG"}
     assert logging.getLogger("asides").handlers == []
 
 

@@ -92,6 +92,7 @@ def test_I5_summaries_by_name(summary: Any) -> None:
     assert body(thinking=Thinking(effort="low", summary=summary))["reasoning"] == {"effort": "low", "summary": summary}
 
 
+@pytest.mark.requirement("S0-49", "S3-13")
 def test_I5_no_summary_is_asked_for_when_none_is_to_be_shown_and_brief_is_concise() -> None:
     assert body(thinking=Thinking(effort="low", show="none"))["reasoning"] == {"effort": "low"}
     assert body(thinking={"effort": "low", "summary": "none"})["reasoning"] == {"effort": "low"}
@@ -356,7 +357,7 @@ def test_a_server_of_one_s_own_is_asked_without_what_it_has_not() -> None:
     assert sent["reasoning"] == {"effort": "high"}
 
 
-@pytest.mark.requirement("S0-68", "FT-17", "S0-16", "S1-29")
+@pytest.mark.requirement("S0-68", "FT-17", "S0-16", "S1-29", "S0-49")
 def test_raw_is_shown_only_when_asked_and_then_also_in_metadata(stage: OpenStage) -> None:
     both = whole(reasoning("short", raw=("long",), encrypted="e"), message("42"))
     served = stage(Raw(body=both, content_type="application/json"))
