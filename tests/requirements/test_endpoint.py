@@ -118,7 +118,7 @@ def test_S0_52_a_call_with_named_options_reaches_either_endpoint(
 @pytest.mark.requirement("FT-13")
 def test_S4_REQ_009_1_chat_is_asked_as_it_always_was() -> None:
     tool = {"name": "look_up", "description": "Look.", "parameters": {"type": "object", "properties": {}}}
-    history = [
+    history: list[dict[str, Any]] = [
         {"role": "user", "content": "Weather?"},
         {
             "role": "assistant",

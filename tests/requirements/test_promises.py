@@ -144,7 +144,7 @@ def test_S4_A7_a_test_that_reaches_for_the_network_fails() -> None:
         asides.ToolCall("1", "f"),
         asides.Message("user", (asides.Text("a"),)),
         asides.Usage(1),
-        asides.TextDelta(0, "a"),
+        asides.TextDelta("a", 0),
         asides.Thinking(),
         asides.Prompt((user("a"),)),
         asides.Reply(),

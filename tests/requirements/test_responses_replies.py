@@ -65,9 +65,7 @@ def test_D3_several_text_parts_stay_in_order() -> None:
     assert both_ways(message("one ", "two ", "three")).text == "one two three"
 
 
-@pytest.mark.requirement(
-    "S0-46", "S0-47", "S0-48", "S0-62", "S0-72", "S0-75", "S1-14", "S1-15", "S1-16", "S1-34", "S0-44"
-)
+@pytest.mark.requirement("S0-46", "S0-47", "S0-48", "S0-62", "S0-72", "S0-75", "S1-15", "S1-16", "S1-34", "S0-44")
 def test_D4_E5_two_summary_parts_have_a_blank_line_between_them() -> None:
     reply = both_ways(reasoning("**Plan**\n\nfirst", "then"), message("42"))
     assert reply.thinking == Thought(
@@ -242,10 +240,14 @@ def test_E1_E6_E11_deltas_are_told_once_and_the_item_s_state_is_attached() -> No
 
 @pytest.mark.requirement("S0-64", "S0-66", "S0-71", "S1-23", "S1-26", "S1-44", "S0-60")
 def test_E2_E8_reasoning_text_and_calls_are_three_streams() -> None:
-    told, _ = events_of([stream(reasoning("plan"), message("Hello"), call())], target(), DIALECT)
+    body = stream(reasoning("plan"), message("Hello"), call(), size=3)
+    told, _ = events_of([body], target(), DIALECT)
     order = [type(event) for event in told if isinstance(event, (ThinkingDelta, TextDelta, ToolCallDelta))]
     assert order == sorted(order, key=[ThinkingDelta, TextDelta, ToolCallDelta].index)
-    assert "".join(event.text for event in told if isinstance(event, TextDelta)) == "Hello"
+    assert [event.text for event in told if isinstance(event, TextDelta)] == ["Hel", "lo"]
+    reply = read(body)
+    assert (reply.text, reply.metadata["thinking"]) == ("Hello", "plan")
+    assert [one.arguments for one in reply.tool_calls] == [{"location": "SF"}]
 
 
 def test_E3_reasoning_of_blanks_is_no_thought() -> None:

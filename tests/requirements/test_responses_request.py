@@ -118,7 +118,7 @@ def test_S1_21_what_came_encrypted_is_sent_back_in_every_later_call(stage: OpenS
     tools = [{"name": "look_up", "parameters": {"type": "object", "properties": {}}}]
     options: dict[str, Any] = {"base_url": served.url, "api_key": "k", "thinking": "low", "tools": tools}
     first = asides.ask(MODEL, "Weather?", stream=streaming, **options)
-    history = [user("Weather?"), first, Message("tool", (ToolResult("call_abc", "18 °C"),))]
+    history: list[Any] = [user("Weather?"), first, Message("tool", (ToolResult("call_abc", "18 °C"),))]
     second = asides.ask(MODEL, history, stream=streaming, **options)
     asides.ask(MODEL, [*history, second, user("Sure?")], stream=streaming, **options)
     sealed = [seal.value for reply in (first, second) for seal in reply.seals if seal.kind == "encrypted"]
