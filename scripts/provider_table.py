@@ -16,7 +16,7 @@ from typing import get_args
 
 from asides import ModelRule, Provider, ReplayRule, list_providers
 from asides.providers.provider import AskBy
-from asides.thinking import Effort
+from asides.values.thinking import Effort
 
 ROOT = Path(__file__).resolve().parent.parent
 # KeyError on a new word is the reminder to describe it here.

@@ -12,7 +12,7 @@ import pytest
 
 # The `stage` fixture. An installed asides brings it as a plugin; a bare checkout has to name it.
 if not any(point.name == "asides" for point in importlib.metadata.entry_points(group="pytest11")):
-    pytest_plugins = ["asides.pytest_plugin"]
+    pytest_plugins = ["asides.testing.pytest_plugin"]
 
 _LOOPBACK = ("127.", "::1", "localhost", "0.0.0.0", "::ffff:127.")
 

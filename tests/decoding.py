@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from asides import dialects
-from asides.conformance.reading import chunkings, decode_pieces
-from asides.errors import AsidesError
-from asides.events import Event
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.reply import Reply
+from asides.testing.conformance.read_each_way import chunkings, decode_pieces
+from asides.values.errors import AsidesError
+from asides.values.events import Event
+from asides.values.reply import Reply
 
 
 def target(
@@ -54,13 +54,13 @@ def events_of(
     pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat"
 ) -> tuple[list[Event], AsidesError | None]:
     """The events of a body in these pieces, and what went wrong."""
-    decoded = decode_pieces(pieces, to, dialects.find(dialect))
+    decoded = decode_pieces(pieces, to, dialects.find_dialect(dialect))
     return decoded.events, decoded.failure
 
 
 def reply_of(pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat") -> tuple[Reply, AsidesError | None]:
     """The fold of a body in these pieces, and what went wrong."""
-    decoded = decode_pieces(pieces, to, dialects.find(dialect))
+    decoded = decode_pieces(pieces, to, dialects.find_dialect(dialect))
     return decoded.reply, decoded.failure
 
 

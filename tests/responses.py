@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.reply import Reply
+from asides.values.reply import Reply
 from tests.decoding import decoded, sse
 
 DIALECT = "openai_responses"

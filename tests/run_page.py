@@ -38,8 +38,8 @@ import msgspec
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.stage import Scene, Stage, improvise
-from asides.stage.script import Playbill
+from asides.testing.stage import Scene, Stage, improvise
+from asides.testing.stage.script import Playbill
 
 RUN = ("python", "console", "toml")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -122,7 +122,7 @@ def _run_tests(example: Example) -> str | None:
         "-m",
         "pytest",
         "-q",
-        *(() if known else ("-p", "asides.pytest_plugin")),
+        *(() if known else ("-p", "asides.testing.pytest_plugin")),
         "test_example.py",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 import asides
-from asides.errors import AsidesError
-from asides.events import Event
-from asides.reply import Reply
+from asides.values.errors import AsidesError
+from asides.values.events import Event
+from asides.values.reply import Reply
 
 MODEL = "openai-compatible:made-up"
 KEY = "sk-canary-3141592653589793"

@@ -13,11 +13,11 @@ from typing import get_args
 import pytest
 
 import asides
-from asides.agent.recipe import AgentOptions
-from asides.arguments.options import OPTIONS
+from asides.agents.config import AgentOptions
+from asides.options import OPTIONS
 from asides.providers.provider import AskBy
-from asides.run_events import RunEvent
 from asides.settings import SETTINGS
+from asides.values.run_events import RunEvent
 from tests.run_page import RUN, read
 
 _ROOT = Path(__file__).resolve().parent.parent

@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.dialects import DIALECTS
-from asides.providers.find import providers
+from asides.providers.find import list_providers
 
 _HOME = Path(asides.__file__).parent
 
@@ -228,7 +228,7 @@ def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> 
 
 
 def _provider_names() -> tuple[str, ...]:
-    rows = providers()
+    rows = list_providers()
     names = {row.name for row in rows} | {alias for row in rows for alias in row.aliases}
     return tuple(sorted(names - set(DIALECTS)))
 

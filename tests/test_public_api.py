@@ -118,7 +118,14 @@ print(json.dumps([seen[:count], len(seen) > count]))
     assert seen == []
 
 
-_OF_AGENTS = ("asides.toolbox", "asides.outputs", "asides.react", "asides.history", "asides.flows.agent", "sqlite3")
+_OF_AGENTS = (
+    "asides.agents.tools",
+    "asides.agents.outputs",
+    "asides.agents.react",
+    "asides.history",
+    "asides.flows.agent",
+    "sqlite3",
+)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +136,7 @@ _OF_AGENTS = ("asides.toolbox", "asides.outputs", "asides.react", "asides.histor
         ("asides.Client", ("aiohttp", "rich", *_OF_AGENTS)),
         ("asides.AsyncClient", ("urllib3", "rich", *_OF_AGENTS)),
         ("def half(a: int) -> float: ...\nasides.tool(half)", ("pydantic", "asyncio", "aiohttp")),
-        ("asides.Conversation", ("aiohttp", "mcp", "asides.toolbox", "asides.react")),
+        ("asides.Conversation", ("aiohttp", "mcp", "asides.agents.tools", "asides.agents.react")),
         ("asides.Agent", ("aiohttp", "mcp", "pydantic", "fastjsonschema", "sqlite3")),
     ],
 )

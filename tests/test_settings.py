@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.errors import ConfigError, InvalidThinking
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.providers.provider import THINKING_FIELDS, Provider
 from asides.settings import SETTINGS, Settings, Timeouts, config_files, load_settings
-from asides.thinking import Thinking
+from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.thinking import Thinking
 
 NOTHING: dict[str, str] = {}
 
@@ -289,7 +289,7 @@ def test_FT_24_S4_REQ_003_thinking_is_shown_only_where_it_was_switched_on_and_al
 
 
 def test_B5_FT_10_a_field_of_ones_own_is_the_only_one_and_a_blank_one_is_none(here: Path) -> None:
-    target = find("vllm:m", environ=NOTHING)
+    target = find_target("vllm:m", environ=NOTHING)
     quirks = load_settings(NOTHING, thinking_field="  inner ").tuned(target).quirks
     assert (quirks.thinking_in, quirks.heuristics) == (("inner",), False)
     assert load_settings(NOTHING, thinking_field=" ").tuned(target) == target
@@ -334,7 +334,7 @@ def test_FT_45_a_row_in_a_file_resolves(here: Path) -> None:
         """,
     )
     rows = load_settings(NOTHING).providers
-    target = find("MH:clever-1", rows=rows, environ={"MINE_VERSION": "7"})
+    target = find_target("MH:clever-1", rows=rows, environ={"MINE_VERSION": "7"})
     assert target.base_url == "https://mine.example/v1"
     assert target.provider.query == (("api-version", "7"),)
     assert target.provider.headers == (("X-Team", "blue"),)
@@ -359,7 +359,7 @@ def test_a_table_under_a_known_name_changes_what_it_names_and_keeps_the_rest(her
         """,
         "deepseek",
     )
-    ours = find("deepseek:x", environ=NOTHING).provider
+    ours = find_target("deepseek:x", environ=NOTHING).provider
     assert row.base_url == "https://proxy.example"
     assert row.quirks == msgspec.structs.replace(ours.quirks, stream_usage=False)
     assert row.models[1:] == ours.models
@@ -381,16 +381,16 @@ def test_a_file_of_the_current_folder_cannot_send_a_key_elsewhere(here: Path) ->
 
 def test_a_row_may_be_like_another(here: Path) -> None:
     row = _row(here, '[providers.lab]\nlike = "vllm"\nbase_url = "https://lab.example/v1"', "lab")
-    vllm = find("vllm:x", environ=NOTHING).provider
+    vllm = find_target("vllm:x", environ=NOTHING).provider
     assert (row.quirks, row.models, row.key, row.aliases) == (vllm.quirks, vllm.models, "optional", ())
-    assert find("lab:x", rows=[row], environ=NOTHING).base_url == "https://lab.example/v1"
+    assert find_target("lab:x", rows=[row], environ=NOTHING).base_url == "https://lab.example/v1"
 
 
 def test_rows_in_code_come_before_those_of_the_file(here: Path) -> None:
     _written(here, '[providers.mine]\nbase_url = "https://file.example"')
     mine = Provider(name="mine", base_url="https://code.example")
     settings = load_settings(NOTHING, providers=[mine])
-    assert find("mine:x", rows=settings.providers, environ=NOTHING).base_url == "https://code.example"
+    assert find_target("mine:x", rows=settings.providers, environ=NOTHING).base_url == "https://code.example"
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,27 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asides import aio
-    from asides.agent.awaiting import AsyncAgent
-    from asides.agent.blocking import Agent
+    from asides.agents.async_ import AsyncAgent
+    from asides.agents.mcp.server import McpServer
+    from asides.agents.sync import Agent
+    from asides.agents.tools.executor import BadArguments
+    from asides.agents.tools.function_tool import FunctionTool, tool
+    from asides.agents.tools.toolset import ToolLike
     from asides.aio import AsyncClient, AsyncStream
     from asides.client import Client, Stream, ask, stream
-    from asides.conversation.awaiting import AsyncConversation, AsyncConversationStream
-    from asides.conversation.blocking import Conversation, ConversationStream
+    from asides.conversations.async_ import AsyncConversation, AsyncConversationStream
+    from asides.conversations.store.protocol import Store, StoreConflict, StoreError
+    from asides.conversations.store.sqlite import SqliteStore
+    from asides.conversations.sync import Conversation, ConversationStream
     from asides.dialects import register_dialect
-    from asides.errors import (
+    from asides.flows.offline import Explanation, decode, explain
+    from asides.flows.run_config import Limits
+    from asides.options import Timeout
+    from asides.providers.find import find_provider, list_providers
+    from asides.providers.provider import Capabilities, ModelRule, ModelVariant, Provider, Quirks, ReplayRule
+    from asides.settings import Settings, load_settings
+    from asides.transports.run_stream import AsyncRunStream, RunStream
+    from asides.values.errors import (
         AgentError,
         AnswerInThinking,
         AsidesError,
@@ -47,13 +60,13 @@ if TYPE_CHECKING:
         UnknownProvider,
         Unsupported,
     )
-    from asides.events import (
+    from asides.values.events import (
         Event,
         PartArrived,
         RefusalDelta,
         ReplyEnded,
         ReplyStarted,
-        Stop,
+        StopReason,
         TextDelta,
         ThinkingDelta,
         ThoughtSealed,
@@ -62,49 +75,35 @@ if TYPE_CHECKING:
         Warned,
         blocks,
     )
-    from asides.flows.call import Timeout
-    from asides.flows.errand import Limits
-    from asides.folding import fold
-    from asides.mcp.server import McpServer
-    from asides.messages import (
+    from asides.values.fold import fold
+    from asides.values.messages import (
         File,
         Image,
         Message,
         OutputSchema,
         Prompt,
+        ProviderState,
         Refusal,
         ServerTool,
-        State,
-        Stored,
+        StoredResponse,
         Text,
         ToolCall,
         ToolResult,
-        Unknown,
+        UnknownPart,
         assistant,
         system,
         user,
     )
-    from asides.model_info import ModelInfo, ThinkingInfo
-    from asides.network.run_streams import AsyncRunStream, RunStream
-    from asides.notices import Notice
-    from asides.offline import Explanation, decode, explain
-    from asides.providers.find import lookup as find_provider
-    from asides.providers.find import providers as list_providers
-    from asides.providers.provider import Capabilities, ModelRule, Provider, Quirks, ReplayRule, Variant
-    from asides.reply import Reply
-    from asides.result import Result, Step
-    from asides.run_events import RunEnded, RunEvent, StepEnded, StepStarted, ToolFinished, ToolStarted
-    from asides.settings import Settings, load_settings
-    from asides.simulation import simulate
-    from asides.store.sqlite import SqliteStore
-    from asides.store.store import Store, StoreConflict, StoreError
-    from asides.thinking import Origin, Seal, Thinking, Thought
-    from asides.toolbox.function_tool import FunctionTool, tool
-    from asides.toolbox.runnable import BadArguments
-    from asides.toolbox.toolset import ToolLike
-    from asides.tools import Tool
-    from asides.usage import Usage
-    from asides.version import VERSION as __version__  # noqa: N811 - a dunder is how a package says it
+    from asides.values.model_info import ModelInfo, ThinkingInfo
+    from asides.values.notices import Notice
+    from asides.values.reply import Reply
+    from asides.values.result import Result, Step
+    from asides.values.run_events import RunEnded, RunEvent, StepEnded, StepStarted, ToolFinished, ToolStarted
+    from asides.values.simulate import simulate
+    from asides.values.thinking import Origin, Seal, Thinking, Thought
+    from asides.values.tools import Tool
+    from asides.values.usage import Usage
+    from asides.values.version import VERSION as __version__  # noqa: N811 - a dunder is how a package says it
     from asides.wire.inline_tags import Separated, Separator, separate
     from asides.wire.partial_json import PartialJson
 else:
@@ -112,7 +111,7 @@ else:
     _HOMES = {
         "asides.aio": ("AsyncClient", "AsyncStream"),
         "asides.client": ("Client", "Stream", "ask", "stream"),
-        "asides.errors": (
+        "asides.values.errors": (
             "AgentError",
             "AnswerInThinking",
             "AsidesError",
@@ -143,13 +142,13 @@ else:
             "UnknownProvider",
             "Unsupported",
         ),
-        "asides.events": (
+        "asides.values.events": (
             "Event",
             "PartArrived",
             "RefusalDelta",
             "ReplyEnded",
             "ReplyStarted",
-            "Stop",
+            "StopReason",
             "TextDelta",
             "ThinkingDelta",
             "ThoughtSealed",
@@ -158,8 +157,9 @@ else:
             "Warned",
             "blocks",
         ),
-        "asides.flows.call": ("Timeout",),
-        "asides.messages": (
+        "asides.options": ("Timeout",),
+        "asides.providers.find": ("find_provider", "list_providers"),
+        "asides.values.messages": (
             "File",
             "Image",
             "Message",
@@ -167,50 +167,47 @@ else:
             "Prompt",
             "Refusal",
             "ServerTool",
-            "State",
-            "Stored",
+            "ProviderState",
+            "StoredResponse",
             "Text",
             "ToolCall",
             "ToolResult",
-            "Unknown",
+            "UnknownPart",
             "assistant",
             "system",
             "user",
         ),
-        "asides.model_info": ("ModelInfo", "ThinkingInfo"),
-        "asides.notices": ("Notice",),
-        "asides.offline": ("Explanation", "decode", "explain"),
-        "asides.providers.provider": ("Capabilities", "ModelRule", "Provider", "Quirks", "ReplayRule", "Variant"),
-        "asides.folding": ("fold",),
-        "asides.reply": ("Reply",),
-        "asides.simulation": ("simulate",),
+        "asides.values.model_info": ("ModelInfo", "ThinkingInfo"),
+        "asides.values.notices": ("Notice",),
+        "asides.flows.offline": ("Explanation", "decode", "explain"),
+        "asides.providers.provider": ("Capabilities", "ModelRule", "Provider", "Quirks", "ReplayRule", "ModelVariant"),
+        "asides.values.fold": ("fold",),
+        "asides.values.reply": ("Reply",),
+        "asides.values.simulate": ("simulate",),
         "asides.settings": ("Settings", "load_settings"),
-        "asides.thinking": ("Origin", "Seal", "Thinking", "Thought"),
-        "asides.tools": ("Tool",),
-        "asides.usage": ("Usage",),
+        "asides.values.thinking": ("Origin", "Seal", "Thinking", "Thought"),
+        "asides.values.tools": ("Tool",),
+        "asides.values.usage": ("Usage",),
         "asides.wire.inline_tags": ("Separated", "Separator", "separate"),
         "asides.wire.partial_json": ("PartialJson",),
-        "asides.agent.blocking": ("Agent",),
-        "asides.agent.awaiting": ("AsyncAgent",),
-        "asides.result": ("Result", "Step"),
-        "asides.flows.errand": ("Limits",),
-        "asides.run_events": ("RunEnded", "RunEvent", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
-        "asides.toolbox.function_tool": ("FunctionTool", "tool"),
-        "asides.network.run_streams": ("AsyncRunStream", "RunStream"),
-        "asides.conversation.blocking": ("Conversation", "ConversationStream"),
-        "asides.conversation.awaiting": ("AsyncConversation", "AsyncConversationStream"),
-        "asides.store.sqlite": ("SqliteStore",),
-        "asides.store.store": ("Store", "StoreConflict", "StoreError"),
-        "asides.mcp.server": ("McpServer",),
-        "asides.toolbox.runnable": ("BadArguments",),
-        "asides.toolbox.toolset": ("ToolLike",),
+        "asides.agents.sync": ("Agent",),
+        "asides.agents.async_": ("AsyncAgent",),
+        "asides.values.result": ("Result", "Step"),
+        "asides.flows.run_config": ("Limits",),
+        "asides.values.run_events": ("RunEnded", "RunEvent", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
+        "asides.agents.tools.function_tool": ("FunctionTool", "tool"),
+        "asides.transports.run_stream": ("AsyncRunStream", "RunStream"),
+        "asides.conversations.sync": ("Conversation", "ConversationStream"),
+        "asides.conversations.async_": ("AsyncConversation", "AsyncConversationStream"),
+        "asides.conversations.store.sqlite": ("SqliteStore",),
+        "asides.conversations.store.protocol": ("Store", "StoreConflict", "StoreError"),
+        "asides.agents.mcp.server": ("McpServer",),
+        "asides.agents.tools.executor": ("BadArguments",),
+        "asides.agents.tools.toolset": ("ToolLike",),
         "asides.dialects": ("register_dialect",),
     }
     _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names}
-    # Public under a longer name than in a module whose own name says the rest.
-    _HOME_OF["find_provider"] = ("asides.providers.find", "lookup")
-    _HOME_OF["list_providers"] = ("asides.providers.find", "providers")
-    _HOME_OF["__version__"] = ("asides.version", "VERSION")
+    _HOME_OF["__version__"] = ("asides.values.version", "VERSION")
 
     def __getattr__(name):
         from importlib import import_module
@@ -265,6 +262,7 @@ __all__ = [
     "MissingKey",
     "ModelInfo",
     "ModelRule",
+    "ModelVariant",
     "NoAnswer",
     "NotFound",
     "Notice",
@@ -277,6 +275,7 @@ __all__ = [
     "ProtocolError",
     "Provider",
     "ProviderError",
+    "ProviderState",
     "Quirks",
     "RateLimited",
     "Refusal",
@@ -296,15 +295,14 @@ __all__ = [
     "ServerTool",
     "Settings",
     "SqliteStore",
-    "State",
     "Step",
     "StepEnded",
     "StepStarted",
-    "Stop",
+    "StopReason",
     "Store",
     "StoreConflict",
     "StoreError",
-    "Stored",
+    "StoredResponse",
     "Stream",
     "Text",
     "TextDelta",
@@ -325,13 +323,12 @@ __all__ = [
     "ToolResult",
     "ToolStarted",
     "TransportError",
-    "Unknown",
     "UnknownModel",
+    "UnknownPart",
     "UnknownProvider",
     "Unsupported",
     "Usage",
     "UsageReported",
-    "Variant",
     "Warned",
     "__version__",
     "aio",

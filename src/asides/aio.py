@@ -11,29 +11,29 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from asides.arguments import Defaults, ListOptions, Options, PromptLike
 from asides.dialects.dialect import HttpRequest
-from asides.errors import AsidesError, ConfigError
-from asides.flows.call import Timeout
-from asides.flows.listing import listing
+from asides.flows.build_call import Defaults
+from asides.flows.list_models import listing
 from asides.flows.steps import Head
-from asides.model_info import ModelInfo
-from asides.network import faults
-from asides.network.awaiting import AsyncStream, carry_out
-from asides.network.surroundings import proxy_for, tls_context
-from asides.network.transport import AsyncResponse, AsyncTransport
+from asides.options import ListOptions, Options, PromptLike, Timeout
 from asides.providers.provider import Provider
-from asides.reply import Reply
 from asides.settings import Settings
+from asides.transports import transport_errors as faults
+from asides.transports.async_ import AsyncStream, carry_out
+from asides.transports.protocols import AsyncResponse, AsyncTransport
+from asides.transports.proxy_and_tls import proxy_for, tls_context
+from asides.values.errors import AsidesError, ConfigError
+from asides.values.model_info import ModelInfo
+from asides.values.reply import Reply
 
 if TYPE_CHECKING:
     import ssl
 
     import aiohttp
 
-    from asides.network.run_progress import RunProgress
-    from asides.network.run_streams import AsyncRunStream
-    from asides.result import Output
+    from asides.transports.run_state import RunProgress
+    from asides.transports.run_stream import AsyncRunStream
+    from asides.values.result import Output
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
 
@@ -74,7 +74,7 @@ class AsyncClient:
 
     def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
         """The events of a run that asks through this client; `begin` makes it. `AsyncAgent` calls this."""
-        from asides.network.run_streams import AsyncRunStream
+        from asides.transports.run_stream import AsyncRunStream
 
         return AsyncRunStream(begin(self._defaults), self._transport)
 
@@ -343,6 +343,6 @@ def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncS
 
 def run(begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
     """The events of a run, by a client of its own that is closed with them: use it in an `async with`."""
-    from asides.network.run_streams import AsyncRunStream
+    from asides.transports.run_stream import AsyncRunStream
 
     return AsyncRunStream(begin(Defaults()), _Aiohttp(), ends_transport=True)

@@ -13,20 +13,20 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from asides.arguments import Defaults, ListOptions, Options, PromptLike
 from asides.dialects.dialect import HttpRequest
-from asides.errors import ConfigError
-from asides.flows.call import Timeout
-from asides.flows.listing import listing
+from asides.flows.build_call import Defaults
+from asides.flows.list_models import listing
 from asides.flows.steps import Head
-from asides.model_info import ModelInfo
-from asides.network import faults
-from asides.network.blocking import Stream, carry_out
-from asides.network.surroundings import proxy_for, proxy_login, tls_context
-from asides.network.transport import Response, Transport
+from asides.options import ListOptions, Options, PromptLike, Timeout
 from asides.providers.provider import Provider
-from asides.reply import Reply
 from asides.settings import Settings
+from asides.transports import transport_errors as faults
+from asides.transports.protocols import Response, Transport
+from asides.transports.proxy_and_tls import proxy_for, proxy_login, tls_context
+from asides.transports.sync import Stream, carry_out
+from asides.values.errors import ConfigError
+from asides.values.model_info import ModelInfo
+from asides.values.reply import Reply
 from asides.wire.chunked import BrokenChunks, Dechunker
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     import urllib3
 
-    from asides.network.run_progress import RunProgress
-    from asides.network.run_streams import RunStream
-    from asides.result import Output
+    from asides.transports.run_state import RunProgress
+    from asides.transports.run_stream import RunStream
+    from asides.values.result import Output
 
 __all__ = ["Client", "Stream", "ask", "shared_client", "stream"]
 
@@ -73,7 +73,7 @@ class Client:
 
     def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> RunStream[Output]:
         """The events of a run that asks through this client; `begin` makes it. `Agent` calls this."""
-        from asides.network.run_streams import RunStream
+        from asides.transports.run_stream import RunStream
 
         return RunStream(begin(self._defaults), self._transport)
 

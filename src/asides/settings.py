@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.errors import ConfigError, InvalidThinking
-from asides.notices import Notice
-from asides.providers.find import lookup
-from asides.providers.find import providers as list_rows
+from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Provider, Target
-from asides.thinking import Thinking, read_thinking
+from asides.providers.quirks import trim_names
+from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.notices import Notice
+from asides.values.thinking import Thinking, read_thinking
 
 FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"
@@ -95,14 +95,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def tuned(self, target: Target) -> Target:
         """The target with what is said here about reading laid over its host's quirks."""
         changes: dict[str, Any] = {}
-        if self.thinking_field and self.thinking_field.strip():
-            changes = {"thinking_in": (self.thinking_field,), "heuristics": False}
+        if self.thinking_field and (names := trim_names((self.thinking_field,))):
+            changes = {"thinking_in": names, "heuristics": False}
         if "heuristics" in self.origins:
             changes["heuristics"] = self.heuristics
-        if not changes:
-            return target
-        quirks = msgspec.structs.replace(target.provider.quirks, **changes)
-        return msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=quirks))
+        return target.override(**changes)
 
 
 def _types() -> dict[str, Any]:
@@ -259,7 +256,7 @@ def _check_address(row: Provider, path: Path) -> None:
 
     if is_loopback(row.base_url):
         return
-    for known in list_rows():
+    for known in list_providers():
         borrowed = sorted(set(row.key_env) & set(known.key_env))
         if borrowed and known.key == "required" and row.base_url != known.base_url:
             raise ConfigError(
@@ -275,6 +272,6 @@ def _rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]
     if not isinstance(tables, dict):
         raise ConfigError(f"{path}: providers is a table of tables: [providers.NAME].")
     return [
-        read_row(name, table, f"{path}: [providers.{name}]", lambda name: lookup(name, before))
+        read_row(name, table, f"{path}: [providers.{name}]", lambda name: find_provider(name, before))
         for name, table in tables.items()
     ]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from asides.cli.app import main
-from asides.stage import Stage
+from asides.testing.stage import Stage
 
 MODEL = "openai-compatible:staged"
 _SOURCES = Path(__file__).resolve().parents[2] / "src"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from asides import errors
 from asides.cli.app import main
 from asides.cli.exit_codes import Exit, of_error, of_outcome
 from asides.cli.options import COMMANDS
-from asides.reply import Reply
-from asides.stage import OpenStage, Say
-from asides.version import VERSION
+from asides.testing.stage import OpenStage, Say
+from asides.values import errors
+from asides.values.reply import Reply
+from asides.values.version import VERSION
 from tests.cli.children import asides, at, environment
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"

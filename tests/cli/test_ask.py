@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from asides.cli.app import main
-from asides.messages import ToolCall
-from asides.stage import Fail, Garbage, OpenStage, Raw, Say, Stage
-from asides.usage import Usage
+from asides.testing.stage import Fail, Garbage, OpenStage, Raw, Say, Stage
+from asides.values.messages import ToolCall
+from asides.values.usage import Usage
 from tests.cli.children import MODEL, Ended, asides, at, here, read_some, started
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from asides.stage import OpenStage, Say
+from asides.testing.stage import OpenStage, Say
 from tests.cli.children import at, at_terminal, screen_of
 
 DIM, PLAIN, ERASE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.stage import Fail, OpenStage, Raw, Say, Stage
+from asides.testing.stage import Fail, OpenStage, Raw, Say, Stage
 from tests.cli.children import Ended, at, at_terminal, here
 
 PROMPT = "> "

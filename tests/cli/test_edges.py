@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from asides.messages import ToolCall, user
-from asides.stage import Fail, OpenStage, Say
-from asides.store import SqliteStore
+from asides.conversations.store.sqlite import SqliteStore
+from asides.testing.stage import Fail, OpenStage, Say
+from asides.values.messages import ToolCall, user
 from tests.cli.children import asides, at, at_terminal, command, environment, here
 
 TOOLS = '''

@@ -8,8 +8,8 @@ import time
 from asides.cli.progress import Progress, elapsed_line
 from asides.cli.render import Display
 from asides.cli.terminal import LiveLine, Terminal
-from asides.events import Event, TextDelta, ThinkingDelta, UsageReported
-from asides.usage import Usage
+from asides.values.events import Event, TextDelta, ThinkingDelta, UsageReported
+from asides.values.usage import Usage
 
 
 class Tape(io.StringIO):

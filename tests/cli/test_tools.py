@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asides.messages import ToolCall
-from asides.stage import OpenStage, Say
+from asides.testing.stage import OpenStage, Say
+from asides.values.messages import ToolCall
 from tests.cli.children import asides, at, at_terminal, here
 
 TOOLS = '''

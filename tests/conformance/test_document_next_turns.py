@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.messages import Message, Prompt, ToolResult, user
-from asides.plan import plan
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.values.messages import Message, Prompt, ToolResult, user
 from tests.conformance.test_recordings import DIALECTS, FOLDER, manifest, target_of
 from tests.decoding import reply_of
 

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from asides import dialects, errors
-from asides.providers.find import lookup
+from asides import dialects
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
-from asides.reply import Reply
+from asides.values import errors
+from asides.values.reply import Reply
 from tests.decoding import decoded, reply_of
 
 FOLDER = Path(
@@ -54,7 +55,7 @@ class Recording(NamedTuple):
 
     @property
     def target(self) -> Target:
-        row = lookup(next(name for pattern, name in ROWS.items() if fnmatchcase(self.server, pattern)))
+        row = find_provider(next(name for pattern, name in ROWS.items() if fnmatchcase(self.server, pattern)))
         row = row if row.dialect == self.dialect else plain_row(self.dialect)
         rule = row.rule("tiny-reasoner")
         if "prefilled" in self.server or "prefilled" in self.name:
@@ -177,7 +178,7 @@ def test_streamed_and_whole_are_the_same_reply(server: str) -> None:
 
 @pytest.mark.parametrize("recording", [each for each in recordings() if each.status >= 400], ids=str)
 def test_a_refusal_of_a_real_engine_is_the_right_error(recording: Recording) -> None:
-    error = dialects.find(recording.dialect).error(recording.status, {}, recording.body, recording.target)
+    error = dialects.find_dialect(recording.dialect).error(recording.status, {}, recording.body, recording.target)
     kind = errors.ContextTooLong if "context-too-long" in recording.name else errors.BadRequest
     assert isinstance(error, errors.NotFound if recording.status == 404 else kind)
     assert error.status == recording.status
@@ -204,11 +205,11 @@ VARIANTS = sorted(file.stem.removesuffix("-none") for file in FOLDER.glob("tag-v
 @pytest.mark.parametrize("how", ["none", "auto"])
 def test_thinking_comes_apart_whatever_its_tags_are_called(variant: str, how: str) -> None:
     body = (FOLDER / "tag-variants" / f"{variant}-{how}.json").read_bytes()
-    row = lookup("llamacpp")
+    row = find_provider("llamacpp")
     model = NAMED.get(variant, "tiny-tagged")
     target = Target(row, model, row.base_url, row.rule(model))
     if b'"error"' in body[:20]:
-        error = dialects.find("openai_chat").error(500, {}, body, target)
+        error = dialects.find_dialect("openai_chat").error(500, {}, body, target)
         assert isinstance(error, errors.Overloaded)
         return
     reply = decoded(body, target)

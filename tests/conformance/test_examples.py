@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import asides
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.stage import OpenStage, Raw
+from asides.testing.stage import OpenStage, Raw
+from asides.values.reply import Reply
 from tests.decoding import decoded
 
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[1] / "examples").glob("*/*/reply.json"))
@@ -54,7 +54,7 @@ def load(folder: Path) -> tuple[dict[str, Any], bytes, bytes, dict[str, Any]]:
 @pytest.mark.parametrize("folder", EXAMPLES, ids=name_of)
 def test_an_example_decodes_the_same_whole_and_streamed_in_any_chunking(folder: Path) -> None:
     request, whole, stream, expected = load(folder)
-    row = lookup(folder.parent.name)
+    row = find_provider(folder.parent.name)
     target = Target(row, request["model"], row.base_url, row.rule(request["model"]))
     assert view(decoded(whole, target, target.dialect)) == expected
     assert decoded(stream, target, target.dialect) == decoded(whole, target, target.dialect)

@@ -16,12 +16,12 @@ import msgspec
 import pytest
 
 import asides
-from asides.dialects import find as find_dialect
-from asides.dialects.gemini.read_request import read
-from asides.messages import Message, Part, ToolResult
-from asides.plan import plan
-from asides.providers.find import lookup
+from asides.dialects import find_dialect
+from asides.dialects.gemini.server.read_request import read
+from asides.history.plan import plan
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
+from asides.values.messages import Message, Part, ToolResult
 
 FOLDER = Path(os.environ.get("ASIDES_RECORDINGS") or Path(__file__).parents[3] / "shared" / "recordings")
 
@@ -62,7 +62,7 @@ def answered(message: Message, calls: list[str]) -> Message:
 @pytest.mark.parametrize("entry", CONTINUED, ids=lambda entry: entry["id"].rpartition("/")[2])
 def test_the_next_turn_carries_the_signatures_that_were_accepted(entry: dict[str, Any]) -> None:
     before = recordings()[entry["continues_from"]]
-    row = lookup(entry["provider"])
+    row = find_provider(entry["provider"])
     reply = asides.decode("gemini", (FOLDER / before["file"]).read_bytes(), provider=row, model=entry["model"])
     said = reply.to_message()
     assert said is not None

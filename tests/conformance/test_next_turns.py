@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.messages import Message
-from asides.plan import plan
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.values.messages import Message
 from tests.conformance.test_recordings import FOLDER, manifest, target_of
 from tests.decoding import reply_of
 

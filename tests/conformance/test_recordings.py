@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from asides import errors
-from asides.dialects import find as find_dialect
-from asides.errors import AsidesError, ProviderError
-from asides.providers.find import lookup
+from asides.dialects import find_dialect
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.providers.table import plain_row
-from asides.reply import Reply
+from asides.values import errors
+from asides.values.errors import AsidesError, ProviderError
+from asides.values.reply import Reply
 from tests.conformance.disagreements import DISAGREEMENTS, disagrees
 from tests.decoding import reply_of
 
@@ -57,10 +57,10 @@ def golden() -> dict[str, dict[str, Any]]:
 def row_of(entry: dict[str, Any]) -> Provider:
     dialect = DIALECTS[entry["dialect"]]
     try:
-        row = lookup(entry["provider"])
+        row = find_provider(entry["provider"])
     except errors.UnknownProvider:
         return plain_row(dialect)
-    return row.speaking(dialect) or plain_row(dialect)
+    return row.with_dialect(dialect) or plain_row(dialect)
 
 
 def target_of(entry: dict[str, Any]) -> Target:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from asides import dialects
 from asides.dialects import DIALECTS
-from asides.errors import ProtocolError, Unsupported
-from asides.model_info import ModelInfo, ModelPage, ThinkingInfo
 from asides.providers.find import find_host
+from asides.values.errors import ProtocolError, Unsupported
+from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
 
 _LISTING = sorted(set(DIALECTS) - {"bedrock"})
 _THINKS = ThinkingInfo(supported=True)
@@ -22,7 +22,7 @@ _THINKS = ThinkingInfo(supported=True)
 
 def read(dialect: str, document: object) -> ModelPage:
     """The page without the raw entries, which are what went in."""
-    page = dialects.find(dialect).read_models(json.dumps(document).encode())
+    page = dialects.find_dialect(dialect).read_models(json.dumps(document).encode())
     return ModelPage(tuple(msgspec.structs.replace(model, raw={}) for model in page.models), page.after)
 
 
@@ -50,7 +50,7 @@ def read(dialect: str, document: object) -> ModelPage:
 )
 def test_where_a_list_is_asked_for(provider: str, base_url: str | None, after: str | None, url: str) -> None:
     target = find_host(provider, base_url=base_url, environ={})
-    request = dialects.find(target.dialect).models_request(target, after)
+    request = dialects.find_dialect(target.dialect).models_request(target, after)
     assert (request.method, request.url, request.body) == ("GET", url, b"")
     assert "Content-Type" not in request.headers
     assert dict(target.provider.headers).items() <= request.headers.items()
@@ -68,7 +68,7 @@ def test_where_a_list_is_asked_for(provider: str, base_url: str | None, after: s
 def test_a_cloud_that_has_no_list_says_so(provider: str, environ: dict[str, str]) -> None:
     target = find_host(provider, environ=environ)
     with pytest.raises(Unsupported, match=provider):
-        dialects.find(target.dialect).models_request(target)
+        dialects.find_dialect(target.dialect).models_request(target)
 
 
 _CLAUDE = {
@@ -180,7 +180,7 @@ def test_gemini_ollama_and_cohere() -> None:
 )
 def test_what_is_no_list_breaks_the_dialect(dialect: str, body: bytes) -> None:
     with pytest.raises(ProtocolError):
-        dialects.find(dialect).read_models(body)
+        dialects.find_dialect(dialect).read_models(body)
 
 
 @pytest.mark.parametrize("dialect", _LISTING)
@@ -191,7 +191,7 @@ def test_entries_that_are_no_models_are_passed_over(dialect: str) -> None:
 
 def test_an_entry_is_kept_as_it_came() -> None:
     body = json.dumps({"data": [_CLAUDE]}).encode()
-    (model,) = dialects.find("anthropic").read_models(body).models
+    (model,) = dialects.find_dialect("anthropic").read_models(body).models
     assert model.raw == _CLAUDE
 
 
@@ -239,7 +239,7 @@ def _models(draw: st.DrawFn, dialect: str) -> ModelInfo:
 @given(data=st.data())
 def test_law_a_list_that_is_written_is_the_list_that_is_read(dialect: str, data: st.DataObject) -> None:
     models = data.draw(st.lists(_models(dialect), max_size=5, unique_by=lambda model: model.id))
-    speaks = dialects.find(dialect)
+    speaks = dialects.find_dialect(dialect)
     size = str(data.draw(st.integers(1, 3)))
     found: list[ModelInfo] = []
     after: str | None = None

@@ -13,12 +13,12 @@ import pytest
 
 import asides
 from asides import dialects
-from asides.dialects import find, plain_row, register_dialect, registered_for_now
+from asides.dialects import find_dialect, plain_row, register_dialect, registered_for_now
 from asides.providers.provider import Provider
-from asides.stage import Fail, Say, Stage
-from tests.conformance_kit.toy import TOY, ToyDialect, dialect
+from asides.testing.stage import Fail, Say, Stage
+from tests.testing.conformance.toy import TOY, ToyDialect, dialect
 
-PLACE = "tests.conformance_kit.toy:dialect"
+PLACE = "tests.testing.conformance.toy:dialect"
 REPLY = b'{"by":"pondering-1","ponder":"so","says":"42","over":"done"}'
 
 
@@ -33,37 +33,37 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_an_object_is_found_under_its_name() -> None:
     register_dialect("toy", dialect)
-    assert find("toy") is dialect
+    assert find_dialect("toy") is dialect
     assert dialects.is_known("toy")
     assert dialects.others() == ("toy",)
     assert "toy" in dialects.names()
 
 
 def test_a_place_is_imported_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "lazy_toy.py").write_text("from tests.conformance_kit.toy import dialect\n", encoding="utf-8")
+    (tmp_path / "lazy_toy.py").write_text("from tests.testing.conformance.toy import dialect\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     register_dialect("toy", "lazy_toy:dialect")
     assert "lazy_toy" not in sys.modules
     assert dialects.is_known("toy")
     assert "lazy_toy" not in sys.modules
-    assert find("toy") is dialect
+    assert find_dialect("toy") is dialect
     monkeypatch.delitem(sys.modules, "lazy_toy")
 
 
 def test_a_name_that_is_registered_again_means_the_newer_one() -> None:
     register_dialect("toy", dialect)
-    assert find("toy") is dialect
+    assert find_dialect("toy") is dialect
     newer = ToyDialect()
     register_dialect("toy", newer)
-    assert find("toy") is newer
+    assert find_dialect("toy") is newer
 
 
 def test_for_now_is_for_now() -> None:
     older, newer = ToyDialect(), ToyDialect()
     with registered_for_now("toy", older):
         with registered_for_now("toy", newer):
-            assert find("toy") is newer
-        assert find("toy") is older
+            assert find_dialect("toy") is newer
+        assert find_dialect("toy") is older
     assert not dialects.is_known("toy")
 
 
@@ -94,18 +94,18 @@ def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
     ("place", "words"),
     [
         ("no_such_module:dialect", "does not load: No module named"),
-        ("tests.conformance_kit.toy:nothing", "no attribute"),
+        ("tests.testing.conformance.toy:nothing", "no attribute"),
     ],
 )
 def test_a_place_where_nothing_is_is_told_when_it_is_used(place: str, words: str) -> None:
     register_dialect("toy", place)
     with pytest.raises(asides.ConfigError, match=words):
-        find("toy")
+        find_dialect("toy")
 
 
 def test_text_that_is_no_place_is_refused() -> None:
     with pytest.raises(asides.ConfigError, match="is not module:object"):
-        register_dialect("toy", "tests.conformance_kit.toy")
+        register_dialect("toy", "tests.testing.conformance.toy")
 
 
 def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +117,8 @@ def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(str(tmp_path))
     dialects._installed.cache_clear()
     assert dialects.others() == ("toy",)
-    assert find("toy") is dialect
-    assert find("anthropic").name == "anthropic"
+    assert find_dialect("toy") is dialect
+    assert find_dialect("anthropic").name == "anthropic"
     assert asides.decode("toy", REPLY).text == "42"
 
 
@@ -126,7 +126,7 @@ def test_an_unknown_name_says_how_one_is_made_known() -> None:
     with pytest.raises(
         asides.Unsupported, match=r"no dialect is called 'toy'; there are anthropic, .*register_dialect"
     ):
-        find("toy")
+        find_dialect("toy")
 
 
 # --- where it is then known ---------------------------------------------------------------------------------------

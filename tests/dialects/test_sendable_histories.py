@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
-from asides.plan import plan
-from asides.providers.find import find
-from asides.thinking import Seal, Thought
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import find_target
+from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Seal, Thought
 
 ENVIRON = {"AWS_REGION": "us-east-1"}
 CLAUDES = ["anthropic:claude-sonnet-4-5", "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"]
@@ -21,7 +21,7 @@ DONE = Message("tool", (ToolResult("call_0", "fine", "look"),))
 
 def sent(model: str, *messages: Message) -> tuple[dict[str, Any], list[str]]:
     """The body of the request, and the codes of what was said about it."""
-    target = find(model, environ=ENVIRON)
+    target = find_target(model, environ=ENVIRON)
     planned = plan(Prompt(messages), target)
     request, notices = find_dialect(target.dialect).encode(planned.prompt, target)
     return msgspec.json.decode(request.body), [notice.code for notice in (*planned.notices, *notices)]
@@ -92,7 +92,7 @@ def test_a_call_of_elsewhere_has_the_stand_in_over_chat_too() -> None:
 
 
 def test_a_call_of_its_own_has_its_own_signature() -> None:
-    origin = find("google-openai:gemini-3-pro-preview", environ=ENVIRON).origin
+    origin = find_target("google-openai:gemini-3-pro-preview", environ=ENVIRON).origin
     entry = '{"google":{"thought_signature":"bXkgb3du"}}'
     own = msgspec.structs.replace(LOOK, seals=(Seal("thought_signature", "bXkgb3du", origin, entry),))
     body, codes = sent("google-openai:gemini-3-pro-preview", user("go"), assistant(own), DONE)
@@ -109,7 +109,7 @@ def test_a_blank_line_is_no_content_in_chat() -> None:
 
 @pytest.mark.parametrize("model", CLAUDES)
 def test_a_turn_does_not_end_with_a_thought(model: str) -> None:
-    origin = find(model, environ=ENVIRON).origin
+    origin = find_target(model, environ=ENVIRON).origin
     thought = Thought("mull", "summary", "block", origin, (Seal("signature", "c2VhbA==", origin),))
     body, _ = sent(model, user("go"), assistant("hm", thought), user("?"))
     assert b"mull" not in msgspec.json.encode(body)

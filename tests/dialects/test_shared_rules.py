@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from asides.dialects import DIALECTS, find
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, Warned
-from asides.messages import Message, Prompt, Refusal, Text
-from asides.notices import Notice
+from asides.dialects import DIALECTS, find_dialect
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, Warned
+from asides.values.messages import Message, Prompt, Refusal, Text
+from asides.values.notices import Notice
 
 every_dialect = pytest.mark.parametrize("name", sorted(DIALECTS))
 
 
-REPLY: list[Event] = [ReplyStarted("m", "r1"), TextDelta("yes"), ReplyEnded(Stop("stop"))]
+REPLY: list[Event] = [ReplyStarted("m", "r1"), TextDelta("yes"), ReplyEnded(StopReason("stop"))]
 
 
 @every_dialect
 @pytest.mark.parametrize("stream", [True, False])
 def test_nothing_is_written_behind_the_end(name: str, stream: bool) -> None:
-    alone, followed = (find(name).writer(model="m", stream=stream) for _ in range(2))
+    alone, followed = (find_dialect(name).writer(model="m", stream=stream) for _ in range(2))
     whole = alone.write(REPLY)
     assert b"yes" in whole
-    assert followed.write([*REPLY, TextDelta("no"), ReplyEnded(Stop("length"))]) == whole
+    assert followed.write([*REPLY, TextDelta("no"), ReplyEnded(StopReason("length"))]) == whole
     assert followed.write([TextDelta("no")]) == b""
 
 
 @every_dialect
 def test_a_warning_is_on_no_wire_and_begins_no_reply(name: str) -> None:
-    plain, warned = (find(name).writer(model="m", stream=True) for _ in range(2))
+    plain, warned = (find_dialect(name).writer(model="m", stream=True) for _ in range(2))
     assert warned.write([Warned(Notice("odd", "something was odd"))]) == b""
     assert warned.write(REPLY) == plain.write(REPLY)
 
@@ -38,6 +38,6 @@ def test_a_warning_is_on_no_wire_and_begins_no_reply(name: str) -> None:
 def test_a_part_that_cannot_be_said_is_told_once(name: str) -> None:
     said = Message("user", (Text("hello"), Refusal("no")))
     target = Target(plain_row(name), "m", "http://127.0.0.1:1/v1")
-    request, notices = find(name).encode(Prompt((said, said)), target)
+    request, notices = find_dialect(name).encode(Prompt((said, said)), target)
     assert [notice.code for notice in notices] == ["part_not_sent"]
     assert b"hello" in request.body

@@ -8,8 +8,8 @@ import pytest
 
 import asides
 from asides import dialects
-from asides.conformance.case import case_of
 from asides.dialects import DIALECTS
+from asides.testing.conformance.case import case_of
 from tests.decoding import chunk, sse
 
 DEEP = (b"[" * 3000, b'{"x": ' + b"[" * 3000, b"data: " + b"[" * 3000 + b"\n\n", b"[" * 3000 + b"\n")

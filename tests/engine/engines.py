@@ -17,8 +17,8 @@ import msgspec
 import asides
 from asides.dialects import DIALECTS
 from asides.local import launch
-from asides.network.on_demand import Served
 from asides.providers.table import plain_row
+from asides.transports.launch import Served
 
 MODEL = "local:tiny"
 SUM = "What is 47 + 85?"

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import asides
-from asides.arguments import Options
+from asides.options import Options
 from tests.engine.engines import MODEL, PRODUCT, Essence, busy_slots, essence, server
 from tests.local.processes import needs_engine
 

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from asides.dialects.dialect import HttpRequest
-from asides.errors import (
+from asides.flows.call import Call, Policy
+from asides.flows.exchange import Exchange
+from asides.flows.response_reader import ERROR_BODY_LIMIT
+from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
+from asides.providers.provider import ModelRule, Provider, Target
+from asides.values.errors import (
     AsidesError,
     AuthError,
     ConnectionLost,
@@ -20,17 +25,12 @@ from asides.errors import (
     ProviderError,
     RateLimited,
 )
-from asides.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
-from asides.flows.call import Call, Policy
-from asides.flows.exchange import Exchange
-from asides.flows.reading import ERROR_BODY_LIMIT
-from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
-from asides.folding import fold
-from asides.messages import Prompt, user
-from asides.notices import Notice
-from asides.providers.provider import ModelRule, Provider, Target
-from asides.reply import Reply
-from asides.thinking import Thinking
+from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
+from asides.values.fold import fold
+from asides.values.messages import Prompt, user
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.thinking import Thinking
 from tests.decoding import chunk, sse, stream, target, whole
 
 GOOD = stream({"reasoning_content": "plan"}, {"content": "4"}, {"content": "2"})

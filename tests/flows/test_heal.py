@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 import asides
-from asides.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected
 from asides.flows.heal import heal
-from asides.messages import Message, Prompt, Stored, assistant, user
-from asides.stage import Fail, OpenStage, Say
-from asides.thinking import Origin, Seal, Thought
+from asides.testing.stage import Fail, OpenStage, Say
+from asides.values.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected
+from asides.values.messages import Message, Prompt, StoredResponse, assistant, user
+from asides.values.thinking import Origin, Seal, Thought
 
 MODEL = "openai-responses:gpt-5"
 PARENT = "Previous response with id 'resp_gone' not found."
@@ -29,7 +29,7 @@ def codes(reply: asides.Reply) -> list[str]:
 
 
 def stored(words: str, reply_id: str = "resp_gone") -> Message:
-    return Message("assistant", assistant(words).parts, stored=Stored(reply_id))
+    return Message("assistant", assistant(words).parts, stored=StoredResponse(reply_id))
 
 
 @pytest.mark.requirement("pain A5")

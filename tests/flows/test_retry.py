@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.errors import (
+from asides.flows.call import Policy
+from asides.flows.retry import GiveUp, Retry, verdict, wait_demanded
+from asides.values.errors import (
     AsidesError,
     AuthError,
     ConnectionLost,
@@ -16,8 +18,6 @@ from asides.errors import (
     RateLimited,
     TransportError,
 )
-from asides.flows.call import Policy
-from asides.flows.retry import GiveUp, Retry, verdict, wait_demanded
 
 POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
 

@@ -6,8 +6,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from asides.messages import File, Image, Message, Part, Refusal, ServerTool, Stored, Text, ToolCall, ToolResult, Unknown
-from asides.thinking import Origin, Seal, Thought
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Refusal,
+    ServerTool,
+    StoredResponse,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
+from asides.values.thinking import Origin, Seal, Thought
 
 TEXTS = st.text(max_size=12)
 WORDS = st.text(min_size=1, max_size=12)
@@ -55,7 +67,7 @@ RESULTS = st.builds(
     st.booleans(),
 )
 SERVER_TOOLS = st.builds(ServerTool, WORDS, st.none() | WORDS, st.none() | WORDS, OBJECTS, ORIGINS, SEALS)
-UNKNOWN = st.builds(Unknown, OBJECTS, ORIGINS, SEALS)
+UNKNOWN = st.builds(UnknownPart, OBJECTS, ORIGINS, SEALS)
 PARTS: st.SearchStrategy[Part] = (
     SAID | THOUGHTS | CALLS | RESULTS | IMAGES | FILES | st.builds(Refusal, TEXTS) | SERVER_TOOLS | UNKNOWN
 )
@@ -65,7 +77,7 @@ MESSAGES = st.lists(
         st.sampled_from(["system", "user", "assistant", "tool"]),
         st.lists(PARTS, max_size=4).map(tuple),
         st.none() | WORDS,
-        st.none() | st.builds(Stored, WORDS, ORIGINS),
+        st.none() | st.builds(StoredResponse, WORDS, ORIGINS),
     ),
     max_size=5,
 ).map(tuple)

@@ -13,16 +13,25 @@ from urllib.parse import urlsplit
 import asides
 from asides import dialects
 from asides.dialects.dialect import ServedRequest
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.messages import Message, Prompt, ToolResult, user
-from asides.plan import Plan, plan
-from asides.providers.find import find
-from asides.reply import Reply
-from asides.stage import Say, Stage
-from asides.stage.house_rules import Houses
-from asides.stage.http_requests import Request
-from asides.thinking import Seal, read_thinking
-from asides.tools import Tool
+from asides.history.plan import Plan, plan
+from asides.providers.find import find_target
+from asides.testing.stage import Say, Stage
+from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import Houses
+from asides.values.events import (
+    Event,
+    ReplyEnded,
+    ReplyStarted,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+)
+from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, read_thinking
+from asides.values.tools import Tool
 from tests.decoding import reply_of
 
 TOOLS = [Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})]
@@ -82,7 +91,7 @@ def played(model: Model, number: int, *, last: bool) -> Say:
         call = f"call{number:05}"
         events += [ToolCallDelta(4, call, "look_up"), ToolCallDelta(4, arguments='{"n": ')]
         events += [ToolCallDelta(4, arguments=f"{number}}}")]
-    return Say(events=(*events, ReplyEnded(Stop("stop" if last else "tool_calls"))))
+    return Say(events=(*events, ReplyEnded(StopReason("stop" if last else "tool_calls"))))
 
 
 def script(model: Model, loops: int = 1) -> Callable[[ServedRequest], Say]:
@@ -139,8 +148,8 @@ class House:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.target = find(model.name, base_url="http://127.0.0.1:9/v1")
-        self.dialect = dialects.find(self.target.dialect)
+        self.target = find_target(model.name, base_url="http://127.0.0.1:9/v1")
+        self.dialect = dialects.find_dialect(self.target.dialect)
         rules = Houses().of(self.target.dialect)
         assert rules is not None
         self._rules = rules

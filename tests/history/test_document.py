@@ -10,23 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.errors import ConfigError
-from asides.history import from_document, read_message, to_document, withheld, write_message
-from asides.messages import (
+from asides.history.document import from_document, read_message, to_document, write_message
+from asides.history.redact import withheld
+from asides.values.errors import ConfigError
+from asides.values.messages import (
     File,
     Image,
     Message,
     Refusal,
     ServerTool,
-    Stored,
+    StoredResponse,
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     system,
     user,
 )
-from asides.thinking import Origin, Seal, Thought
+from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import JSON, MESSAGES, TEXTS
 from tests.history.strict_stages import MODELS, House, Model, question
 
@@ -48,10 +49,10 @@ EVERYTHING = (
             ToolCall("c1", "look_up", {"n": [1, {"deep": None}], "é": "日"}),
             ToolCall("c2", "run", {}, "text of its own", custom=True),
             ServerTool("web_search_call", "ws_1", "completed", '{"type":"web_search_call"}', MAKER),
-            Unknown('{"type":"new"}', MAKER),
+            UnknownPart('{"type":"new"}', MAKER),
             Refusal("No."),
         ),
-        stored=Stored("resp_1", MAKER),
+        stored=StoredResponse("resp_1", MAKER),
     ),
     Message("tool", (ToolResult("c1", (Text("42"), Image(url="https://x/y.png")), "look_up", is_error=True),)),
 )

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from asides.history import loosened
-from asides.messages import Message, Part, Text, ToolCall, ToolResult, user
-from asides.thinking import Seal, Thought
+from asides.history.invalidate_seals import invalidate_seals
+from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
+from asides.values.thinking import Seal, Thought
 from tests.laws.theatre import HOUSES, TOOLS, Chat, Manner, Target
 
 REDACTED = "redacted"
@@ -125,16 +125,16 @@ def changed(history: tuple[Message, ...], turn: Turn) -> tuple[Message, ...]:
     place = turn.place % len(history)
     match turn.change:
         case "prune":
-            return loosened(history[:place] + history[place + 1 :], place)
+            return invalidate_seals(history[:place] + history[place + 1 :], place)
         case "trim":
-            return loosened(history[place:], 0)
+            return invalidate_seals(history[place:], 0)
         case "fork":
             return history[:place]
         case "rewrite":
             edited = _rewritten(history[place])
         case _:
             edited = _without_thoughts(history[place])
-    return loosened((*history[:place], edited, *history[place + 1 :]), place + 1)
+    return invalidate_seals((*history[:place], edited, *history[place + 1 :]), place + 1)
 
 
 def reshaped(chat: Chat, turn: Turn) -> Chat:

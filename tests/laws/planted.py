@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.events import ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
-from asides.messages import Part, Text, ToolCall, ToolResult
-from asides.stage import Raw, Say, Scene
-from asides.thinking import Thought
+from asides.testing.stage import Raw, Say, Scene
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
+from asides.values.messages import Part, Text, ToolCall, ToolResult
+from asides.values.thinking import Thought
 from tests.decoding import stream, whole
 from tests.laws.theatre import HOUSES, scene_of
 
@@ -89,7 +89,7 @@ def _spoken(request: ServedRequest) -> Scene:
 def _raw(request: ServedRequest) -> Scene:
     del request
     thought = ThinkingDelta(CANARY, 0, "raw", "responses_raw", "reasoning_text")
-    events = (ReplyStarted(None, "resp_raw"), thought, TextDelta(ANSWER, 1), ReplyEnded(Stop("stop")))
+    events = (ReplyStarted(None, "resp_raw"), thought, TextDelta(ANSWER, 1), ReplyEnded(StopReason("stop")))
     return Say(events=events)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import msgspec
 from hypothesis import strategies as st
 
-from asides.events import (
+from asides.values.events import (
     Event,
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     UsageReported,
 )
-from asides.usage import Usage
+from asides.values.usage import Usage
 
 # Letters of every width, the marks that framing and tags are made of, and white space.
 LETTERS = st.text(alphabet='abé日👋<>/[]{}"\\`:, \n\tthink', min_size=1, max_size=12)
@@ -72,5 +72,5 @@ def chat_events(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = Non
     if usage is not None:
         events.append(UsageReported(usage))
     stop = draw(st.sampled_from([reason, "length"]))
-    events.append(ReplyEnded(Stop(stop, stop)))  # type: ignore[arg-type]
+    events.append(ReplyEnded(StopReason(stop, stop)))  # type: ignore[arg-type]
     return events

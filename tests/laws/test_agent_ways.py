@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.messages import Message, ToolCall
-from asides.stage import Say, Scene, Stage
-from tests.agent.three_tools import WAYS, Ran
+from asides.testing.stage import Say, Scene, Stage
+from asides.values.messages import Message, ToolCall
+from tests.agents.three_tools import WAYS, Ran
 
 MODELS = {
     "openai_chat": ("openai-compatible:made-up", "low"),

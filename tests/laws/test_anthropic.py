@@ -8,33 +8,33 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import decode_pieces, in_pieces, seen_of
-from asides.dialects import find
-from asides.events import (
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import list_providers
+from asides.providers.provider import Provider, Target
+from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import Message, Prompt, ServerTool, Text, ToolResult, Unknown
-from asides.plan import plan
-from asides.providers.find import providers
-from asides.providers.provider import Provider, Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import reported_usage
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, ServerTool, Text, ToolResult, UnknownPart
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import reported_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
-ROWS = [row for row in providers() if row.dialect == "anthropic"]
+ROWS = [row for row in list_providers() if row.dialect == "anthropic"]
 CANARY = "canary-7f3a-thought"
 MODEL = "claude-sonnet-4-5"
 CLAUDE = next(row for row in ROWS if row.name == "anthropic")
@@ -83,7 +83,7 @@ def blocks(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) ->
                 told = '{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"é"}}'
                 events.append(PartArrived(ServerTool("server_tool_use", "srvtoolu_1", None, told), number))
             case _:
-                events.append(PartArrived(Unknown('{"type":"made_up","of":[1,{"two":null}]}'), number))
+                events.append(PartArrived(UnknownPart('{"type":"made_up","of":[1,{"two":null}]}'), number))
     stop = draw(st.sampled_from(["end_turn", "tool_use", "stop_sequence", "pause_turn", "refusal"]))
     if stop == "refusal" and draw(st.booleans()):
         events.append(RefusalDelta("I would rather not.", 99))
@@ -96,12 +96,12 @@ def blocks(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) ->
             )
         )
     reasons = {"end_turn": "stop", "tool_use": "tool_calls", "stop_sequence": "stop", "pause_turn": "pause"}
-    events.append(ReplyEnded(Stop(reasons.get(stop, "refusal"), stop)))  # type: ignore[arg-type]
+    events.append(ReplyEnded(StopReason(reasons.get(stop, "refusal"), stop)))  # type: ignore[arg-type]
     return events
 
 
 def written(events: list[Event], *, stream: bool) -> bytes:
-    writer = find("anthropic").writer(model="made-up", stream=stream)
+    writer = find_dialect("anthropic").writer(model="made-up", stream=stream)
     return b"".join(writer.write([event]) for event in events)
 
 
@@ -149,7 +149,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     """Whole or cut anywhere: the canary is in `.thinking` and in nothing that a person reads by accident."""
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target_of(CLAUDE), find("anthropic")))
+        seen = seen_of(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
         assert not any("canary" in text for text in seen.values())
 
 
@@ -178,7 +178,7 @@ def test_law_a_signed_turn_returns_as_it_came(events: list[Event]) -> None:
         Message("user", (Text("on"),)),
     )
     planned = plan(Prompt(history), target).prompt
-    sent = msgspec.json.decode(find("anthropic").encode(planned, target)[0].body)["messages"]
+    sent = msgspec.json.decode(find_dialect("anthropic").encode(planned, target)[0].body)["messages"]
     assert [message["content"] for message in sent if message["role"] == "assistant"] == ([came] if came else [])
 
 
@@ -192,7 +192,7 @@ def test_law_no_thought_of_another_model_goes_out(events: list[Event]) -> None:
     history = (Message("user", (Text("go"),)), turn, Message("user", (Text("on"),)))
     planned = plan(Prompt(history), target).prompt
     assert not any(isinstance(part, Thought) and part.seals for message in planned.messages for part in message.parts)
-    assert b'"signature"' not in find("anthropic").encode(planned, target)[0].body
+    assert b'"signature"' not in find_dialect("anthropic").encode(planned, target)[0].body
 
 
 @given(events=blocks())

@@ -17,13 +17,14 @@ import msgspec
 import pytest
 
 import asides
-from asides.errors import AsidesError
-from asides.events import Event
-from asides.history import export_messages, sealed
-from asides.messages import Message, user
-from asides.reply import Reply
-from asides.stage import OpenStage, Raw, Say, Stage
-from asides.store import SqliteStore
+from asides.conversations.store.sqlite import SqliteStore
+from asides.history.finish_turn import sealed
+from asides.history.import_export import export_messages
+from asides.testing.stage import OpenStage, Raw, Say, Stage
+from asides.values.errors import AsidesError
+from asides.values.events import Event
+from asides.values.messages import Message, user
+from asides.values.reply import Reply
 from tests.decoding import chunk, sse
 from tests.laws.planted import ANSWER, CANARY, PLANTED, Planted
 from tests.laws.theatre import HOUSES

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import anonymous, decode_pieces, in_pieces, seen_of
-from asides.dialects import find
-from asides.events import Event
-from asides.folding import fold
-from asides.providers.find import providers
+from asides.dialects import find_dialect
+from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.reply import Reply
+from asides.testing.conformance.read_each_way import anonymous, decode_pieces, in_pieces, seen_of
+from asides.values.events import Event
+from asides.values.fold import fold
+from asides.values.reply import Reply
 from tests.decoding import reply_of
 from tests.laws.replies import chat_events
 
-ROWS = [row for row in providers() if row.dialect == "openai_chat"]
+ROWS = [row for row in list_providers() if row.dialect == "openai_chat"]
 CANARY = "canary-7f3a-thought"
 PLAIN = Target(Provider(name="example", base_url="http://127.0.0.1:9/v1"), "made-up", "http://127.0.0.1:9/v1")
 
@@ -29,7 +29,7 @@ def target_of(row: Provider) -> Target:
 
 
 def written(events: list[Event], *, stream: bool) -> bytes:
-    writer = find("openai_chat").writer(model="made-up", stream=stream, include_usage=True)
+    writer = find_dialect("openai_chat").writer(model="made-up", stream=stream, include_usage=True)
     return b"".join(writer.write([event]) for event in events)
 
 
@@ -67,7 +67,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], row: Provider, cut: in
     target = target_of(row)
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target, find("openai_chat")))
+        seen = seen_of(decode_pieces([bytes_there], target, find_dialect("openai_chat")))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in (reply_of([body], target)[0].metadata["thinking"])
 

@@ -11,11 +11,12 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 
-from asides.folding import fold
-from asides.history import loosened, sealed
-from asides.messages import Message, Part, Text, ToolCall, ToolResult, user
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
+from asides.history.finish_turn import sealed
+from asides.history.invalidate_seals import invalidate_seals
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 from tests.laws.conversations import REDACTED, Turn, changed, continued, conversations, reshaped
 from tests.laws.theatre import HOUSES, Manner, Refused, Target, Theatre, opened, scene_of
 
@@ -153,7 +154,10 @@ def test_law_any_message_may_be_taken_out(theatre: Theatre, name: str) -> None:
         third = turn_of(theatre.ask(maker, asked, scene_of(interleaved(maker.house, 93))).reply)
         whole = (*asked, third, results(third), user("three"))
         for place in range(len(whole) - 1):
-            for history in (loosened(whole[:place] + whole[place + 1 :], place), loosened(whole[place:], 0)):
+            for history in (
+                invalidate_seals(whole[:place] + whole[place + 1 :], place),
+                invalidate_seals(whole[place:], 0),
+            ):
                 theatre.ask(target, history, scene_of((Text("on"),)))
 
 

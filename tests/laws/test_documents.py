@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import decode_pieces, in_pieces, seen_of
-from asides.dialects import find
-from asides.events import (
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import list_providers
+from asides.providers.provider import Provider, Quirks, ReplayRule, Target
+from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.values.events import (
     Event,
     PartArrived,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -26,14 +29,11 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import Message, Part, Prompt, ServerTool, Text, ToolCall, ToolResult, Unknown, user
-from asides.plan import plan
-from asides.providers.find import providers
-from asides.providers.provider import Provider, Quirks, ReplayRule, Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import Usage, reported_usage
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, Prompt, ServerTool, Text, ToolCall, ToolResult, UnknownPart, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import Usage, reported_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
@@ -53,13 +53,13 @@ def calls(draw: st.DrawFn, first: int, sizes: list[int]) -> list[Event]:
     return events
 
 
-def ended(events: list[Event], words: dict[StopReason, str], draw: st.DrawFn) -> list[Event]:
+def ended(events: list[Event], words: dict[StopKind, str], draw: st.DrawFn) -> list[Event]:
     """With an end: one that is cut by a limit while it thought has an incomplete thought."""
     called = any(isinstance(event, ToolCallDelta) for event in events)
-    reason: StopReason = draw(st.sampled_from(["tool_calls" if called else "stop", "length"]))
+    reason: StopKind = draw(st.sampled_from(["tool_calls" if called else "stop", "length"]))
     spoken = [event for event in events if isinstance(event, (TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta))]
     cut = reason == "length" and bool(spoken) and isinstance(spoken[-1], ThinkingDelta)
-    return [*events, ReplyEnded(Stop(reason, words[reason]), cut)]
+    return [*events, ReplyEnded(StopReason(reason, words[reason]), cut)]
 
 
 @st.composite
@@ -99,7 +99,7 @@ def content_items(draw: st.DrawFn, *, thought: st.SearchStrategy[str] = WORDS) -
         read, output, thinking, cached = (draw(COUNTS) for _ in range(4))
         events.append(UsageReported(reported_usage(input=read, output=output, thinking=thinking, cached=cached)))
     texts = any(isinstance(event, (TextDelta, ToolCallDelta)) for event in events)
-    words: dict[StopReason, str] = {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS"}
+    words: dict[StopKind, str] = {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS"}
     *events, last = ended(events, words, draw)
     assert isinstance(last, ReplyEnded)
     return [*events, msgspec.structs.replace(last, truncated_thought=last.truncated_thought and not texts)]
@@ -140,17 +140,17 @@ def content_blocks(draw: st.DrawFn, *, thought: st.SearchStrategy[str] = WORDS) 
                 )
                 events.append(PartArrived(ServerTool("ran", "t1", "success", told), number))
             case _:
-                events.append(PartArrived(Unknown('{"made_up":{"of":[1,{"two":null}]}}'), number))
+                events.append(PartArrived(UnknownPart('{"made_up":{"of":[1,{"two":null}]}}'), number))
     if draw(st.booleans()):
         read, cached, output = draw(COUNTS), draw(COUNTS), draw(COUNTS)
         told_usage = Usage(read + cached, output, None, cached, read + cached + output)
         events.append(UsageReported(told_usage))
     last = next((event for event in reversed(events) if getattr(event, "block", None) is not None), None)
     called = any(isinstance(event, ToolCallDelta) for event in events)
-    reason: StopReason = draw(st.sampled_from(["tool_calls" if called else "stop", "length"]))
+    reason: StopKind = draw(st.sampled_from(["tool_calls" if called else "stop", "length"]))
     words = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
     cut = reason == "length" and isinstance(last, ThinkingDelta)
-    return [*events, ReplyEnded(Stop(reason, words[reason]), cut)]
+    return [*events, ReplyEnded(StopReason(reason, words[reason]), cut)]
 
 
 class Language(NamedTuple):
@@ -172,11 +172,11 @@ class Language(NamedTuple):
         return Target(row, MODEL, row.base_url, row.rule(MODEL))
 
     def rows(self) -> list[Provider]:
-        spoken = [row.speaking(self.name) for row in providers()]
+        spoken = [row.with_dialect(self.name) for row in list_providers()]
         return [row for row in spoken if row is not None]
 
     def written(self, events: list[Event], *, stream: bool) -> bytes:
-        writer = find(self.name).writer(model=MODEL, stream=stream)
+        writer = find_dialect(self.name).writer(model=MODEL, stream=stream)
         return b"".join(writer.write([event]) for event in events)
 
     def decoded(self, pieces: list[bytes], target: Target) -> Reply:
@@ -246,7 +246,7 @@ def test_law_a_thought_leaks_nowhere(language: Language, data: st.DataObject, cu
     target = language.target(data.draw(st.sampled_from(language.rows())))
     body = language.written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target, find(language.name)))
+        seen = seen_of(decode_pieces([bytes_there], target, find_dialect(language.name)))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in language.decoded([body], target).metadata["thinking"]
 
@@ -267,8 +267,8 @@ def test_law_a_turn_returns_as_it_came(language: Language, data: st.DataObject) 
         user("?"),
     )
     planned = plan(Prompt(history), target)
-    request, _ = find(language.name).encode(planned.prompt, target)
-    served = find(language.name).read(request.body, language.path)
+    request, _ = find_dialect(language.name).encode(planned.prompt, target)
+    served = find_dialect(language.name).read(request.body, language.path)
     returned = [part for one in served.prompt.messages if one.role == "assistant" for part in one.parts]
     expected = [part for part in reply.parts if goes_back(part, language)]
     while language.name == "bedrock" and expected and isinstance(expected[-1], Thought):
@@ -297,7 +297,7 @@ def comparable(part: Part) -> Any:
             return ("text", part.text)
         case ToolCall():
             return ("call", part.id, part.name, part.arguments)
-        case ServerTool() | Unknown():
+        case ServerTool() | UnknownPart():
             return ("kept", msgspec.json.decode(part.json))
         case _:
             return part

@@ -8,14 +8,17 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.conformance.reading import anonymous, decode_pieces, in_pieces, seen_of
-from asides.dialects import find
-from asides.events import (
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import list_providers
+from asides.providers.provider import Provider, Target
+from asides.testing.conformance.read_each_way import anonymous, decode_pieces, in_pieces, seen_of
+from asides.values.events import (
     Event,
     PartArrived,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -23,23 +26,20 @@ from asides.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import File, Image, Message, Prompt, ServerTool, ToolResult, Unknown, user
-from asides.plan import plan
-from asides.providers.find import providers
-from asides.providers.provider import Provider, Target
-from asides.simulation import simulate
-from asides.thinking import Seal
-from asides.usage import Usage
+from asides.values.fold import fold
+from asides.values.messages import File, Image, Message, Prompt, ServerTool, ToolResult, UnknownPart, user
+from asides.values.simulate import simulate
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
-ROWS = [row for row in providers() if row.dialect == "gemini"]
+ROWS = [row for row in list_providers() if row.dialect == "gemini"]
 CANARY = "canary-7f3a-thought"
 MODEL = "gemini-3-pro-preview"
 GOOGLE = next(row for row in ROWS if row.name == "google")
 SIGNATURES = st.text("ABCabc012+/=", min_size=4, max_size=20)
-STOPS: dict[StopReason, str] = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "unknown": "OTHER"}
+STOPS: dict[StopKind, str] = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "unknown": "OTHER"}
 
 
 def target_of(row: Provider, model: str = MODEL) -> Target:
@@ -107,7 +107,7 @@ def contents(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) 
                 tool = ServerTool("executableCode", json='{"executableCode":{"code":"1"}}')
                 events.append(PartArrived(tool, number))
             case "new":
-                events.append(PartArrived(Unknown('{"hologram":{}}'), number))
+                events.append(PartArrived(UnknownPart('{"hologram":{}}'), number))
             case _:
                 continue
         before = kind
@@ -117,13 +117,13 @@ def contents(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) 
         events.append(
             UsageReported(Usage(7, output, thinking, None, 7 + output, "derived" if thinking else "reported"))
         )
-    reason: StopReason = draw(st.sampled_from(sorted(STOPS)))
-    events.append(ReplyEnded(Stop("tool_calls" if reason == "stop" and called else reason, STOPS[reason])))
+    reason: StopKind = draw(st.sampled_from(sorted(STOPS)))
+    events.append(ReplyEnded(StopReason("tool_calls" if reason == "stop" and called else reason, STOPS[reason])))
     return events
 
 
 def written(events: list[Event], *, stream: bool) -> bytes:
-    writer = find("gemini").writer(model=MODEL, stream=stream, include_usage=True)
+    writer = find_dialect("gemini").writer(model=MODEL, stream=stream, include_usage=True)
     return b"".join(writer.write([event]) for event in events)
 
 
@@ -161,7 +161,7 @@ def test_law_streamed_and_whole_give_the_same_reply(events: list[Event], row: Pr
 def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([there], target_of(GOOGLE), find("gemini")))
+        seen = seen_of(decode_pieces([there], target_of(GOOGLE), find_dialect("gemini")))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
 
 
@@ -176,7 +176,7 @@ def test_law_the_history_returns(events: list[Event]) -> None:
     assert turn is not None
     results: list[Message] = [Message("tool", (ToolResult(call.id, "1", call.name),)) for call in turn.tool_calls]
     planned = plan(Prompt((user("?"), turn, *results, user("go on"))), target)
-    request, _ = find("gemini").encode(planned.prompt, target)
+    request, _ = find_dialect("gemini").encode(planned.prompt, target)
     came = _joined(json.loads(body)["candidates"][0]["content"]["parts"])
     expected = [part for part in came if not part.get("thought") or "thoughtSignature" in part]
     back = [content for content in json.loads(request.body)["contents"] if content["role"] == "model"]

@@ -12,43 +12,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asides
-from asides.conformance.reading import decode_pieces, in_pieces, seen_of
-from asides.dialects import find
-from asides.events import (
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import find_provider, list_providers
+from asides.providers.provider import Target
+from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.stage import OpenStage, Say
+from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
     UsageReported,
 )
-from asides.folding import fold
-from asides.messages import Message, Part, ServerTool, Text, ToolCall, ToolResult, Unknown, user
-from asides.plan import plan
-from asides.providers.find import lookup, providers
-from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.stage import OpenStage, Say
-from asides.thinking import Seal, Thought
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 from tests.decoding import reply_of, sse
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, USAGES, WORDS, deltas
 from tests.responses import DIALECT, call, message, reasoning, response
 from tests.responses import events as told_events
 
-ROWS = [spoken for row in providers() if (spoken := row.speaking(DIALECT)) is not None]
+ROWS = [spoken for row in list_providers() if (spoken := row.with_dialect(DIALECT)) is not None]
 CANARY = "canary-7f3a-thought"
-PLAIN = lookup("openai-compatible").speaking(DIALECT)
+PLAIN = find_provider("openai-compatible").with_dialect(DIALECT)
 assert PLAIN is not None
 # Tags are another law's matter: words made up here may look like some.
 UNTAGGED = msgspec.structs.replace(PLAIN, quirks=msgspec.structs.replace(PLAIN.quirks, tags=()), models=())
 THOUGHTS = st.just("") | st.builds("".join, st.lists(WORDS, min_size=1, max_size=4))
 SEARCH = ServerTool("web_search_call", "ws_1", "completed", '{"action":{"query":"sky"}}')
-STRANGE = Unknown('{"type":"crystal_ball_call","id":"cb_1","vision":"fog"}')
+STRANGE = UnknownPart('{"type":"crystal_ball_call","id":"cb_1","vision":"fog"}')
 
 
 def target_of(row: Any) -> Target:
@@ -96,14 +96,14 @@ def responses_events(draw: st.DrawFn, thought: st.SearchStrategy[str] | None = N
     if usage is not None:
         told.append(UsageReported(usage))
     if draw(st.booleans()):
-        told.append(ReplyEnded(Stop("tool_calls" if calls else "stop", "completed")))
+        told.append(ReplyEnded(StopReason("tool_calls" if calls else "stop", "completed")))
     else:
-        told.append(ReplyEnded(Stop("length", "max_output_tokens")))
+        told.append(ReplyEnded(StopReason("length", "max_output_tokens")))
     return told
 
 
 def written(events: Iterable[Event], *, stream: bool) -> bytes:
-    writer = find(DIALECT).writer(model="made-up", stream=stream, include_usage=True)
+    writer = find_dialect(DIALECT).writer(model="made-up", stream=stream, include_usage=True)
     return b"".join(writer.write([event]) for event in events)
 
 
@@ -122,7 +122,7 @@ def _said(part: Part) -> Part:
         changes["source"] = part.source if part.text else "responses_summary"
     if isinstance(part, (Thought, Text, ToolCall)):
         changes["seals"] = tuple(Seal(seal.kind, seal.value) for seal in part.seals if seal.value)
-    if isinstance(part, (ServerTool, Unknown)):
+    if isinstance(part, (ServerTool, UnknownPart)):
         item = json.loads(part.json)
         kept = {name: value for name, value in item.items() if name not in ("id", "status", "type")}
         changes["json"] = json.dumps(kept, sort_keys=True)
@@ -176,14 +176,14 @@ def _entries(part: Part) -> list[Any]:
 def test_law_a_thought_leaks_nowhere(events: list[Event], row: Any, cut: int) -> None:
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
-        decoded = decode_pieces([there], target_of(row), find(DIALECT))
+        decoded = decode_pieces([there], target_of(row), find_dialect(DIALECT))
         assert not any("canary" in text for text in seen_of(decoded).values())
 
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_law_pain_C5_a_history_pruned_anyhow_has_no_unpaired_reasoning(data: st.DataObject) -> None:
-    row = lookup("openai-responses")
+    row = find_provider("openai-responses")
     target = Target(row, "gpt-5", row.base_url, row.rule("gpt-5"))
     history: list[Message] = []
     for _ in range(data.draw(st.integers(1, 3))):
@@ -194,7 +194,7 @@ def test_law_pain_C5_a_history_pruned_anyhow_has_no_unpaired_reasoning(data: st.
         if results := tuple(ToolResult(call.id, "x") for call in reply.tool_calls if data.draw(st.booleans())):
             history.append(Message("tool", results))
     planned = plan(asides.Prompt((*history, user("?"))), target)
-    request, _ = find(DIALECT).encode(planned.prompt, target)
+    request, _ = find_dialect(DIALECT).encode(planned.prompt, target)
     items = json.loads(request.body)["input"]
     for place, item in enumerate(items):
         if item.get("type") == "reasoning":
@@ -235,7 +235,7 @@ def test_law_no_damage_to_a_document_raises_and_what_came_of_it_can_be_sent(data
         assert reply == again
         history = (user("?"), Message("assistant", reply.parts), user("?"))
         planned = plan(asides.Prompt(history), target_of(row), on_conflict="adjust")
-        find(DIALECT).encode(planned.prompt, target_of(row))
+        find_dialect(DIALECT).encode(planned.prompt, target_of(row))
 
 
 @pytest.mark.parametrize("way", ["stateless", "stateful", "dropped"])

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.errors import AsidesError
-from asides.messages import ToolCall
-from asides.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
+from asides.testing.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
+from asides.values.errors import AsidesError
+from asides.values.messages import ToolCall
 from tests.decoding import chunk, sse, stream, whole
 from tests.shells import Outcome, awaiting, blocking
 

@@ -13,14 +13,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 import asides
-from asides.errors import ProviderError, TransportError
-from asides.events import Event, Stop
-from asides.messages import Message, Part, ToolCall
-from asides.reply import Reply
-from asides.simulation import simulate
-from asides.stage import Say, Scene, Stage
-from asides.tools import Tool
-from asides.usage import Usage
+from asides.testing.stage import Say, Scene, Stage
+from asides.values.errors import ProviderError, TransportError
+from asides.values.events import Event, StopReason
+from asides.values.messages import Message, Part, ToolCall
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
+from asides.values.tools import Tool
+from asides.values.usage import Usage
 
 KEY = "sk-made-up-271828"
 SYSTEM = "You look around."
@@ -269,6 +269,6 @@ _REPLIES = count(1)
 def scene_of(parts: tuple[Part, ...], piece: int = 20) -> Say:
     """A reply of these parts, as a scene. No two replies of a theatre have one id: a house knows its own by them."""
     called = any(isinstance(part, ToolCall) for part in parts)
-    stop = Stop("tool_calls" if called else "stop")
+    stop = StopReason("tool_calls" if called else "stop")
     reply = Reply(parts, Usage(input=1, output=2, total=3), stop, id=f"reply-{next(_REPLIES)}")
     return Say(events=tuple(simulate(reply, piece)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from asides.network.on_demand import Served
 from asides.providers.credentials import Secret
+from asides.transports.launch import Served
 
 may_start = threading.Event()
 served: list[Served] = []

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import asides
-from asides.errors import ConfigError, UnknownModel
 from asides.local import launch, shared, stop
 from asides.local.models import file_of, setup_of
-from asides.network.on_demand import Served
+from asides.transports.launch import Served
+from asides.values.errors import ConfigError, UnknownModel
 from tests.local.processes import needs_engine, needs_proc, runs
 
 _QUESTION = "What is 2 + 3?"

@@ -10,9 +10,9 @@ import traceback
 import msgspec
 import pytest
 
-from asides.errors import ConfigError, MissingKey
 from asides.providers.credentials import Secret, find_key, is_loopback
 from asides.providers.provider import Provider, Quirks
+from asides.values.errors import ConfigError, MissingKey
 
 CANARY = "sk-canary-0123456789"
 ROW = Provider(name="mine", base_url="https://mine.example/v1", key_env=("MINE_KEY", "MINE_OTHER_KEY"))

@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.errors import ConfigError, UnknownProvider
-from asides.messages import Prompt, user
-from asides.providers.find import candidates, find, lookup, providers
+from asides.providers.find import candidates, find_provider, find_target, list_providers
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.table import PROVIDERS
+from asides.values.errors import ConfigError, UnknownProvider
+from asides.values.messages import Prompt, user
 
 NOTHING: dict[str, str] = {}
 
 
 def _url(target: Target) -> str:
-    request, _ = dialects.find("openai_chat").encode(Prompt((user("Hi"),)), target)
+    request, _ = dialects.find_dialect("openai_chat").encode(Prompt((user("Hi"),)), target)
     return request.url
 
 
@@ -25,17 +25,18 @@ def _url(target: Target) -> str:
 
 def test_an_explicit_address_wins_over_the_environment_and_that_over_the_row() -> None:
     environ = {"OPENAI_BASE_URL": "https://environment.example/v1"}
-    assert find("openai:gpt-4o", environ=NOTHING).base_url == "https://api.openai.com/v1"
-    assert find("openai:gpt-4o", environ=environ).base_url == "https://environment.example/v1"
+    assert find_target("openai:gpt-4o", environ=NOTHING).base_url == "https://api.openai.com/v1"
+    assert find_target("openai:gpt-4o", environ=environ).base_url == "https://environment.example/v1"
     assert (
-        find("openai:gpt-4o", base_url="https://mine.example/v1", environ=environ).base_url == "https://mine.example/v1"
+        find_target("openai:gpt-4o", base_url="https://mine.example/v1", environ=environ).base_url
+        == "https://mine.example/v1"
     )
-    assert find("openai:gpt-4o", base_url=" ", environ=environ).base_url == "https://environment.example/v1"
+    assert find_target("openai:gpt-4o", base_url=" ", environ=environ).base_url == "https://environment.example/v1"
 
 
 def test_the_environment_is_read_when_asked_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://later.example/v1")
-    assert find("openai:gpt-4o").base_url == "https://later.example/v1"
+    assert find_target("openai:gpt-4o").base_url == "https://later.example/v1"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_the_environment_is_read_when_asked_and_not_before(monkeypatch: pytest.M
     ],
 )
 def test_one_address_has_one_spelling(written: str, meant: str) -> None:
-    assert find("openai-compatible:m", base_url=written, environ=NOTHING).base_url == meant
+    assert find_target("openai-compatible:m", base_url=written, environ=NOTHING).base_url == meant
 
 
 @pytest.mark.parametrize(
@@ -59,47 +60,47 @@ def test_one_address_has_one_spelling(written: str, meant: str) -> None:
 )
 def test_what_is_no_web_address_is_refused(bad: str) -> None:
     with pytest.raises(ConfigError, match="openai-compatible"):
-        find("openai-compatible:m", base_url=bad, environ=NOTHING)
+        find_target("openai-compatible:m", base_url=bad, environ=NOTHING)
 
 
 @pytest.mark.parametrize("who", ["me:canary", "canary", ":canary"])
 def test_a_password_in_an_address_is_refused_and_not_shown(who: str) -> None:
     with pytest.raises(ConfigError, match="api_key=") as problem:
-        find("openai-compatible:m", base_url=f"https://{who}@host.example/v1", environ=NOTHING)
+        find_target("openai-compatible:m", base_url=f"https://{who}@host.example/v1", environ=NOTHING)
     assert "canary" not in str(problem.value)
 
 
 def test_a_query_in_an_address_goes_along_with_every_request() -> None:
-    target = find("openai-compatible:m", base_url="https://host.example/v1?team=blue", environ=NOTHING)
+    target = find_target("openai-compatible:m", base_url="https://host.example/v1?team=blue", environ=NOTHING)
     assert target.base_url == "https://host.example/v1"
     assert _url(target) == "https://host.example/v1/chat/completions?team=blue"
 
 
 def test_a_provider_without_an_address_says_how_to_give_one() -> None:
     with pytest.raises(ConfigError, match=r"openai-compatible has no address.*base_url=.*OPENAI_COMPATIBLE_BASE_URL"):
-        find("openai-compatible:m", environ=NOTHING)
+        find_target("openai-compatible:m", environ=NOTHING)
     with pytest.raises(ConfigError, match=r"^mine has no address of its own: pass base_url=\.$"):
-        find("mine:m", rows=[Provider(name="mine")], environ=NOTHING)
+        find_target("mine:m", rows=[Provider(name="mine")], environ=NOTHING)
 
 
 def test_a_variable_may_hold_a_bare_host_as_other_programs_write_it() -> None:
     for value in ("localhost:9999", "http://localhost:9999", "http://localhost:9999/", "http://localhost:9999/v1"):
-        assert find("ollama-openai:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://localhost:9999/v1"
+        assert find_target("ollama-openai:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://localhost:9999/v1"
     both = {"OLLAMA_HOST": "http://second/v1", "OLLAMA_BASE_URL": "http://first/v1"}
-    assert find("ollama-openai:qwen3", environ=both).base_url == "http://first/v1"
+    assert find_target("ollama-openai:qwen3", environ=both).base_url == "http://first/v1"
 
 
 def test_a_mere_name_means_the_usual_port() -> None:
     for value in ("gpu-box", "gpu-box/"):
-        assert find("ollama:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://gpu-box:11434"
-        assert find("ollama-openai:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://gpu-box:11434/v1"
-    assert find("ollama:qwen3", environ={"OLLAMA_HOST": "http://gpu-box"}).base_url == "http://gpu-box"
-    assert find("ollama:qwen3", environ={"OLLAMA_HOST": "gpu-box:80"}).base_url == "http://gpu-box"
+        assert find_target("ollama:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://gpu-box:11434"
+        assert find_target("ollama-openai:qwen3", environ={"OLLAMA_HOST": value}).base_url == "http://gpu-box:11434/v1"
+    assert find_target("ollama:qwen3", environ={"OLLAMA_HOST": "http://gpu-box"}).base_url == "http://gpu-box"
+    assert find_target("ollama:qwen3", environ={"OLLAMA_HOST": "gpu-box:80"}).base_url == "http://gpu-box"
 
 
 def test_a_part_of_an_address_may_have_two_names_in_the_environment() -> None:
     def address(**environ: str) -> str:
-        return find("bedrock:amazon.nova-micro-v1:0", environ=environ).base_url
+        return find_target("bedrock:amazon.nova-micro-v1:0", environ=environ).base_url
 
     assert address(AWS_REGION="eu-west-1") == "https://bedrock-runtime.eu-west-1.amazonaws.com"
     assert address(AWS_DEFAULT_REGION="us-east-2") == "https://bedrock-runtime.us-east-2.amazonaws.com"
@@ -112,22 +113,25 @@ def test_a_part_of_an_address_may_have_two_names_in_the_environment() -> None:
 def test_a_part_of_an_address_comes_from_the_environment() -> None:
     environ = {"CLOUDFLARE_ACCOUNT_ID": "abc123"}
     expected = "https://api.cloudflare.com/client/v4/accounts/abc123/ai/v1"
-    assert find("cloudflare:@cf/meta/llama", environ=environ).base_url == expected
+    assert find_target("cloudflare:@cf/meta/llama", environ=environ).base_url == expected
     with pytest.raises(ConfigError, match="CLOUDFLARE_ACCOUNT_ID"):
-        find("cloudflare:@cf/meta/llama", environ=NOTHING)
+        find_target("cloudflare:@cf/meta/llama", environ=NOTHING)
 
 
 @pytest.mark.parametrize("value", ["evil.example/x", "a@evil.example", "a:1", "a?b", "a#b", "a b", "../x"])
 def test_a_part_of_an_address_cannot_lead_elsewhere(value: str) -> None:
     with pytest.raises(ConfigError, match="SNOWFLAKE_ACCOUNT"):
-        find("snowflake:claude", environ={"SNOWFLAKE_ACCOUNT": value})
+        find_target("snowflake:claude", environ={"SNOWFLAKE_ACCOUNT": value})
 
 
 def test_a_query_of_a_row_is_read_from_the_environment_or_left_out() -> None:
     row = Provider(name="mine", base_url="https://mine.example", query=(("a", "1"), ("b", "$MINE_B")))
-    assert _url(find("mine:m", rows=[row], environ={"MINE_B": "2"})) == "https://mine.example/chat/completions?a=1&b=2"
-    assert _url(find("mine:m", rows=[row], environ=NOTHING)) == "https://mine.example/chat/completions?a=1"
-    given = find("mine:m", rows=[row], base_url="https://mine.example?a=9", environ=NOTHING)
+    assert (
+        _url(find_target("mine:m", rows=[row], environ={"MINE_B": "2"}))
+        == "https://mine.example/chat/completions?a=1&b=2"
+    )
+    assert _url(find_target("mine:m", rows=[row], environ=NOTHING)) == "https://mine.example/chat/completions?a=1"
+    given = find_target("mine:m", rows=[row], base_url="https://mine.example?a=9", environ=NOTHING)
     assert _url(given) == "https://mine.example/chat/completions?a=9"
 
 
@@ -176,17 +180,17 @@ DATED = {**RESOURCE, "OPENAI_API_VERSION": "2024-10-21"}
     ],
 )
 def test_azure_has_two_forms_of_address(environ: dict[str, str], base_url: str | None, expected: str) -> None:
-    assert _url(find("azure:my gpt", base_url=base_url, environ=environ)) == expected
+    assert _url(find_target("azure:my gpt", base_url=base_url, environ=environ)) == expected
 
 
 def test_azure_needs_to_know_its_resource() -> None:
     with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
-        find("azure:gpt-5", environ=NOTHING)
+        find_target("azure:gpt-5", environ=NOTHING)
 
 
 def test_family_says_which_model_a_deployment_is() -> None:
-    unnamed = find("azure:deployment-7", environ=RESOURCE)
-    named = find("azure:deployment-7", family="gpt-5-mini", environ=RESOURCE)
+    unnamed = find_target("azure:deployment-7", environ=RESOURCE)
+    named = find_target("azure:deployment-7", family="gpt-5-mini", environ=RESOURCE)
     assert unnamed.rule.thinking == "unknown"
     assert (named.rule.thinking, named.rule.system_role) == ("always", "developer")
     assert (named.model, named.family) == ("deployment-7", "gpt-5-mini")
@@ -202,17 +206,17 @@ def test_FT_45_a_row_in_code_resolves_and_wins_over_ours_by_name() -> None:
         models=(ModelRule(models="clever*", thinking="always"),),
         tier="yours",
     )
-    assert find("MyHost:clever-1", rows=[mine], environ=NOTHING).rule.thinking == "always"
-    ours = msgspec.structs.replace(lookup("deepseek"), base_url="https://proxy.example")
-    assert find("deepseek:deepseek-v4-pro", rows=[ours], environ=NOTHING).base_url == "https://proxy.example"
-    assert find("deepseek:deepseek-v4-pro", environ=NOTHING).base_url == "https://api.deepseek.com"
+    assert find_target("MyHost:clever-1", rows=[mine], environ=NOTHING).rule.thinking == "always"
+    ours = msgspec.structs.replace(find_provider("deepseek"), base_url="https://proxy.example")
+    assert find_target("deepseek:deepseek-v4-pro", rows=[ours], environ=NOTHING).base_url == "https://proxy.example"
+    assert find_target("deepseek:deepseek-v4-pro", environ=NOTHING).base_url == "https://api.deepseek.com"
 
 
 def test_a_row_of_ones_own_takes_its_name_from_our_aliases() -> None:
     mine = Provider(name="glm", base_url="https://mine.example")
-    assert lookup("glm", [mine]) is mine
-    assert lookup("glm").name == "zai"
-    assert lookup("zhipu", [mine]).name == "zai"
+    assert find_provider("glm", [mine]) is mine
+    assert find_provider("glm").name == "zai"
+    assert find_provider("zhipu", [mine]).name == "zai"
 
 
 def test_of_two_rows_with_one_name_the_first_counts() -> None:
@@ -220,33 +224,33 @@ def test_of_two_rows_with_one_name_the_first_counts() -> None:
         Provider(name="mine", base_url="https://a.example"),
         Provider(name="MINE", base_url="https://b.example"),
     )
-    assert lookup("mine", [first, second]) is first
-    assert [row for row in providers([first, second]) if row.name.lower() == "mine"] == [first]
+    assert find_provider("mine", [first, second]) is first
+    assert [row for row in list_providers([first, second]) if row.name.lower() == "mine"] == [first]
 
 
 def test_providers_lists_the_callers_rows_then_ours() -> None:
     mine = Provider(name="mine")
     ours = Provider(name="openai", base_url="https://other.example")
-    listed = providers([mine, ours])
+    listed = list_providers([mine, ours])
     assert listed[:2] == (mine, ours)
     assert len(listed) == len(PROVIDERS) + 1
-    assert providers() == PROVIDERS
+    assert list_providers() == PROVIDERS
 
 
 def test_lookup_knows_every_row_by_every_name() -> None:
     for row in PROVIDERS:
         for name in (row.name, *row.aliases):
-            assert lookup(name) is row
-            assert lookup(f" {name.upper().replace('-', '_')} ") is row
+            assert find_provider(name) is row
+            assert find_provider(f" {name.upper().replace('-', '_')} ") is row
 
 
 def test_an_unknown_name_is_met_with_close_ones() -> None:
     with pytest.raises(UnknownProvider, match="Did you mean openrouter"):
-        lookup("open-ruter")
+        find_provider("open-ruter")
     with pytest.raises(UnknownProvider, match="Did you mean my-own-host"):
-        lookup("my-own-hots", [Provider(name="my-own-host")])
+        find_provider("my-own-hots", [Provider(name="my-own-host")])
     with pytest.raises(UnknownProvider, match="There are openai,"):
-        lookup("")
+        find_provider("")
 
 
 def test_candidates_are_those_with_a_rule_for_the_model_makers_first() -> None:

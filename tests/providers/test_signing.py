@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from asides.errors import ConfigError, MissingKey
 from asides.providers.credentials import AwsCredentials, Secret, find_key
-from asides.providers.find import lookup
-from asides.providers.signing import signed_headers, signing_key
+from asides.providers.find import find_provider
+from asides.providers.signing import sign, signing_key
+from asides.values.errors import ConfigError, MissingKey
 
 # The credentials and the moment of AWS's documents and of its test suite.
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -32,7 +32,7 @@ def test_the_key_of_a_day_is_the_one_in_the_documents() -> None:
 
 
 def test_the_plainest_request_of_the_test_suite() -> None:
-    headers = signed_headers("GET", "https://example.amazonaws.com/", {}, b"", credentials(), NOW)
+    headers = sign("GET", "https://example.amazonaws.com/", {}, b"", credentials(), NOW)
     assert headers == {
         "X-Amz-Date": "20150830T123600Z",
         "Authorization": (
@@ -46,7 +46,7 @@ def test_the_plainest_request_of_the_test_suite() -> None:
 def test_the_example_of_the_documents_with_a_query_and_a_content_type() -> None:
     sent = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8", "User-Agent": "not signed"}
     url = "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08"
-    headers = signed_headers("GET", url, sent, b"", credentials("iam"), NOW)
+    headers = sign("GET", url, sent, b"", credentials("iam"), NOW)
     assert "SignedHeaders=content-type;host;x-amz-date," in headers["Authorization"]
     assert signature(headers) == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
 
@@ -55,7 +55,7 @@ def test_a_model_in_the_path_is_encoded_once_more_and_the_body_is_covered() -> N
     """Worked out step by step, in another way than the code does it."""
     url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-micro-v1%3A0/converse"
     sent = {"Content-Type": "application/json"}
-    headers = signed_headers("POST", url, sent, b"{}", credentials("bedrock", "TOKEN"), NOW)
+    headers = sign("POST", url, sent, b"{}", credentials("bedrock", "TOKEN"), NOW)
     canonical = (
         "POST\n/model/amazon.nova-micro-v1%253A0/converse\n\n"
         "content-type:application/json\nhost:bedrock-runtime.us-east-1.amazonaws.com\n"
@@ -75,7 +75,7 @@ def test_a_model_in_the_path_is_encoded_once_more_and_the_body_is_covered() -> N
 
 def test_every_part_of_a_request_changes_its_signature() -> None:
     def signed(method: str = "POST", url: str = "http://127.0.0.1:8000/a", body: bytes = b"x", now: float = NOW) -> str:
-        return signature(signed_headers(method, url, {}, body, credentials(), now))
+        return signature(sign(method, url, {}, body, credentials(), now))
 
     changed = {
         signed(),
@@ -95,14 +95,14 @@ BASE_URL = "https://bedrock-runtime.eu-central-1.amazonaws.com"
 
 
 def test_a_bearer_key_comes_before_credentials_that_sign() -> None:
-    bedrock = lookup("bedrock")
+    bedrock = find_provider("bedrock")
     both = {**ENVIRONMENT, "AWS_BEARER_TOKEN_BEDROCK": "bearer-key"}
     assert find_key(bedrock, environ=both, base_url=BASE_URL) == Secret("bearer-key")
     assert find_key(bedrock, "given", environ=both, base_url=BASE_URL) == Secret("given")
 
 
 def test_credentials_know_the_region_of_the_address_and_else_of_the_environment() -> None:
-    bedrock = lookup("bedrock")
+    bedrock = find_provider("bedrock")
     told = {**ENVIRONMENT, "AWS_SESSION_TOKEN": "token", "AWS_DEFAULT_REGION": "us-west-2"}
     assert find_key(bedrock, environ=told, base_url=BASE_URL) == AwsCredentials(
         "AKIDEXAMPLE", SECRET, "token", region="eu-central-1", service="bedrock"
@@ -114,13 +114,13 @@ def test_credentials_know_the_region_of_the_address_and_else_of_the_environment(
 
 def test_credentials_that_no_header_takes_are_refused_without_showing_them() -> None:
     with pytest.raises(ConfigError, match="AWS_SESSION_TOKEN") as caught:
-        find_key(lookup("bedrock"), environ={**ENVIRONMENT, "AWS_SESSION_TOKEN": "to\nken"}, base_url=BASE_URL)
+        find_key(find_provider("bedrock"), environ={**ENVIRONMENT, "AWS_SESSION_TOKEN": "to\nken"}, base_url=BASE_URL)
     assert "to\nken" not in str(caught.value)
 
 
 def test_half_of_the_credentials_are_none_and_the_error_says_what_is_missing() -> None:
     with pytest.raises(MissingKey, match="AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY"):
-        find_key(lookup("bedrock"), environ={"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, base_url=BASE_URL)
+        find_key(find_provider("bedrock"), environ={"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, base_url=BASE_URL)
 
 
 def test_credentials_show_themselves_to_nobody() -> None:

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.errors import UnknownProvider
-from asides.messages import Prompt, user
-from asides.plan import plan
+from asides.history.plan import plan
 from asides.providers.credentials import is_loopback
-from asides.providers.find import find
+from asides.providers.find import find_target
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.providers.table import PROVIDERS, plain_row
-from asides.thinking import EFFORTS, Thinking
+from asides.values.errors import UnknownProvider
+from asides.values.messages import Prompt, user
+from asides.values.thinking import EFFORTS, Thinking
 from asides.wire.inline_tags import GRAMMARS
 
 ROWS = pytest.mark.parametrize("row", PROVIDERS, ids=lambda row: row.name)
@@ -136,10 +136,10 @@ def test_text_begins_in_thinking_only_where_tags_are_read_at_all(row: Provider) 
 @ROWS
 def test_every_model_of_every_row_can_be_asked_for_anything(row: Provider) -> None:
     """Plan and encode read each field of each rule; none of them leads to an exception or to two ways of asking."""
-    dialect = dialects.find(row.dialect)
+    dialect = dialects.find_dialect(row.dialect)
     wishes = [Thinking(), Thinking(mode="off"), Thinking(mode="on"), Thinking(effort="high"), Thinking(budget=4096)]
     for name in {_examples_of(rule.models)[0] for rule in row.models} | {"unheard-of"}:
-        target = find(f"{row.name}:{name}", environ=_environment_of(row))
+        target = find_target(f"{row.name}:{name}", environ=_environment_of(row))
         for wish in wishes:
             planned = plan(Prompt((user("Hi"),), thinking=wish), target, on_conflict="adjust")
             request, _ = dialect.encode(planned.prompt, target)

@@ -13,10 +13,10 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.messages import Message, ToolCall, ToolResult, user
-from asides.stage import Fail, OpenStage, Say, Scene
-from asides.usage import Usage
-from tests.agent.three_tools import (
+from asides.testing.stage import Fail, OpenStage, Say, Scene
+from asides.values.messages import Message, ToolCall, ToolResult, user
+from asides.values.usage import Usage
+from tests.agents.three_tools import (
     KEY,
     MODELS,
     THOUGHTS,
@@ -614,7 +614,7 @@ def test_a_turn_that_pauses_without_a_word_goes_back_whole(send: Callable[..., R
         events=(
             asides.ReplyStarted("made-up", "msg_1"),
             asides.PartArrived(searched, 0),
-            asides.ReplyEnded(asides.Stop("pause", "pause_turn")),
+            asides.ReplyEnded(asides.StopReason("pause", "pause_turn")),
         )
     )
     open_stage = stage(paused, Say(text="Found."))

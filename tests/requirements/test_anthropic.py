@@ -12,18 +12,18 @@ import msgspec
 import pytest
 
 import asides
-from asides.dialects import find as find_dialect
-from asides.errors import InvalidThinking
-from asides.events import TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
-from asides.folding import fold
-from asides.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
-from asides.plan import Plan, plan
-from asides.providers.find import find, lookup
+from asides.dialects import find_dialect
+from asides.history.plan import Plan, plan
+from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.stage import OpenStage, Say
-from asides.thinking import Seal, Thinking, Thought, read_thinking
-from asides.tools import Tool
+from asides.testing.stage import OpenStage, Say
+from asides.values.errors import InvalidThinking
+from asides.values.events import TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thinking, Thought, read_thinking
+from asides.values.tools import Tool
 from tests.decoding import events_of, sse
 from tests.dialects.anthropic.messages import (
     begin,
@@ -50,7 +50,7 @@ TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {}})
 
 
 def target(model: str) -> Target:
-    return find(f"anthropic:{model}", environ={})
+    return find_target(f"anthropic:{model}", environ={})
 
 
 def planned(model: str, asked: Any = None, *, on_conflict: Any = "raise", **fields: Any) -> Plan:
@@ -317,7 +317,7 @@ def test_F10_every_model_is_asked_in_its_own_form(
 
 
 def test_F10_a_clone_is_told_a_budget_where_its_form_has_one() -> None:
-    to = find("vllm-anthropic:qwen3", environ={})
+    to = find_target("vllm-anthropic:qwen3", environ={})
     told = plan(Prompt((user("hi"),), thinking=Thinking(effort="low")), to)
     body = json.loads(find_dialect("anthropic").encode(told.prompt, to)[0].body)
     assert (body["thinking"], body["max_tokens"]) == ({"type": "enabled", "budget_tokens": 2048}, 2048 + 4096)
@@ -353,7 +353,7 @@ def test_F10_what_cannot_stop_and_what_cannot_start() -> None:
 
 
 def asides_sampling(**given: Any) -> Any:
-    from asides.messages import Sampling
+    from asides.values.messages import Sampling
 
     return Sampling(**given)
 
@@ -500,7 +500,7 @@ def test_S3_32_every_option_has_its_field() -> None:
 
 
 def asides_output() -> Any:
-    from asides.messages import OutputSchema
+    from asides.values.messages import OutputSchema
 
     return OutputSchema("answer", {"type": "object"})
 
@@ -536,7 +536,7 @@ def test_H5_an_address_is_the_same_in_every_spelling() -> None:
         ("https://api.anthropic.com/v1/messages", True),
         ("https://proxy.example/v1", False),
     ):
-        to = find(f"anthropic:{BUDGET}", base_url=url, environ={})
+        to = find_target(f"anthropic:{BUDGET}", base_url=url, environ={})
         told = plan(Prompt((user("a"), message, user("b"))), to)
         assert any(isinstance(part, Thought) for part in told.prompt.messages[1].parts) is kept, url
 
@@ -552,7 +552,7 @@ def test_H1_thinking_without_a_signature_is_never_sent_and_never_as_text() -> No
 
 
 def test_H1_a_clone_that_signs_nothing_gets_its_thinking_back() -> None:
-    row = lookup("llamacpp-anthropic")
+    row = find_provider("llamacpp-anthropic")
     to = Target(row, "tiny", row.base_url, row.rule("tiny"))
     message = assistant(Thought("a plan", "raw", "block", to.origin, (), "thinking"), "42")
     told = plan(Prompt((user("a"), message, user("b"))), to).prompt
@@ -589,7 +589,7 @@ def test_S3_40_the_same_code_reads_every_provider(stage: OpenStage, model: str) 
 
 @pytest.mark.requirement("S3-51", "S3-53", "S3-02", "FT-30")
 def test_S3_51_what_a_model_can_do_is_declared() -> None:
-    row = lookup("claude")
+    row = find_provider("claude")
     assert row.name == "anthropic"
     asked = {model: row.capabilities(model) for model in (BUDGET, BY_HABIT, ALWAYS, NEVER)}
     assert {model: (told.thinking, told.can_stop) for model, told in asked.items()} == {

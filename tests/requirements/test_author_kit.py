@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 import asides
-from asides.conformance import CHECKS, examine
-from asides.events import ThinkingDelta
-from asides.stage import OpenStage, Raw
+from asides.testing.conformance import CHECKS, examine
+from asides.testing.stage import OpenStage, Raw
+from asides.values.events import ThinkingDelta
 from tests.conformance_kit import test_toy
-from tests.conformance_kit.broken_toys import BROKEN
-from tests.conformance_kit.test_toy import RECORDED, ROW_ONLY
-from tests.conformance_kit.toy import TOY, dialect
+from tests.testing.conformance.broken_toys import BROKEN
+from tests.testing.conformance.test_toy import RECORDED, ROW_ONLY
+from tests.testing.conformance.toy import TOY, dialect
 
 # S3-53: what an author of a provider has to do, and the check that finds it undone.
 CHECKLIST = {

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from asides import errors
-from asides.events import TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.folding import fold
-from asides.messages import Text, ToolCall
 from asides.providers.provider import ModelRule, Quirks
-from asides.reply import Reply
-from asides.simulation import simulate
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values import errors
+from asides.values.events import TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.fold import fold
+from asides.values.messages import Text, ToolCall
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests.decoding import chunk, decoded, events_of, sse, stream, target, whole
 
 TAGS = Quirks(tags=("think", "thinking"))

@@ -11,17 +11,18 @@ import msgspec
 import pytest
 
 import asides
-from asides.conversation.blocking import Conversation
-from asides.conversation.compacting import LABEL
-from asides.errors import ContextTooLong
-from asides.messages import Message, Text, ToolCall, ToolResult, assistant, system, user
+from asides.conversations.compact import LABEL
+from asides.conversations.store.protocol import About, Heading, Kept, Store, StoreConflict
+from asides.conversations.store.sqlite import SqliteStore
+from asides.conversations.sync import Conversation
 from asides.providers.provider import Provider, Quirks, ReplayRule
-from asides.stage import Fail, OpenStage, Say
-from asides.store import About, Heading, Kept, SqliteStore, Store, StoreConflict
-from asides.thinking import Thinking, Thought
-from asides.tools import Tool
-from asides.usage import Usage
-from tests.conversation.talking import KEY, PLAIN, Shell, both_shells, each_model, options, told
+from asides.testing.stage import Fail, OpenStage, Say
+from asides.values.errors import ContextTooLong
+from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.thinking import Thinking, Thought
+from asides.values.tools import Tool
+from asides.values.usage import Usage
+from tests.conversations.talking import KEY, PLAIN, Shell, both_shells, each_model, options, told
 
 CANARY = "a canary in the mine"
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})

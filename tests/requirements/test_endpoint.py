@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ConfigError
-from asides.providers.endpoint import Choice, Wish, choose_endpoint, is_canonical
-from asides.providers.find import find
+from asides.providers.endpoint import Choice, EndpointRequest, choose_endpoint, is_canonical
+from asides.providers.find import find_target
 from asides.settings import load_settings
-from asides.stage import OpenStage, Say
+from asides.testing.stage import OpenStage, Say
+from asides.values.errors import ConfigError
 
 PROXY = "https://proxy.example/v1"
 
@@ -23,7 +23,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def choose(model: str, base_url: str | None = None, **wish: Any) -> Choice:
-    return choose_endpoint(find(model, base_url=base_url), Wish(**wish))
+    return choose_endpoint(find_target(model, base_url=base_url), EndpointRequest(**wish))
 
 
 def dialect(model: str, base_url: str | None = None, **wish: Any) -> str:
@@ -177,7 +177,7 @@ def test_J5_chat_named_for_a_model_that_is_only_on_responses_is_an_error(monkeyp
     ],
 )
 def test_J6_what_looks_like_the_address_is_not_it(url: str) -> None:
-    assert not is_canonical(find("openai:gpt-5", base_url=url))
+    assert not is_canonical(find_target("openai:gpt-5", base_url=url))
     assert dialect("openai:gpt-5", url, thinking=True) == "openai_chat"
 
 
@@ -185,7 +185,7 @@ def test_J6_what_looks_like_the_address_is_not_it(url: str) -> None:
     "url", ["https://api.openai.com/v1/", "HTTPS://API.OpenAI.com:443/v1", "https://api.openai.com/v1/responses"]
 )
 def test_J6_another_spelling_of_the_address_is_it(url: str) -> None:
-    assert is_canonical(find("openai:gpt-5", base_url=url))
+    assert is_canonical(find_target("openai:gpt-5", base_url=url))
 
 
 def test_J7_an_endpoint_that_is_none_is_ignored_and_told() -> None:
@@ -213,7 +213,9 @@ def test_state_with_the_provider_needs_responses() -> None:
 
 def test_azure_s_own_hosts_and_the_older_address() -> None:
     def at(host: str, **wish: Any) -> str:
-        return choose_endpoint(find("azure:mine", base_url=host, family="gpt-5"), Wish(**wish)).dialect
+        return choose_endpoint(
+            find_target("azure:mine", base_url=host, family="gpt-5"), EndpointRequest(**wish)
+        ).dialect
 
     assert at("https://r.openai.azure.com") == "openai_responses"
     assert at("https://r.openai.azure.com.evil.example") == "openai_chat"
@@ -227,5 +229,5 @@ def test_explain_says_why() -> None:
 
 
 def test_a_thought_of_one_row_is_at_home_in_the_other_rows_of_its_host() -> None:
-    origins = {find(f"{name}:gpt-5").origin for name in ("openai", "openai-responses", "openai-chat")}
+    origins = {find_target(f"{name}:gpt-5").origin for name in ("openai", "openai-responses", "openai-chat")}
     assert len(origins) == 1

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ContentFiltered, ProviderError
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta
-from asides.messages import Message, Text, ToolCall, ToolResult, assistant, user
-from asides.stage import OpenStage, Say
-from asides.thinking import Seal, Thought
+from asides.testing.stage import OpenStage, Say
+from asides.values.errors import ContentFiltered, ProviderError
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
+from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Seal, Thought
 from tests.decoding import sse
 
 GEMINI_3 = "google:gemini-3-pro-preview"
@@ -171,7 +171,7 @@ def test_S3_45_and_S3_46_four_deltas_are_four_events_and_their_sum_is_the_thinki
     deltas = ["First ", "this, ", "then ", "that."]
     events: list[Event] = [ReplyStarted("m", "r")]
     events += [ThinkingDelta(text, 0, "summary", "block") for text in deltas]
-    events += [TextDelta("42", 1), ReplyEnded(Stop("stop"))]
+    events += [TextDelta("42", 1), ReplyEnded(StopReason("stop"))]
     base_url = stage(Say(events=tuple(events))).url
     with asides.stream(GEMINI_3, "?", base_url=base_url, api_key="k", thinking="low") as arriving:
         seen = [event.text for event in arriving if isinstance(event, ThinkingDelta)]

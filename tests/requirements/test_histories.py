@@ -10,17 +10,13 @@ import msgspec
 import pytest
 
 import asides
-from asides.folding import Fold
-from asides.history import (
-    answered,
-    from_document,
-    sealed,
-    to_document,
-    withheld,
-)
-from asides.messages import Message, Text, ToolCall, ToolResult, assistant, user
-from asides.stage import OpenStage
-from asides.thinking import Thought
+from asides.history.document import from_document, to_document
+from asides.history.finish_turn import answered, sealed
+from asides.history.redact import withheld
+from asides.testing.stage import OpenStage
+from asides.values.fold import Fold
+from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Thought
 from tests.history.strict_stages import CANARY, MODELS, House, Model, Talk, question, script
 
 

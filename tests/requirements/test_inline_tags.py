@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from asides.events import TextDelta, ThinkingDelta
+from asides.values.events import TextDelta, ThinkingDelta
 from asides.wire.inline_tags import Position, Separated, Separator, Splitter, separate, strip_tags
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import asides
-from asides.messages import ToolCall
-from asides.stage import OpenStage, Say
-from tests.mcp.running import OFFICIAL, at_loopback
+from asides.testing.stage import OpenStage, Say
+from asides.values.messages import ToolCall
+from tests.agents.mcp.running import OFFICIAL, at_loopback
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])

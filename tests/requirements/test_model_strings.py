@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.errors import ConfigError, UnknownModel, UnknownProvider
-from asides.providers.find import find
+from asides.providers.find import find_target
+from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
 NOTHING: dict[str, str] = {}
 
@@ -37,45 +37,48 @@ NOTHING: dict[str, str] = {}
     ],
 )
 def test_P1_FT_45_a_model_string_names_a_provider_and_a_model(written: str, provider: str, model: str) -> None:
-    target = find(written, environ=NOTHING)
+    target = find_target(written, environ=NOTHING)
     assert (target.provider.name, target.model) == (provider, model)
 
 
 @pytest.mark.parametrize("name", ["openai-compatible", "openaiCompatible", "OpenAI_Compatible", "openaicompatible"])
 def test_P1_the_compatible_row_answers_to_every_spelling_and_needs_an_address(name: str) -> None:
-    assert find(f"{name}:any", base_url="http://localhost:1/v1", environ=NOTHING).provider.name == "openai-compatible"
+    assert (
+        find_target(f"{name}:any", base_url="http://localhost:1/v1", environ=NOTHING).provider.name
+        == "openai-compatible"
+    )
     with pytest.raises(ConfigError, match="base_url="):
-        find(f"{name}:any", environ=NOTHING)
+        find_target(f"{name}:any", environ=NOTHING)
 
 
 @pytest.mark.parametrize("empty", ["", " ", ":", "/", "openai:", "openai: ", ":gpt-5", " :gpt-5", "openai/", "/gpt-5"])
 def test_P1_an_empty_part_is_an_error_that_says_what_to_write(empty: str) -> None:
     with pytest.raises(UnknownModel, match="write"):
-        find(empty, environ=NOTHING)
+        find_target(empty, environ=NOTHING)
 
 
 def test_P1_a_provider_alone_has_no_model() -> None:
     with pytest.raises(UnknownModel, match="'Open_AI' names a provider and no model; write openai:model"):
-        find("Open_AI", environ=NOTHING)
+        find_target("Open_AI", environ=NOTHING)
 
 
 def test_P1_a_bare_model_is_an_error_that_lists_candidates() -> None:
     with pytest.raises(UnknownModel, match=r"write one of openai:gpt-5-mini, azure:gpt-5-mini\."):
-        find("gpt-5-mini", environ=NOTHING)
+        find_target("gpt-5-mini", environ=NOTHING)
     with pytest.raises(UnknownModel, match=r"write one of deepseek:deepseek-v4-pro, .* more"):
-        find("deepseek-v4-pro", environ=NOTHING)
+        find_target("deepseek-v4-pro", environ=NOTHING)
     with pytest.raises(UnknownModel, match="write provider:nobody-knows-me, with one of openai,"):
-        find("nobody-knows-me", environ=NOTHING)
+        find_target("nobody-knows-me", environ=NOTHING)
 
 
 def test_P1_a_slash_behind_something_else_is_part_of_a_models_name() -> None:
     with pytest.raises(UnknownModel, match="vllm:deepseek-ai/DeepSeek-R1"):
-        find("deepseek-ai/DeepSeek-R1", environ=NOTHING)
+        find_target("deepseek-ai/DeepSeek-R1", environ=NOTHING)
 
 
 def test_P1_an_unknown_provider_is_met_with_close_names_and_how_to_add_a_row() -> None:
     with pytest.raises(UnknownProvider) as problem:
-        find("deepsek:deepseek-v4", environ=NOTHING)
+        find_target("deepsek:deepseek-v4", environ=NOTHING)
     said = str(problem.value)
     assert "'deepsek'" in said
     assert "Did you mean deepseek?" in said
@@ -85,11 +88,11 @@ def test_P1_an_unknown_provider_is_met_with_close_names_and_how_to_add_a_row() -
 
 def test_P1_a_tagged_model_without_a_provider_is_advised_too() -> None:
     with pytest.raises(UnknownProvider, match=r"If 'qwen3:8b' is a model's own name, write one of .*ollama:qwen3:8b"):
-        find("qwen3:8b", environ=NOTHING)
+        find_target("qwen3:8b", environ=NOTHING)
 
 
 def test_P1_several_models_in_one_string_are_not_understood() -> None:
     """The form of one other library; a model for each purpose is a call for each purpose here."""
     for written in ("openai?chat=gpt-4o&embeddings=e3&media=d3", "nobody?chat=x"):
         with pytest.raises(UnknownModel, match="not understood"):
-            find(written, environ=NOTHING)
+            find_target(written, environ=NOTHING)

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 import asides
-from asides.events import TextDelta, ThinkingDelta
-from asides.history import export_messages
-from asides.messages import Message, Text, ToolCall
+from asides.history.import_export import export_messages
 from asides.providers.provider import ModelRule, Quirks
-from asides.reply import Reply
-from asides.stage import OpenStage, Say
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.testing.stage import OpenStage, Say
+from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.messages import Message, Text, ToolCall
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests import responses
-from tests.conversation.talking import MODELS, PLAIN, each_model, options
+from tests.conversations.talking import MODELS, PLAIN, each_model, options
 from tests.decoding import chunk, decoded, events_of, sse, stream, target, whole
 from tests.dialects.anthropic import messages as claude
 from tests.loopback import Heard, serving

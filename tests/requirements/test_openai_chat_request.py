@@ -9,8 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.messages import (
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import find_target, list_providers
+from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
+from asides.values.messages import (
     Image,
     Message,
     OutputSchema,
@@ -22,12 +25,9 @@ from asides.messages import (
     assistant,
     user,
 )
-from asides.notices import Notice
-from asides.plan import plan
-from asides.providers.find import find, providers
-from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.thinking import EFFORTS, Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import EFFORTS, Thinking, Thought
+from asides.values.tools import Tool
 
 UNKNOWN = ModelRule()
 HIGH = Thinking(effort="high")
@@ -68,7 +68,7 @@ def example_of(pattern: str) -> str:
     return name
 
 
-ROWS = [pytest.param(row, id=row.name) for row in providers() if row.dialect == "openai_chat"]
+ROWS = [pytest.param(row, id=row.name) for row in list_providers() if row.dialect == "openai_chat"]
 
 
 def targets(row: Provider) -> Iterator[Target]:
@@ -241,14 +241,14 @@ GOLDEN: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.requirement("FT-39", "S1-13", "S1-47")
 @pytest.mark.parametrize("model", GOLDEN)
 def test_I1_pain_A4_golden_requests(model: str) -> None:
-    where = find(model, environ={})
+    where = find_target(model, environ={})
     for thinking, expected in zip((OFF, HIGH, BUDGET), GOLDEN[model], strict=True):
         body, _ = sent(asked(thinking), where)
         assert (thinking, fields(body)) == (thinking, expected)
 
 
 def test_I2_a_host_that_nobody_knows_is_asked_in_the_ordinary_form_and_that_is_told() -> None:
-    where = find("openai-compatible:whatever", base_url="https://host.test/v1", environ={})
+    where = find_target("openai-compatible:whatever", base_url="https://host.test/v1", environ={})
     body, told = sent(asked(HIGH), where)
     assert fields(body) == {"reasoning_effort": "high"}
     assert [notice.code for notice in told] == ["unknown_model"]
@@ -379,7 +379,7 @@ def test_I9_only_fields_of_the_api_reach_the_body(row: Provider) -> None:
     ],
 )
 def test_F_23_the_output_limit_has_the_name_that_the_host_knows(model: str, name: str) -> None:
-    body, _ = sent(asked(Thinking(), max_tokens=500), find(model, environ={}))
+    body, _ = sent(asked(Thinking(), max_tokens=500), find_target(model, environ={}))
     assert fields(body) == {name: 500}
 
 
@@ -392,14 +392,14 @@ def test_S1_10_the_stream_flag_is_sent_with_a_wish_for_usage() -> None:
 @pytest.mark.requirement("S0-59", "FT-21")
 def test_S1_11_temperature_and_top_p_go_only_where_the_model_takes_them() -> None:
     sampling = Sampling(temperature=0.2, top_p=0.9)
-    thinks = find("openai-chat:gpt-5", environ={})
+    thinks = find_target("openai-chat:gpt-5", environ={})
     body, told = sent(asked(HIGH, sampling=sampling), thinks)
     assert fields(body) == {"reasoning_effort": "high"}
     assert [(notice.code, notice.setting) for notice in told] == [
         ("setting_dropped", "temperature"),
         ("setting_dropped", "top_p"),
     ]
-    body, told = sent(asked(Thinking(), sampling=sampling), find("openai-chat:gpt-4o", environ={}))
+    body, told = sent(asked(Thinking(), sampling=sampling), find_target("openai-chat:gpt-4o", environ={}))
     assert (fields(body), told) == ({"temperature": 0.2, "top_p": 0.9}, ())
 
 
@@ -421,7 +421,7 @@ def after_a_call(*said: Thought | Text) -> Prompt:
 @pytest.mark.requirement("F-32")
 @pytest.mark.parametrize("thinking", [Thinking(), HIGH], ids=["unset", "high"])
 def test_H4_a_turn_that_called_tools_carries_its_thinking_in_the_same_message(thinking: Thinking) -> None:
-    where = find("deepseek:deepseek-v4-pro", environ={})
+    where = find_target("deepseek:deepseek-v4-pro", environ={})
     thought = Thought("plan", origin=where.origin, via="reasoning_content")
     prompt = msgspec.structs.replace(after_a_call(thought), thinking=thinking)
     body, _ = sent(prompt, where)
@@ -429,7 +429,7 @@ def test_H4_a_turn_that_called_tools_carries_its_thinking_in_the_same_message(th
 
 
 def test_H4_the_field_is_there_also_when_there_was_no_thinking() -> None:
-    body, _ = sent(after_a_call(), find("deepseek:deepseek-v4-pro", environ={}))
+    body, _ = sent(after_a_call(), find_target("deepseek:deepseek-v4-pro", environ={}))
     assert body["messages"][1] == {"role": "assistant", "reasoning_content": "", "tool_calls": [WIRE_CALL]}
 
 
@@ -439,12 +439,12 @@ def test_H4_the_field_is_there_also_when_there_was_no_thinking() -> None:
 )
 def test_H4_no_field_where_the_model_does_not_think_or_is_too_old_for_it(model: str, thinking: Thinking) -> None:
     prompt = msgspec.structs.replace(after_a_call(), thinking=thinking)
-    body, _ = sent(prompt, find(model, environ={}))
+    body, _ = sent(prompt, find_target(model, environ={}))
     assert body["messages"][1] == {"role": "assistant", "tool_calls": [WIRE_CALL]}
 
 
 def test_H4_an_old_model_gets_no_thinking_back() -> None:
-    where = find("deepseek:deepseek-r1", environ={})
+    where = find_target("deepseek:deepseek-r1", environ={})
     thought = Thought("plan", origin=where.origin, via="reasoning_content")
     body, _ = sent(after_a_call(thought), where)
     assert body["messages"][1] == {"role": "assistant", "tool_calls": [WIRE_CALL]}

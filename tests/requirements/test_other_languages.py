@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ConnectionLost, MissingKey
-from asides.events import Event, ReplyEnded, ReplyStarted, Stop, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.messages import Message, Text, ToolCall, ToolResult, user
-from asides.providers.find import find
-from asides.reply import Reply
-from asides.stage import OpenStage, Raw, Say
-from asides.thinking import Thought
-from asides.tools import Tool
+from asides.providers.find import find_target
+from asides.testing.stage import OpenStage, Raw, Say
+from asides.values.errors import ConnectionLost, MissingKey
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.values.messages import Message, Text, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.tools import Tool
 
 MODELS = [
     "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
@@ -61,7 +61,7 @@ FOUR: tuple[Event, ...] = (
     ReplyStarted(None, "r1"),
     *(ThinkingDelta(text, 0) for text in ("First ", "this, ", "then ", "that.")),
     *(TextDelta(text, 1) for text in ("forty", "-two")),
-    ReplyEnded(Stop("stop")),
+    ReplyEnded(StopReason("stop")),
 )
 
 
@@ -115,7 +115,7 @@ def test_S3_50_thinking_and_a_call_are_seen_in_one_run(client: asides.Client, mo
 @pytest.mark.requirement("S3-51", "FT-26")
 @each
 def test_S3_51_what_a_model_can_do_is_declared(model: str) -> None:
-    target = find(model, environ={"AWS_REGION": "us-east-1"})
+    target = find_target(model, environ={"AWS_REGION": "us-east-1"})
     known = target.provider.capabilities(target.model)
     assert known.thinking in ("always", "optional")
     assert known.source
@@ -131,7 +131,7 @@ def test_F8_empty_pieces_make_no_events(client: asides.Client, model: str, stage
         TextDelta("", 1),
         TextDelta("42", 1),
         ToolCallDelta(2, "c", "look_up", ""),
-        ReplyEnded(Stop("tool_calls")),
+        ReplyEnded(StopReason("tool_calls")),
     )
     thinking, output, reply = collected(client, model, stage(Say(events=empty)).url, tools=[TOOL])
     assert (thinking, output) == ([], ["42"])

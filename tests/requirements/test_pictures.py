@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 import asides
-from asides.messages import Image, ToolCall, user
-from asides.stage import OpenStage, Say
-from tests.agent.three_tools import KEY, Ran, every_way
+from asides.testing.stage import OpenStage, Say
+from asides.values.messages import Image, ToolCall, user
+from tests.agents.three_tools import KEY, Ran, every_way
 
 BLIND = "deepseek:deepseek-v4-flash"
 SEEING = "openai-chat:gpt-4o"

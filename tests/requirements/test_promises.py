@@ -16,13 +16,13 @@ import pytest
 
 import asides
 from asides import compat
-from asides.dialects import find as find_dialect
-from asides.errors import NoAnswer, ProviderError
-from asides.folding import Fold
-from asides.messages import user
+from asides.dialects import find_dialect
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.stage import Fail, OpenStage, Raw, Say
-from asides.thinking import Thinking, read_thinking
+from asides.testing.stage import Fail, OpenStage, Raw, Say
+from asides.values.errors import NoAnswer, ProviderError
+from asides.values.fold import Fold
+from asides.values.messages import user
+from asides.values.thinking import Thinking, read_thinking
 from asides.wire.inline_tags import separate
 from tests.decoding import chunk, decoded, sse, stream, target, whole
 

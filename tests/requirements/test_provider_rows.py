@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.errors import InvalidThinking
-from asides.folding import fold
-from asides.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
-from asides.plan import plan
-from asides.providers.find import find, lookup
+from asides.history.plan import plan
+from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Capabilities, Target
-from asides.reply import Reply
-from asides.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
-from asides.tools import Tool
+from asides.values.errors import InvalidThinking
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
+from asides.values.tools import Tool
 
 ENVIRON = {
     "AZURE_OPENAI_ENDPOINT": "https://resource.openai.azure.com",
@@ -41,13 +41,13 @@ ASKING = {
 
 
 def _find(model: str) -> Target:
-    return find(model, environ=ENVIRON)
+    return find_target(model, environ=ENVIRON)
 
 
 def _body(model: str, prompt: Prompt, on_conflict: Any = "raise") -> dict[str, Any]:
     target = _find(model)
     planned = plan(prompt, target, on_conflict=on_conflict)
-    request, _ = dialects.find(target.dialect).encode(planned.prompt, target)
+    request, _ = dialects.find_dialect(target.dialect).encode(planned.prompt, target)
     body: dict[str, Any] = msgspec.json.decode(request.body)
     return body
 
@@ -257,7 +257,7 @@ def test_the_limit_and_the_system_role_have_the_names_that_the_host_knows() -> N
 
 
 def test_FT_30_what_a_model_can_do_is_a_record() -> None:
-    assert lookup("deepseek").capabilities("DeepSeek-V4-Pro") == Capabilities(
+    assert find_provider("deepseek").capabilities("DeepSeek-V4-Pro") == Capabilities(
         thinking="optional",
         default="on",
         kind="raw",
@@ -269,14 +269,14 @@ def test_FT_30_what_a_model_can_do_is_a_record() -> None:
         since="2026-04-24",
         source="api-docs.deepseek.com/guides/thinking_mode",
     )
-    astra = lookup("openai").capabilities("gpt-6-astra")
+    astra = find_provider("openai").capabilities("gpt-6-astra")
     assert (astra.thinking, astra.can_stop, astra.kind, astra.replay) == ("always", False, "hidden", "never")
-    assert lookup("openai").capabilities("gpt-4o").thinking == "never"
+    assert find_provider("openai").capabilities("gpt-4o").thinking == "never"
 
 
 def test_FT_30_unknown_is_unknown() -> None:
-    assert lookup("openai").capabilities("gpt-9") == Capabilities()
-    assert lookup("openai-compatible").capabilities("who-knows").can_stop is None
+    assert find_provider("openai").capabilities("gpt-9") == Capabilities()
+    assert find_provider("openai-compatible").capabilities("who-knows").can_stop is None
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_FT_30_unknown_is_unknown() -> None:
     "cerebras".split(),
 )
 def test_FT_39_the_hosts_that_people_use_are_rows(name: str) -> None:
-    assert lookup(name).name == name
+    assert find_provider(name).name == name
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_FT_39_the_hosts_that_people_use_are_rows(name: str) -> None:
     "watsonx writer xai zai".split(),
 )
 def test_hosts_of_which_there_are_recordings_are_verified_rows(name: str) -> None:
-    assert lookup(name).tier == "verified"
+    assert find_provider(name).tier == "verified"
 
 
 # --- what goes back -----------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def _decoded(model: str, *deltas: dict[str, str], finish: str = "stop") -> Reply
     whole = msgspec.json.encode({"choices": [{"index": 0, "message": message, "finish_reason": finish}]})
     replies: list[Reply] = []
     for body in (lines + b"data: [DONE]\n\n", whole):
-        decoder = dialects.find("openai_chat").decoder(target)
+        decoder = dialects.find_dialect("openai_chat").decoder(target)
         replies.append(fold([*decoder.feed(body), *decoder.finish()]))
     assert replies[0] == replies[1]
     return replies[0]

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 import asides
-from asides.events import Event, Stop, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.folding import fold
-from asides.messages import Message, Prompt, ToolResult, user
-from asides.providers.find import find
-from asides.react import Translator, correction, dressed, hint
-from asides.reply import Reply
-from asides.stage import OpenStage, Say, Stage
-from asides.thinking import read_thinking
-from tests.react.translating import TOOLS, codes, shown
+from asides.agents.react.corrections import correction, hint
+from asides.agents.react.encode_prompt import dressed
+from asides.agents.react.translator import Translator
+from asides.providers.find import find_target
+from asides.testing.stage import OpenStage, Say, Stage
+from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.values.fold import fold
+from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import read_thinking
+from tests.agents.react.translating import TOOLS, codes, shown
 
 MODELS = [
     "openai-compatible:made-up",
@@ -37,7 +39,7 @@ def client() -> Iterator[asides.Client]:
 
 def asked(client: asides.Client, stage: Stage, model: str, prompt: Prompt, **options: Any) -> list[Event]:
     """The translated events of one dressed question."""
-    target = find(model, base_url=stage.url)
+    target = find_target(model, base_url=stage.url)
     translator = Translator(prompt.tools)
     events: list[Event] = []
     options = {"base_url": stage.url, "api_key": "made-up", "max_tokens": 500, **options}
@@ -243,7 +245,7 @@ def test_FT_37_an_observation_that_the_model_made_up_is_left_out(
 def test_FT_37_a_reply_that_ran_out_of_tokens_says_so(client: asides.Client, stage: OpenStage) -> None:
     server = stage(Say(text="Thought: and then", stop="length"))
     reply = fold(asked(client, server, MODELS[0], Prompt((user("?"),), tools=TOOLS)))
-    assert reply.stop == Stop("length", "length")
+    assert reply.stop == StopReason("length", "length")
     assert reply.outcome == "starved"
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 import asides
-from asides import dialects, errors
-from asides.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.messages import ServerTool, Text, ToolCall, Unknown
+from asides import dialects
 from asides.providers.provider import ModelRule, Quirks
-from asides.reply import Reply
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values import errors
+from asides.values.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.messages import ServerTool, Text, ToolCall, UnknownPart
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests.decoding import events_of, sse
 from tests.responses import DIALECT, both_ways, call, events, message, read, reasoning, response, stream, target, whole
 
@@ -114,7 +115,7 @@ def test_D9_unknown_items_are_kept_and_told() -> None:
     strange = {"type": "crystal_ball_call", "id": "cb_1", "vision": "fog"}
     reply = both_ways(strange, message("42"))
     assert reply.text == "42"
-    assert isinstance(reply.parts[0], Unknown)
+    assert isinstance(reply.parts[0], UnknownPart)
     assert json.loads(reply.parts[0].json) == strange
     assert [notice.code for notice in reply.warnings] == ["unknown_item"]
 
@@ -290,7 +291,7 @@ def test_a_host_of_raw_reasoning_is_live_and_an_unknown_one_waits_for_its_item()
     half = body[: body.index(b"output_item.done")]
     live, _ = events_of([half], RAW_HOST, DIALECT)
     assert [event.text for event in live if isinstance(event, ThinkingDelta)] == list("plan")
-    decoder = dialects.find(DIALECT).decoder(UNKNOWN_HOST)
+    decoder = dialects.find_dialect(DIALECT).decoder(UNKNOWN_HOST)
     assert not [event for event in decoder.feed(half) if isinstance(event, ThinkingDelta)]
 
 
@@ -493,7 +494,7 @@ def test_a_custom_tool_s_input_is_not_taken_for_json() -> None:
 
 def test_compaction_is_kept_without_a_word() -> None:
     reply = both_ways({"type": "compaction", "id": "cmp_1", "encrypted_content": "state"}, message("42"))
-    assert isinstance(reply.parts[0], Unknown)
+    assert isinstance(reply.parts[0], UnknownPart)
     assert reply.warnings == ()
 
 

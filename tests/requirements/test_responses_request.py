@@ -13,13 +13,13 @@ import pytest
 
 import asides
 from asides import dialects
-from asides.errors import ConfigError
-from asides.messages import Message, Text, ToolCall, ToolResult, assistant, user
-from asides.plan import plan
-from asides.providers.find import lookup
+from asides.history.plan import plan
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.stage import OpenStage, Raw, Say
-from asides.thinking import Seal, Thinking, Thought
+from asides.testing.stage import OpenStage, Raw, Say
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.thinking import Seal, Thinking, Thought
 from tests.responses import DIALECT, both_ways, call, message, read, reasoning, response, whole
 
 MODEL = "openai-responses:gpt-5"
@@ -41,7 +41,7 @@ def codes(explanation: asides.Explanation) -> list[str]:
 
 def own(*items: dict[str, Any], **fields: Any) -> asides.Reply:
     """A reply that came from where these requests go."""
-    row = lookup("openai-responses")
+    row = find_provider("openai-responses")
     return read(whole(*items, **fields), Target(row, "gpt-5", row.base_url, row.rule("gpt-5")))
 
 
@@ -248,13 +248,13 @@ def test_arguments_go_back_byte_for_byte_unless_they_were_changed() -> None:
 
 
 def test_a_host_that_wants_calls_together_gets_them_together() -> None:
-    row = lookup("deepseek").speaking(DIALECT)
+    row = find_provider("deepseek").with_dialect(DIALECT)
     assert row is not None
     target = Target(row, "deepseek-v4-flash", row.base_url, row.rule("deepseek-v4-flash"))
     turn = assistant(ToolCall("a", "one"), "and", ToolCall("b", "two"))
     results = Message("tool", (ToolResult("a", "1"), ToolResult("b", "2")))
     planned = plan(asides.Prompt((user("?"), turn, results)), target)
-    request, _ = dialects.find(DIALECT).encode(planned.prompt, target)
+    request, _ = dialects.find_dialect(DIALECT).encode(planned.prompt, target)
     kinds = [item.get("type", item.get("role")) for item in json.loads(request.body)["input"]]
     assert kinds == [
         "user",
@@ -414,19 +414,19 @@ def continued() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("entry", continued(), ids=lambda entry: entry["id"].rpartition("/")[2])
 def test_every_recorded_turn_goes_back_with_all_that_the_endpoint_needs(entry: dict[str, Any]) -> None:
     try:
-        row = lookup(entry["provider"]).speaking(DIALECT)
+        row = find_provider(entry["provider"]).with_dialect(DIALECT)
     except asides.UnknownProvider:
         row = None
-    row = row or lookup("openai-responses")
+    row = row or find_provider("openai-responses")
     model = entry["model"]
     target = Target(row, model, row.base_url or "https://example.test/v1", row.rule(model))
     data = (FOLDER / entry["file"]).read_bytes()
-    decoder = dialects.find(DIALECT).decoder(target)
+    decoder = dialects.find_dialect(DIALECT).decoder(target)
     reply = asides.fold([*decoder.feed(data), *decoder.finish()])
     results = tuple(ToolResult(one.id, "done") for one in reply.tool_calls)
     after = Message("tool", results) if results else user("Go on.")
     planned = plan(asides.Prompt((user("?"), Message("assistant", reply.parts), after)), target)
-    request, _ = dialects.find(DIALECT).encode(planned.prompt, target)
+    request, _ = dialects.find_dialect(DIALECT).encode(planned.prompt, target)
     sent = json.loads(request.body)["input"][1:]
     came = _items(data)
     if row.replay_rule(model).when == "all":

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import asides
-from asides.errors import ConfigError, TooManyTools
 from asides.settings import load_settings
-from asides.tools import Tool, check_tools
+from asides.values.errors import ConfigError, TooManyTools
+from asides.values.tools import Tool, check_tools
 
 MODEL = "openai:gpt-4o"
 

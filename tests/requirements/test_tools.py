@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 import asides
-from asides.messages import Image, Message, Text, ToolCall, ToolResult, user
-from asides.toolbox import Raised, Returned, Runnable, denied, result_of, tool, toolset, unknown_tool
+from asides.agents.tools.executor import Raised, Returned, Runnable
+from asides.agents.tools.function_tool import tool
+from asides.agents.tools.results import denied, result_of, unknown_tool
+from asides.agents.tools.toolset import toolset
+from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, user
 
 PICTURE = Image(data=b"\x89PNG", media_type="image/png")
 PIXELS = "iVBORw=="

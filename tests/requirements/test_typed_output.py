@@ -10,17 +10,21 @@ import msgspec
 import pytest
 
 import asides
+from asides.agents.outputs.apply_strategy import closing, dressed, repair
+from asides.agents.outputs.misfit import Misfit
+from asides.agents.outputs.output_type import wanted
+from asides.agents.outputs.parse_output import pending, read
+from asides.agents.outputs.strategy import Way, way_for
 from asides.dialects.dialect import ServedRequest
-from asides.errors import AnswerInThinking
-from asides.events import TextDelta, ToolCallDelta
-from asides.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
-from asides.outputs import Misfit, Way, closing, dressed, pending, read, repair, wanted, way_for
-from asides.reply import Reply
-from asides.stage import OpenStage, Say, Scene
-from asides.thinking import Thinking
-from asides.tools import Tool
+from asides.testing.stage import OpenStage, Say, Scene
+from asides.values.errors import AnswerInThinking
+from asides.values.events import TextDelta, ToolCallDelta
+from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
 from asides.wire.partial_json import PartialJson, partial
-from tests.outputs.shapes import Weather, known
+from tests.agents.outputs.shapes import Weather, known
 from tests.shells import Outcome, awaiting, blocking, both_shells
 
 MODELS = {

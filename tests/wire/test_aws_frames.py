@@ -8,7 +8,7 @@ from base64 import b64encode
 
 import pytest
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 from asides.wire.aws_frames import Frame, FrameReader, write_frame
 from asides.wire.framing import Framing
 

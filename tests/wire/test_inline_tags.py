@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.events import TextDelta, ThinkingDelta
-from asides.thinking import join_thoughts
+from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.thinking import join_thoughts
 from asides.wire.inline_tags import (
     DEFAULT_TAGS,
     GRAMMARS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 from asides.wire.framing import Framing
 from asides.wire.ndjson import LineReader
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 from asides.wire.sse import SseReader
 
 A, B = b'{"a":1}', b'{"b":"\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82"}'

@@ -65,7 +65,7 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         terminal.answer(describe())
         return Exit.DONE
     if name in ("-V", "--version"):
-        from asides.version import VERSION
+        from asides.values.version import VERSION
 
         terminal.answer(f"asides {VERSION}\n")
         return Exit.DONE
@@ -78,7 +78,7 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
 
 
 def _complain(terminal: Terminal, problem: Exception) -> int:
-    from asides.errors import AsidesError
+    from asides.values.errors import AsidesError
 
     if os.environ.get("ASIDES_DEBUG") == "1":
         import traceback

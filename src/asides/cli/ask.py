@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from asides.cli.asking import Asking, read_tools, tell_figures
 from asides.cli.exit_codes import Exit
 from asides.cli.gate import Gate
-from asides.cli.question import read_asked, read_prompt
+from asides.cli.inputs import read_asked, read_prompt
 from asides.cli.render import (
     broken_object,
     code_with_reason,
@@ -17,9 +16,10 @@ from asides.cli.render import (
     run_object,
     tell_about,
 )
+from asides.cli.request import Asking, read_tools, tell_figures
 from asides.cli.terminal import Terminal
 from asides.client import Client
-from asides.errors import AsidesError
+from asides.values.errors import AsidesError
 
 _INTERRUPTED = {"type": "Interrupted", "message": "stopped with Ctrl-C"}
 

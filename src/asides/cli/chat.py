@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from asides.cli.asking import Asking, read_tools, tell_figures
 from asides.cli.exit_codes import Exit, of_error
-from asides.cli.kept import listing, open_store, wanted_name
-from asides.cli.question import Asked, message_of, read_asked, read_file
+from asides.cli.history import listing, open_store, wanted_name
+from asides.cli.inputs import Asked, message_of, read_asked, read_file
 from asides.cli.render import error_line, tell_about
+from asides.cli.request import Asking, read_tools, tell_figures
 from asides.cli.terminal import Terminal
 from asides.client import Client
-from asides.conversation.blocking import Conversation
-from asides.errors import AsidesError
-from asides.messages import Message, Part
-from asides.reply import Reply
-from asides.store import StoreConflict
-from asides.thinking import read_thinking
+from asides.conversations.store.protocol import StoreConflict
+from asides.conversations.sync import Conversation
+from asides.values.errors import AsidesError
+from asides.values.messages import Message, Part
+from asides.values.reply import Reply
+from asides.values.thinking import read_thinking
 
 if TYPE_CHECKING:
-    from asides.agent.recipe import AgentOptions
+    from asides.agents.config import AgentOptions
 
 _HELP = """\
 /thinking LEVEL   ask for it: off, auto, on, minimal … max, or a number of tokens

@@ -8,7 +8,7 @@ from pathlib import Path
 from asides import dialects
 from asides.cli.gate import Gate
 from asides.cli.progress import Progress, usage_line
-from asides.cli.reading import opened
+from asides.cli.read_body import opened
 from asides.cli.render import (
     Display,
     broken_object,
@@ -19,13 +19,13 @@ from asides.cli.render import (
     tell_about,
 )
 from asides.cli.terminal import Terminal
-from asides.errors import AsidesError, ConfigError, UnknownProvider
-from asides.offline import decode
-from asides.providers.find import lookup
+from asides.flows.offline import decode
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider
-from asides.reply import Reply
 from asides.settings import Settings, load_settings
-from asides.simulation import simulate
+from asides.values.errors import AsidesError, ConfigError, UnknownProvider
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
 
 _IN_ONE_PIECE = 1 << 30
 _USUAL_DIALECT = "openai_chat"
@@ -76,7 +76,7 @@ def _named(arguments: Namespace) -> tuple[str, str]:
 
 def _row(name: str | None, settings: Settings) -> Provider | str | None:
     try:
-        return None if name is None else lookup(name, settings.providers)
+        return None if name is None else find_provider(name, settings.providers)
     except UnknownProvider:
         return name  # Bytes of a host that nobody knows can still be read; the reply says so.
 

@@ -6,18 +6,18 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from asides.cli.terminal import Terminal
-from asides.errors import UnknownModel
-from asides.providers.find import providers
+from asides.providers.find import list_providers
 from asides.providers.provider import Provider
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings
+from asides.values.errors import UnknownModel
 
 
 def default_model(arguments: Namespace, settings: Settings, environ: Mapping[str, str], terminal: Terminal) -> str:
     """The embedded model, said in a line; or an UnknownModel that lists what there is to choose from."""
     from asides.local import is_installed  # brings all that starting a process needs, for the rare case of no model
 
-    keyed = [row for row in providers(settings.providers) if _has_key(row, environ)]
+    keyed = [row for row in list_providers(settings.providers) if _has_key(row, environ)]
     nothing_else = not (keyed or settings.providers or arguments.base_url or arguments.api_key)
     if nothing_else and is_installed():
         terminal.note(

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from asides.reply import Outcome
+    from asides.values.reply import Outcome
 
 
 class Exit(IntEnum):
@@ -63,7 +63,7 @@ def of_outcome(outcome: Outcome) -> Exit:
 
 def of_error(error: Exception) -> Exit:
     """The code for an error of the library; UNEXPECTED for any other."""
-    from asides import errors
+    from asides.values import errors
 
     match error:
         case errors.MissingKey() | errors.AuthError():

@@ -8,13 +8,13 @@ from argparse import Namespace
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.kept import open_store, wanted_name
-from asides.cli.question import read_asked, read_prompt
+from asides.cli.history import open_store, wanted_name
+from asides.cli.inputs import read_asked, read_prompt
 from asides.cli.render import print_json
 from asides.cli.terminal import Terminal
-from asides.errors import ConfigError
-from asides.messages import Message
-from asides.offline import Explanation, explain
+from asides.flows.offline import Explanation, explain
+from asides.values.errors import ConfigError
+from asides.values.messages import Message
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
@@ -30,7 +30,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     options["stream"] = not arguments.no_stream
     if arguments.tools:
         # They bring much along that most questions have no use for.
-        from asides.cli.tooling import find_tools
+        from asides.cli.tools import find_tools
 
         options["tools"] = [tool for words in arguments.tools for tool in find_tools(words)]
     explanation = explain(asked.model, [*said, prompt], settings=asked.settings, **options)

@@ -256,11 +256,13 @@ COMMANDS: dict[str, Command] = {
         "Take the thinking out of a text with tags in it, while it comes.", _separate, "asides.cli.separate"
     ),
     "providers": Command(
-        "Which providers are known, or all about one.", _providers, "asides.cli.known", "run_providers"
+        "Which providers are known, or all about one.", _providers, "asides.cli.providers", "run_providers"
     ),
-    "models": Command("What is known of models: who thinks, and how.", _models, "asides.cli.known", "run_models"),
-    "config": Command("Every setting, its value and where it comes from.", _config, "asides.cli.known", "run_config"),
-    "stage": Command("Play a provider on this machine, without a network or a key.", _stage, "asides.cli.play"),
+    "models": Command("What is known of models: who thinks, and how.", _models, "asides.cli.providers", "run_models"),
+    "config": Command(
+        "Every setting, its value and where it comes from.", _config, "asides.cli.providers", "run_config"
+    ),
+    "stage": Command("Play a provider on this machine, without a network or a key.", _stage, "asides.cli.stage"),
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from asides.events import TextDelta, ThinkingDelta, UsageReported
-from asides.reply import Reply
-from asides.run_events import RunEvent, StepStarted
+from asides.values.events import TextDelta, ThinkingDelta, UsageReported
+from asides.values.reply import Reply
+from asides.values.run_events import RunEvent, StepStarted
 
 # A rough rule for European languages; said with a "~", and only until the server reports the figure.
 _CHARACTERS_PER_TOKEN = 4

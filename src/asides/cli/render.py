@@ -16,16 +16,16 @@ from asides.cli.exit_codes import Exit, of_outcome
 from asides.cli.progress import Progress
 from asides.cli.steps import step_line
 from asides.cli.terminal import LiveLine, Terminal
-from asides.errors import AsidesError, MissingKey, ProviderError
-from asides.events import TextDelta, ThinkingDelta
-from asides.notices import Notice
-from asides.reply import Reply
-from asides.run_events import RunEvent, StepStarted
+from asides.values.errors import AsidesError, MissingKey, ProviderError
+from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.run_events import RunEvent, StepStarted
 
 if TYPE_CHECKING:
     # It brings the settings and the table of providers along, which `separate` has no use for.
     from asides.cli.gate import Gate
-    from asides.result import Result
+    from asides.values.result import Result
 
 
 class Display:

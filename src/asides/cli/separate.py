@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from asides.cli.exit_codes import Exit
 from asides.cli.progress import Progress
-from asides.cli.reading import opened
+from asides.cli.read_body import opened
 from asides.cli.render import Display, print_json
 from asides.cli.terminal import Terminal
-from asides.errors import ConfigError
+from asides.values.errors import ConfigError
 from asides.wire.inline_tags import Separator, StartsInside, separate
 
 _STARTS_INSIDE: dict[str, StartsInside] = {"auto": "auto", "yes": True, "no": False}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.messages import ToolCall
-from asides.run_events import RunEvent, ToolFinished, ToolStarted
+from asides.values.messages import ToolCall
+from asides.values.run_events import RunEvent, ToolFinished, ToolStarted
 
 _LONGEST = 160
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from asides.errors import ConfigError, Unsupported
+from asides.values.errors import ConfigError, Unsupported
 
 if TYPE_CHECKING:
     from asides.dialects.dialect import Dialect
@@ -51,7 +51,7 @@ def real_name(name: str) -> str:
 
 
 @cache
-def find(name: str) -> Dialect:
+def find_dialect(name: str) -> Dialect:
     """The dialect of this name, loaded when it is first asked for."""
     module = DIALECTS.get(real_name(name))
     if module is not None:
@@ -97,7 +97,7 @@ def register_dialect(name: str, dialect: Dialect | str) -> None:
     else:
         _checked(name, dialect)
     _registered[name] = dialect
-    find.cache_clear()
+    find_dialect.cache_clear()
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def registered_for_now(name: str, dialect: Dialect | str) -> Generator[None]:
             del _registered[name]
         else:
             _registered[name] = before
-        find.cache_clear()
+        find_dialect.cache_clear()
 
 
 @cache
@@ -130,7 +130,7 @@ def plain_row(name: str) -> Provider:
         return _plain_row_of_ours(spoken)
     from asides.providers.provider import Provider, Quirks
 
-    own = getattr(find(name), "plain_row", None)
+    own = getattr(find_dialect(name), "plain_row", None)
     if isinstance(own, Provider):
         return own
     return Provider(name=name.replace("_", "-"), dialect=name, key="optional", quirks=Quirks(path=""))

@@ -7,12 +7,12 @@ from typing import Protocol
 
 import msgspec
 
-from asides.errors import AsidesError, ProviderError
-from asides.events import Event
-from asides.messages import Prompt
-from asides.model_info import ModelInfo, ModelPage
-from asides.notices import Notice
 from asides.providers.provider import Target
+from asides.values.errors import AsidesError, ProviderError
+from asides.values.events import Event
+from asides.values.messages import Prompt
+from asides.values.model_info import ModelInfo, ModelPage
+from asides.values.notices import Notice
 
 
 class HttpRequest(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from asides.dialects.bodies import address_at, credential_header, headers_for
 from asides.dialects.dialect import HttpRequest
-from asides.errors import ProtocolError
+from asides.dialects.http_body import address_at, credential_header, headers_for
 from asides.providers.provider import Target
+from asides.values.errors import ProtocolError
 from asides.wire.lenient import read_document
 
 Value = TypeVar("Value")

@@ -6,7 +6,7 @@ Not here: what a host makes of it (rows), and what follows for a history (plan).
 from __future__ import annotations
 
 from asides.dialects import DIALECTS
-from asides.thinking import Thought
+from asides.values.thinking import Thought
 
 # By the kind of a seal, the dialects that make such; kinds that are not here may come from anywhere.
 _MADE_IN = {

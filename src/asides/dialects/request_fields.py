@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from asides.errors import ConfigError
-from asides.messages import Message, Sampling
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, Sampling
 
 Value = TypeVar("Value")
 

@@ -5,9 +5,9 @@ Not here: how tags are found (wire/inline_tags), and which can occur (the provid
 
 from __future__ import annotations
 
-from asides.events import Event, TextDelta, ThinkingDelta
 from asides.providers.provider import Target
-from asides.thinking import ThoughtKind
+from asides.values.events import Event, TextDelta, ThinkingDelta
+from asides.values.thinking import ThoughtKind
 from asides.wire.inline_tags import Splitter
 
 SEGMENTS = 1_000
@@ -27,8 +27,7 @@ class TaggedText:
         self, block: int, target: Target, kind: ThoughtKind, *, apart: list[str] | None = None, first: bool = True
     ) -> None:
         """`first`: the reply begins with this text, so that it may begin inside a tag."""
-        rule, quirks = target.rule, target.quirks
-        tags = quirks.tags if rule.tags is None else rule.tags
+        facts = target.facts
         self.block = block
         self.truncated = False
         """After `end`: the text ended inside a thinking block."""
@@ -37,8 +36,8 @@ class TaggedText:
         self._held: list[str] = []
         self._held_at = block
         self._said = block
-        starts_inside = rule.starts_inside if first and not self._apart else False
-        self._splitter = Splitter(tags, quirks.tag_position, starts_inside) if tags else None
+        starts_inside = facts.starts_inside if first and not self._apart else False
+        self._splitter = Splitter(facts.tags, facts.tag_position, starts_inside) if facts.tags else None
 
     @property
     def last_block(self) -> int:

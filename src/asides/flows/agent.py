@@ -10,19 +10,19 @@ from typing import Generic, cast
 
 import msgspec
 
-from asides.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
-from asides.flows.asking import Asking
 from asides.flows.call import Call
-from asides.flows.errand import Errand
-from asides.flows.forming import Form
+from asides.flows.output_format import Form
+from asides.flows.run_config import RunConfig
+from asides.flows.step_request import Asking
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
-from asides.history import answered, sealed
-from asides.messages import Message, Part, ToolCall, ToolResult
-from asides.reply import Reply
-from asides.result import Output, Result, RunOutcome, Step, total_of
-from asides.run_events import RunEnded, StepEnded, StepStarted
-from asides.usage import Usage
+from asides.history.finish_turn import answered, sealed
+from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
+from asides.values.messages import Message, Part, ToolCall, ToolResult
+from asides.values.reply import Reply
+from asides.values.result import Output, Result, RunOutcome, Step, total_of
+from asides.values.run_events import RunEnded, StepEnded, StepStarted
+from asides.values.usage import Usage
 
 _log = logging.getLogger("asides")
 
@@ -46,7 +46,7 @@ class Run(Generic[Output]):
         "outcome",
     )
 
-    def __init__(self, call: Call, errand: Errand[Output], *, known: int = 0) -> None:
+    def __init__(self, call: Call, errand: RunConfig[Output], *, known: int = 0) -> None:
         """`call` is the first; later ones differ in their messages. `known` is how many of those the conversation has
         already.
         """

@@ -6,12 +6,12 @@ Not here: the verdict itself (retry), and what is sent.
 from __future__ import annotations
 
 from asides.dialects.dialect import Dialect
-from asides.errors import AsidesError, ProviderError, TransportError
 from asides.flows.call import Policy
-from asides.flows.reading import ERROR_BODY_LIMIT, refusal
+from asides.flows.response_reader import ERROR_BODY_LIMIT, refusal
 from asides.flows.retry import Retry, verdict
 from asides.flows.steps import Flow, Head, Read
 from asides.providers.provider import Target
+from asides.values.errors import AsidesError, ProviderError, TransportError
 
 NO_HEAD = Head(0, {})
 """Before there is one."""

@@ -6,24 +6,12 @@ from typing import Protocol
 
 import msgspec
 
-from asides.messages import Prompt
-from asides.notices import Notice
-from asides.plan import OnConflict
+from asides.history.check import OnConflict
+from asides.options import Timeout
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
-
-
-class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long to wait, in seconds; None waits for ever. A keep-alive of the server counts as a sign of life."""
-
-    connect: float | None = 10.0
-    """For a connection, name lookup and TLS included."""
-    first_byte: float | None = 600.0
-    """For the first bytes of the answer. A model that thinks without streaming it is silent for all that time."""
-    idle: float | None = 300.0
-    """Between two reads, once the answer has begun."""
-    total: float | None = None
-    """For the whole call, repeated attempts and the waits between them included."""
+from asides.values.messages import Prompt
+from asides.values.notices import Notice
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -44,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True):
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
 
 
-class Addressed(Protocol):
+class CallLike(Protocol):
     """What a shell has to know of anything that it carries out: where it goes, with whose key, and how patiently."""
 
     @property

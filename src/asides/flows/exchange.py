@@ -10,21 +10,19 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
-from asides.dialects import find as find_dialect
+from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect, HttpRequest
-from asides.errors import AsidesError, ProviderError, TransportError
 from asides.flows.attempts import NO_HEAD, read_refusal, wait_before_next
 from asides.flows.call import Call
 from asides.flows.heal import MEMORY, Repair, RepairKind, heal, prepare
-from asides.flows.reading import Reading
+from asides.flows.response_reader import ResponseReader
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
-from asides.messages import Prompt
-from asides.notices import Notice
-from asides.plan import Plan, plan
+from asides.history.plan import Plan, plan
 from asides.providers.provider import Target
-from asides.reply import Reply, Revealed
+from asides.values.errors import AsidesError, ProviderError, TransportError
+from asides.values.messages import Prompt
+from asides.values.notices import Notice
+from asides.values.reply import Reply, Revealed
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -42,7 +40,7 @@ class Exchange:
     def __init__(self, call: Call, *, jitter: Callable[[], float] = random.random) -> None:
         self._call = call
         self._jitter = jitter
-        self._reading: Reading | None = None
+        self._reading: ResponseReader | None = None
         self._thinks = True
         self.emitted = False
         """Whether the caller was handed an event: from then on nothing is tried again."""
@@ -121,7 +119,7 @@ class Exchange:
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter())
 
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
-        self._reading = reading = Reading(
+        self._reading = reading = ResponseReader(
             dialect.decoder(self._target_answering()),
             notices,
             keep_raw=self._call.policy.keep_raw,
@@ -151,9 +149,9 @@ class Exchange:
     def _target_answering(self) -> Target:
         """The target as its answer is to be read: without thinking, no template has opened a tag."""
         target = self._call.target
-        if self._thinks or not target.rule.starts_inside or target.rule.thinks_though_off:
+        if self._thinks or not target.facts.starts_inside or target.rule.thinks_though_off:
             return target
-        return msgspec.structs.replace(target, rule=msgspec.structs.replace(target.rule, starts_inside=False))
+        return target.override(starts_inside=False)
 
     def _revealed(self) -> tuple[Revealed, ...]:
         revealed: list[Revealed] = []

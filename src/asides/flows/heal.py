@@ -14,12 +14,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.errors import BadRequest, ContextTooLong, NotFound, ProviderError, ReplayRejected
-from asides.messages import Message, Prompt, Text, ToolCall
-from asides.notices import Notice
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
-from asides.thinking import Thought
+from asides.values.errors import BadRequest, ContextTooLong, NotFound, ProviderError, ReplayRejected
+from asides.values.messages import Message, Prompt, Text, ToolCall
+from asides.values.notices import Notice
+from asides.values.thinking import Thought
 
 RepairKind: TypeAlias = Literal["summary", "parent", "context", "reasoning"]
 
@@ -91,9 +91,9 @@ def heal(error: ProviderError, prompt: Prompt, done: Collection[RepairKind]) -> 
     rejected = isinstance(error, ReplayRejected) or (
         isinstance(error, (BadRequest, NotFound)) and _REASONING.search(told)
     )
-    if rejected and "reasoning" not in done and (stripped := _without_thoughts(prompt, told)) is not None:
+    if rejected and "reasoning" not in done and (strip_thinking := _without_thoughts(prompt, told)) is not None:
         detail = "the provider does not take back thoughts of earlier turns; they were left out"
-        return Repair("reasoning", stripped, Notice("thoughts_rejected", detail, "messages"))
+        return Repair("reasoning", strip_thinking, Notice("thoughts_rejected", detail, "messages"))
     return None
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from asides.errors import AsidesError, ConnectionLost, ConnectTimeout, Overloaded, RateLimited
 from asides.flows.call import Policy
+from asides.values.errors import AsidesError, ConnectionLost, ConnectTimeout, Overloaded, RateLimited
 
 _PASSING = frozenset({408, 409, 429})
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
-from asides.errors import ToolFailed
-from asides.flows.errand import ApprovalAsked, Errand
+from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, Runnable
+from asides.agents.tools.results import denied, result_of, unknown_tool
+from asides.flows.run_config import ApprovalRequest, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
-from asides.messages import ToolCall, ToolResult
-from asides.run_events import RunEvent, ToolFinished, ToolStarted
-from asides.toolbox import denied, result_of, unknown_tool
-from asides.toolbox.runnable import Job, JobOutcome, Raised, Returned, Runnable
+from asides.values.errors import ToolFailed
+from asides.values.messages import ToolCall, ToolResult
+from asides.values.run_events import RunEvent, ToolFinished, ToolStarted
 
 
 class ToolTurn:
@@ -23,7 +23,7 @@ class ToolTurn:
 
     __slots__ = ("_calls", "_errand", "_events", "_failure", "_results", "_step")
 
-    def __init__(self, calls: Sequence[ToolCall], errand: Errand[Any], step: int) -> None:
+    def __init__(self, calls: Sequence[ToolCall], errand: RunConfig[Any], step: int) -> None:
         self._calls = tuple(calls)
         self._errand = errand
         self._step = step
@@ -84,7 +84,7 @@ class ToolTurn:
             return ready
         if errand.approve is None:
             raise AssertionError("a run whose tools want approval begins with somebody to give it")
-        handler = ApprovalAsked(errand.approve, blocking=not iscoroutinefunction(errand.approve))
+        handler = ApprovalRequest(errand.approve, blocking=not iscoroutinefunction(errand.approve))
         # One after the other: a person answers, and not two questions at once.
         verdicts: list[JobOutcome | None] = []
         for place in asking:

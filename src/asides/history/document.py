@@ -13,12 +13,12 @@ from typing import Any, get_args
 
 import msgspec
 
-from asides.errors import ConfigError
-from asides.history.withholding import withheld
-from asides.messages import Message, Part, Unknown
-from asides.notices import Notice
+from asides.history.redact import withheld
 from asides.providers.provider import Provider
-from asides.thinking import Origin
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, Part, UnknownPart
+from asides.values.notices import Notice
+from asides.values.thinking import Origin
 
 VERSION = 1
 """The version of the form that is written here, and the newest that is read."""
@@ -130,7 +130,7 @@ def _encoded(value: dict[str, Any]) -> bytes:
 
 def _written(value: Any) -> Any:
     """A value in JSON's types, without what is as it would be anyway: later fields do not change earlier documents."""
-    if isinstance(value, Unknown) and value.origin == _LATER:
+    if isinstance(value, UnknownPart) and value.origin == _LATER:
         return msgspec.Raw(value.json.encode())
     if isinstance(value, msgspec.Struct):
         fields: dict[str, Any] = {}
@@ -183,7 +183,7 @@ def _part(told: object, where: str, notices: list[Notice]) -> Part:
     kind = _TAGS.get(tag)
     if kind is None:
         notices.append(_later("part", tag))
-        return Unknown(msgspec.json.encode(told).decode(), _LATER)
+        return UnknownPart(msgspec.json.encode(told).decode(), _LATER)
     notices += [_later("field", name) for name in told if name != "type" and name not in kind.__struct_fields__]
     try:
         part: Part = msgspec.convert(told, Part)

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from asides.errors import ConfigError
 from asides.local.models import ENGINE, Setup
-from asides.network.on_demand import Served
 from asides.providers.credentials import Secret
+from asides.transports.launch import Served
+from asides.values.errors import ConfigError
 
 _PROGRAM = Path(__file__).with_name("server.py")
 _STOP_SECONDS = 2.0

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from asides.errors import ConfigError, UnknownModel
+from asides.values.errors import ConfigError, UnknownModel
 
 ENGINE = "xllamacpp"
 _EMBEDDED = {"tiny": Path(__file__).with_name("tiny-reasoner.gguf")}

@@ -6,10 +6,10 @@ import atexit
 import os
 import threading
 
-from asides.errors import ConfigError
 from asides.local.child import Child, start
 from asides.local.models import file_of, setup_of
-from asides.network.on_demand import Served
+from asides.transports.launch import Served
+from asides.values.errors import ConfigError
 
 
 class _Place:

@@ -1,1 +1,1 @@
-"""Data: who, where, with which key, with which quirks. The only place that knows providers by name."""
+"""Provider data: addresses, keys, quirks and model rules. Only this folder knows providers by name."""

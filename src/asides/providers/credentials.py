@@ -1,6 +1,6 @@
-"""Whose key goes along: what the caller gave, else the environment. A `Secret` prints as ***.
+"""The key of a call: from the caller, else from the environment. A `Secret` prints as ***.
 
-Not here: which header carries it (dialects), and what the variables are called (rows).
+Not here: which header carries the key (dialects), and the names of the variables (table).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from asides.errors import ConfigError, MissingKey
 from asides.providers.provider import Provider
+from asides.values.errors import ConfigError, MissingKey
 
 
 class Secret:
-    """A key. It shows itself to nobody but `reveal()`."""
+    """A key that only `reveal()` shows."""
 
     __slots__ = ("_value",)
 
@@ -46,7 +46,7 @@ class Secret:
 
 
 class AwsCredentials(Secret):
-    """What a request to AWS is signed with, where it carries no key: `providers/signing.py` says how."""
+    """The credentials that sign a request to AWS, where it carries no key (see `providers/signing.py`)."""
 
     __slots__ = ("access_key", "region", "service", "token")
 
@@ -54,7 +54,7 @@ class AwsCredentials(Secret):
         super().__init__(secret)
         self.access_key = access_key
         self.token = token
-        """Of a session that ends; "" for keys that stay."""
+        """The token of a temporary session; "" for permanent keys."""
         self.region = region
         self.service = service
 
@@ -77,21 +77,21 @@ def find_key(
     *,
     base_url: str | None = None,
 ) -> Secret | None:
-    """The key for a provider: the one given, else the first of its variables that is set; a blank one is not set.
+    """The key for a provider: the explicit one, else the first of its variables that is set and not blank.
 
-    `base_url` is where the request goes, the row's own address when left out. Raises `MissingKey` where a key is
-    required and there is none; nobody needs one on this machine. None means: send no credential.
+    `base_url` is the address of the request; the default is the row's own. Raises `MissingKey` if the provider requires
+    a key and there is none; addresses on this machine never require one. None means: send no credential.
     """
     if provider.quirks.auth == "nothing":
         return None
     given = explicit.reveal() if isinstance(explicit, Secret) else explicit or ""
     if given.strip():
-        return _checked(given, provider, "api_key=")
+        return _read_key(given, provider, "api_key=")
     environ = os.environ if environ is None else environ
     for name in provider.key_env:
         if value := environ.get(name, "").strip():
-            return _checked(value, provider, name)
-    if provider.signing == "aws" and (credentials := _aws(provider, environ, base_url)) is not None:
+            return _read_key(value, provider, name)
+    if provider.signing == "aws" and (credentials := _read_aws_credentials(provider, environ, base_url)) is not None:
         return credentials
     if provider.key == "optional" or is_loopback(provider.base_url if base_url is None else base_url):
         return None
@@ -104,22 +104,24 @@ _AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _AWS_HOST = re.compile(r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\.")
 
 
-def _aws(provider: Provider, environ: Mapping[str, str], base_url: str | None) -> AwsCredentials | None:
-    """The credentials in the environment; the region is the address's own, where it names one."""
+def _read_aws_credentials(
+    provider: Provider, environ: Mapping[str, str], base_url: str | None
+) -> AwsCredentials | None:
+    """The AWS credentials in the environment. A region in the address wins over the variables."""
     names = (_AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN)
     given = {name: value for name in names if (value := environ.get(name, "").strip())}
     if _AWS_ACCESS_KEY not in given or _AWS_SECRET not in given:
         return None
-    checked = {name: _checked(value, provider, name).reveal() for name, value in given.items()}
+    keys = {name: _read_key(value, provider, name).reveal() for name, value in given.items()}
     named = _AWS_HOST.match((urlsplit(base_url or provider.base_url).hostname or "").lower())
-    told = next((value for name in _AWS_REGIONS if (value := environ.get(name, "").strip())), "us-east-1")
-    region = told if named is None else named["region"]
-    access_key, secret, token = (checked.get(name, "") for name in names)
+    default = next((value for name in _AWS_REGIONS if (value := environ.get(name, "").strip())), "us-east-1")
+    region = default if named is None else named["region"]
+    access_key, secret, token = (keys.get(name, "") for name in names)
     return AwsCredentials(access_key, secret, token, region=region, service="bedrock")
 
 
-def _checked(value: str, provider: Provider, where: str) -> Secret:
-    """A header takes visible ASCII. Checked here, since HTTP libraries print what they refuse."""
+def _read_key(value: str, provider: Provider, where: str) -> Secret:
+    """A key that fits into a header: visible ASCII. Checked here, since HTTP libraries print what they refuse."""
     key = value.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(

@@ -1,20 +1,21 @@
-"""Which of a host's dialects a call is spoken in: `choose_endpoint(…) → Choice`. Pure; `explain` shows the reason.
+"""Choose between a host's dialects for one call: `choose_endpoint(…) → Choice`. Pure; `explain` shows the reason.
 
-The order is fixed (the first that applies decides): Responses switched off in the environment · an endpoint that was
-named · a model that exists only there · switched on for a custom address · the host's own address, and thinking asked
-for or a model that thinks · else chat. Not here: what is then said.
+The first condition that applies decides: the environment disables Responses · the caller names an endpoint · the model
+exists only on Responses · the settings enable Responses for a custom address · the address is the host's own and the
+call or the model thinks · else chat. Not here: the request (dialects).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.errors import ConfigError
-from asides.notices import Notice
 from asides.providers.provider import Provider, Target
+from asides.values.errors import ConfigError
+from asides.values.notices import Notice
 
 DISABLE_VARIABLE = "OPENAI_RESPONSES_DISABLE"
 CHAT, RESPONSES = "openai_chat", "openai_responses"
@@ -22,15 +23,15 @@ _DIALECTS: dict[str, str] = {"chat": CHAT, "chat_completions": CHAT, "responses"
 _YES = frozenset({"true", "1", "yes", "on"})
 
 
-class Wish(msgspec.Struct, frozen=True):
+class EndpointRequest(msgspec.Struct, frozen=True):
     """What is known of a call when its endpoint is chosen."""
 
     thinking: bool = False
-    """Thinking is asked for, by any of its spellings."""
+    """The call asks for thinking, in any spelling."""
     stateful: bool = False
-    """The conversation, or a part of it, is to be with the provider."""
+    """The provider stores the conversation or a part of it."""
     endpoint: str | None = None
-    """"chat" or "responses", as the caller says; anything else is no word and is ignored."""
+    """"chat" or "responses", from the caller; anything else is ignored with a notice."""
     enabled: bool | None = None
     """The setting `openai_responses_enabled`."""
     disabled: bool = False
@@ -38,60 +39,60 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The dialect, and why."""
+    """The chosen dialect and the reason."""
 
     dialect: str
     why: str
     notices: tuple[Notice, ...] = ()
 
 
-def is_disabled(environ: Mapping[str, str]) -> bool:
-    """Whether the environment switches Responses off."""
+def is_responses_disabled(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment disables Responses."""
     return environ.get(DISABLE_VARIABLE, "").strip().lower() in _YES
 
 
-def choose_endpoint(target: Target, wish: Wish) -> Choice:
-    """The dialect of a call to this target. Raises ConfigError where the model exists only on the one that is off."""
+def choose_endpoint(target: Target, wish: EndpointRequest) -> Choice:
+    """Choose the dialect of a call. Raises ConfigError if the model exists only on a disabled endpoint."""
     row, rule = target.provider, target.rule
-    spoken = {name for name in (CHAT, RESPONSES) if row.speaking(name) is not None}
+    available = {name for name in (CHAT, RESPONSES) if row.with_dialect(name) is not None}
     only_responses = rule.endpoint == "responses"
-    if row.dialect not in spoken or not (row.also or wish.endpoint):
+    if row.dialect not in available or not (row.also or wish.endpoint):
         _refuse_chat(row.dialect, target)
         return Choice(row.dialect, "")
     notices: list[Notice] = []
-    if wish.disabled and RESPONSES in spoken and CHAT in spoken:
+    if wish.disabled and RESPONSES in available and CHAT in available:
         if only_responses:
             raise ConfigError(
                 f"{row.name}:{target.model} exists only on the Responses endpoint, and {DISABLE_VARIABLE} switches "
                 f"that off. To do: unset {DISABLE_VARIABLE}, or choose another model."
             )
         if row.dialect == RESPONSES or wish.endpoint == "responses":
-            told = f"{DISABLE_VARIABLE} is set, so chat completions are used"
-            notices.append(Notice("responses_disabled", told, "endpoint", "responses", "chat"))
+            detail = f"{DISABLE_VARIABLE} is set, so chat completions are used"
+            notices.append(Notice("responses_disabled", detail, "endpoint", "responses", "chat"))
         return Choice(CHAT, f"{DISABLE_VARIABLE} switches Responses off", tuple(notices))
     if wish.endpoint is not None:
         named = _DIALECTS.get(wish.endpoint.strip().lower())
         if named is None:
-            told = "the endpoint is chat or responses; what was given is neither and was ignored"
-            notices.append(Notice("endpoint_ignored", told, "endpoint"))
+            detail = "the endpoint is chat or responses; what was given is neither and was ignored"
+            notices.append(Notice("endpoint_ignored", detail, "endpoint"))
         else:
-            return _explicit(named, spoken, target)
+            return _use_named(named, available, target)
     if not row.chooses:
-        if row.dialect == CHAT and wish.enabled and RESPONSES in spoken:
+        if row.dialect == CHAT and wish.enabled and RESPONSES in available:
             return Choice(RESPONSES, "openai_responses_enabled is set", tuple(notices))
         return Choice(row.dialect, "the row names it" if row.host else "", tuple(notices))
-    return _usual(target, wish, only_responses, tuple(notices))
+    return _choose_by_default(target, wish, only_responses, tuple(notices))
 
 
-def _explicit(named: str, spoken: set[str], target: Target) -> Choice:
-    if named not in spoken:
+def _use_named(named: str, available: set[str], target: Target) -> Choice:
+    if named not in available:
         raise ConfigError(f"{target.provider.name} is not known to speak {named}; leave endpoint= out, or write a row.")
     _refuse_chat(named, target)
     return Choice(named, "the caller named it")
 
 
 def _refuse_chat(named: str, target: Target) -> None:
-    # A server of somebody else's may know how to translate.
+    # Another server at another address may translate.
     if named == CHAT and target.rule.endpoint == "responses" and is_canonical(target):
         raise ConfigError(
             f"{target.provider.name}:{target.model} exists only on the Responses endpoint. To do: leave the endpoint "
@@ -99,7 +100,9 @@ def _refuse_chat(named: str, target: Target) -> None:
         )
 
 
-def _usual(target: Target, wish: Wish, only_responses: bool, notices: tuple[Notice, ...]) -> Choice:
+def _choose_by_default(
+    target: Target, wish: EndpointRequest, only_responses: bool, notices: tuple[Notice, ...]
+) -> Choice:
     if only_responses:
         return Choice(RESPONSES, "the model exists only there", notices)
     if wish.stateful:
@@ -118,13 +121,13 @@ def _usual(target: Target, wish: Wish, only_responses: bool, notices: tuple[Noti
 
 
 def is_canonical(target: Target) -> bool:
-    """Whether the address is the provider's own: its scheme, its very host, its path. One that looks like it is not."""
+    """Whether the address is exactly the provider's own: scheme, host, port and path."""
     address = urlsplit(target.base_url)
     row = target.provider
     if address.scheme != "https" or not address.hostname:
         return False
     if row.own_hosts:
-        named = any(_is_at(address.hostname.lower(), host) for host in row.own_hosts)
+        named = any(_matches_host(address.hostname.lower(), host) for host in row.own_hosts)
         return named and "/deployments/" not in address.path and address.port in (None, 443)
     own = urlsplit(row.base_url)
     same_port = address.port in (None, 443) and own.port in (None, 443)
@@ -135,15 +138,15 @@ def is_canonical(target: Target) -> bool:
     )
 
 
-def _is_at(hostname: str, host: str) -> bool:
+def _matches_host(hostname: str, host: str) -> bool:
     return hostname == host or (host.startswith(".") and hostname.endswith(host) and len(hostname) > len(host))
 
 
-def speaking(target: Target, choice: Choice) -> Target:
-    """The target with the facts of its chosen dialect."""
+def apply_choice(target: Target, choice: Choice) -> Target:
+    """The target with the row and the rule of its chosen dialect."""
     if choice.dialect == target.dialect:
         return target
-    row: Provider | None = target.provider.speaking(choice.dialect)
+    row: Provider | None = target.provider.with_dialect(choice.dialect)
     if row is None:
         return target
     rule = row.rule(target.family or target.model)

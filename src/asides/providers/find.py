@@ -1,4 +1,4 @@
-"""Model strings: `find("provider:model") → Target`, and the rows by name.
+"""Model strings: `find_target("provider:model") → Target`, and the rows by name.
 
 Not here: the rows themselves (table), and keys (credentials).
 """
@@ -13,14 +13,14 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
-from asides.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.providers.provider import Provider, Target
 from asides.providers.table import PROVIDERS, plain_row
+from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
-__all__ = ["candidates", "find", "find_host", "lookup", "plain_row", "providers"]
+__all__ = ["candidates", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
 
 _VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)")
-# What may stand for a part of a host or path: nothing that could turn an address into another one.
+# A variable may fill a part of a host or path, but never turn the address into another one.
 _ADDRESS_PART = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_CANDIDATES = 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -28,7 +28,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _UNDATED = ("v1", "preview", "latest")
 
 
-def find(
+def find_target(
     model: str,
     *,
     base_url: str | None = None,
@@ -36,15 +36,15 @@ def find(
     rows: Sequence[Provider] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Target:
-    """Where `provider:model` goes.
+    """The target of `provider:model`.
 
-    Split at the first `:`; `provider/model` is read too where the left side is a known provider. `base_url` wins over
-    the row's variables, and they over its own address. `family` is the model's public name where the address has
-    another for it, and decides which rules hold. `rows` are the caller's own and win over ours by name.
+    The string is split at the first `:`; `provider/model` works too if the left side is a known provider. `base_url`
+    wins over the row's variables, and those over its own address. `family` is the model's public name where the
+    address uses another; it decides which rules apply. `rows` are the caller's own and win over ours by name.
     """
-    provider, name = _split(model, rows)
+    provider, name = _split_model(model, rows)
     environ = os.environ if environ is None else environ
-    address, query = _address(provider, name, base_url, environ)
+    address, query = _resolve_address(provider, name, base_url, environ)
     if query != provider.query:
         provider = msgspec.structs.replace(provider, query=query)
     return Target(provider, name, address, provider.rule(family or name), family)
@@ -57,65 +57,65 @@ def find_host(
     rows: Sequence[Provider] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Target:
-    """Where a provider is, for what is asked of it and of no model."""
-    provider = lookup(name, rows)
-    address, query = _address(provider, "", base_url, os.environ if environ is None else environ)
+    """The target of a request that concerns a provider and no model."""
+    provider = find_provider(name, rows)
+    address, query = _resolve_address(provider, "", base_url, os.environ if environ is None else environ)
     if query != provider.query:
         provider = msgspec.structs.replace(provider, query=query)
     return Target(provider, "", address)
 
 
-def lookup(name: str, rows: Sequence[Provider] = ()) -> Provider:
-    """The row of this name or alias, without regard to case, `-`, `_` and dots."""
-    found = _row_of(name, rows)
+def find_provider(name: str, rows: Sequence[Provider] = ()) -> Provider:
+    """The row with this name or alias. Case, `-`, `_` and dots do not matter."""
+    found = _find_row(name, rows)
     if found is None:
         raise _unknown_provider(name.strip(), rows)
     return found
 
 
-def providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
-    """Every row: the caller's, then ours that they do not replace."""
-    known: dict[str, Provider] = {}
+def list_providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
+    """All rows: the caller's, then ours that they do not replace."""
+    by_key: dict[str, Provider] = {}
     for row in (*rows, *PROVIDERS):
-        known.setdefault(_key(row.name), row)
-    return tuple(known.values())
+        by_key.setdefault(_normalise_name(row.name), row)
+    return tuple(by_key.values())
 
 
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def _key(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.strip().lower().translate({ord(mark): None for mark in "-_. "})
 
 
-def _keys(row: Provider) -> Iterator[str]:
-    yield _key(row.name)
-    yield from map(_key, row.aliases)
+def _names_of(row: Provider) -> Iterator[str]:
+    yield _normalise_name(row.name)
+    yield from map(_normalise_name, row.aliases)
 
 
 @cache
 def _our_rows() -> dict[str, Provider]:
-    return {key: row for row in PROVIDERS for key in _keys(row)}
+    return {key: row for row in PROVIDERS for key in _names_of(row)}
 
 
-def _row_of(name: str, rows: Sequence[Provider]) -> Provider | None:
-    key = _key(name)
+def _find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
+    key = _normalise_name(name)
     if not key:
         return None
-    return next((row for row in rows if key in _keys(row)), None) or _our_rows().get(key)
+    return next((row for row in rows if key in _names_of(row)), None) or _our_rows().get(key)
 
 
-def _split(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:
+def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:
     if not isinstance(model, str):
         raise UnknownModel(f"a model is text, written provider:model, not {type(model).__name__}.")
     text = model.strip()
     if not text:
         raise UnknownModel("the model is empty; write provider:model.")
-    before, colon, behind = text.partition(":")
-    if colon and (row := _row_of(before, rows)) is not None:
-        return row, _model_part(behind, text)
+    before, colon, after = text.partition(":")
+    if colon and (row := _find_row(before, rows)) is not None:
+        return row, _model_part(after, text)
     left, slash, right = text.partition("/")
-    if slash and (row := _row_of(left, rows)) is not None:
+    if slash and (row := _find_row(left, rows)) is not None:
         return row, _model_part(right, text)
     head = before if colon else text
     if "?" in head:
@@ -124,7 +124,7 @@ def _split(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:
         raise UnknownModel(f"{text!r} names no provider; write provider:model.")
     if slash and not left.strip():
         raise UnknownModel(f"{text!r} names no provider; write provider:model.")
-    if not colon and not slash and (row := _row_of(text, rows)) is not None:
+    if not colon and not slash and (row := _find_row(text, rows)) is not None:
         raise UnknownModel(f"{text!r} names a provider and no model; write {row.name}:model.")
     if colon and "/" not in before:
         # A name such as qwen3:8b is a model with a tag as often as it is a misspelt provider.
@@ -140,19 +140,18 @@ def _model_part(name: str, text: str) -> str:
 
 
 def _advice(model: str, rows: Sequence[Provider]) -> str:
-    """What to write instead of a bare model name. The provider is never guessed from it."""
+    """What to write instead of a bare model name. We never guess the provider from it."""
     found = [f"{name}:{model}" for name in candidates(model, rows)]
     if not found:
-        return f"write provider:{model}, with one of {_some(row.name for row in providers(rows))}."
+        return f"write provider:{model}, with one of {_list_some(row.name for row in list_providers(rows))}."
     more = f" (and {len(found) - _MOST_CANDIDATES} more)" if len(found) > _MOST_CANDIDATES else ""
     return f"write one of {', '.join(found[:_MOST_CANDIDATES])}{more}."
 
 
 def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
-    """The providers that have a rule for this model: its makers, whose patterns begin with a name, then servers of
-    one's own, then hosts."""
-    # Rows that are one host count as one.
-    known = [(row, row.rule(model).models) for row in providers(rows) if not row.host]
+    """The providers with a rule for this model: first makers, then the user's own servers, then hosts."""
+    # A maker's pattern begins with a name and not with `*`. Rows of one host count once.
+    known = [(row, row.rule(model).models) for row in list_providers(rows) if not row.host]
     ranked = [((pattern.startswith("*"), row.key), row.name) for row, pattern in known if pattern != "*"]
     return tuple(name for _, name in sorted(ranked, key=lambda entry: entry[0]))
 
@@ -160,10 +159,12 @@ def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
 def _unknown_provider(name: str, rows: Sequence[Provider], more: str = "") -> UnknownProvider:
     from difflib import get_close_matches
 
-    by_key = {key: row.name for row in providers(rows) for key in _keys(row)}
-    close = dict.fromkeys(by_key[key] for key in get_close_matches(_key(name), by_key, n=3, cutoff=0.6))
+    by_key = {key: row.name for row in list_providers(rows) for key in _names_of(row)}
+    close = dict.fromkeys(by_key[key] for key in get_close_matches(_normalise_name(name), by_key, n=3, cutoff=0.6))
     meant = (
-        f"Did you mean {' or '.join(close)}?" if close else f"There are {_some(row.name for row in providers(rows))}."
+        f"Did you mean {' or '.join(close)}?"
+        if close
+        else f"There are {_list_some(row.name for row in list_providers(rows))}."
     )
     return UnknownProvider(
         f"no provider is called {name!r}. {meant} A host of your own is one row: Provider(name={name!r}, base_url=…) "
@@ -171,7 +172,7 @@ def _unknown_provider(name: str, rows: Sequence[Provider], more: str = "") -> Un
     )
 
 
-def _some(names: Iterable[str]) -> str:
+def _list_some(names: Iterable[str]) -> str:
     listed = list(names)
     shown = ", ".join(listed[:_MOST_CANDIDATES])
     return f"{shown} … (`asides providers` lists all {len(listed)})" if len(listed) > _MOST_CANDIDATES else shown
@@ -182,15 +183,17 @@ def _some(names: Iterable[str]) -> str:
 Query = tuple[tuple[str, str], ...]
 
 
-def _address(provider: Provider, model: str, explicit: str | None, environ: Mapping[str, str]) -> tuple[str, Query]:
-    base, query = _normal(_base_url(provider, explicit, environ), provider)
+def _resolve_address(
+    provider: Provider, model: str, explicit: str | None, environ: Mapping[str, str]
+) -> tuple[str, Query]:
+    base, query = _normalise_url(_base_url(provider, explicit, environ), provider)
     given = {name for name, _ in query}
     for name, value in provider.query:
-        if name not in given and (filled := _from_environ(value, environ)):
+        if name not in given and (filled := _expand_variable(value, environ)):
             query = (*query, (name, filled))
     match provider.addressing:
         case "azure":
-            return _azure(base, query, model)
+            return _azure_address(base, query, model)
         case "regional":
             return base.replace("://global-", "://", 1), query
         case "plain":
@@ -202,32 +205,32 @@ def _base_url(provider: Provider, explicit: str | None, environ: Mapping[str, st
         return explicit.strip()
     for name in provider.base_url_env:
         if value := environ.get(name, "").strip():
-            return _complete(value, provider)
+            return _complete_url(value, provider)
     if not provider.base_url:
-        wanted = f", or set {' or '.join(provider.base_url_env)}" if provider.base_url_env else ""
-        raise ConfigError(f"{provider.name} has no address of its own: pass base_url={wanted}.")
-    return _VARIABLE.sub(lambda found: _part(found[1], provider, environ), provider.base_url)
+        hint = f", or set {' or '.join(provider.base_url_env)}" if provider.base_url_env else ""
+        raise ConfigError(f"{provider.name} has no address of its own: pass base_url={hint}.")
+    return _VARIABLE.sub(lambda found: _fill_variable(found[1], provider, environ), provider.base_url)
 
 
-def _complete(value: str, provider: Provider) -> str:
-    """A variable's value as an address. People share these variables with other programs, some of which write a bare
-    host and port where we need the path too."""
+def _complete_url(value: str, provider: Provider) -> str:
+    """The value of a variable as an address. Other programs share these variables, and some write a bare host and
+    port where we need the path too."""
     own = urlsplit(provider.base_url)
     url = value if "://" in value else f"http://{value}"
     if url != value and own.port is not None and re.fullmatch(r"[\w.-]+/?", value):
-        # A mere name means the program's usual port, not the web's.
+        # A bare host name means the program's usual port, not the web's.
         url = f"{url.rstrip('/')}:{own.port}"
     path = own.path
     return url.rstrip("/") + path if urlsplit(url).path in ("", "/") else url
 
 
-def _part(names: str, provider: Provider, environ: Mapping[str, str]) -> str:
-    """What stands for a part of an address: the first of these variables that is set."""
+def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -> str:
+    """A part of an address: the value of the first of these variables that is set."""
     name = next((name for name in names.split("|") if environ.get(name, "").strip()), None)
     if name is None:
-        wanted = " or ".join(names.split("|"))
+        variables = " or ".join(names.split("|"))
         raise ConfigError(
-            f"the address of {provider.name} needs {wanted}: set it in the environment, or pass base_url=."
+            f"the address of {provider.name} needs {variables}: set it in the environment, or pass base_url=."
         )
     value = environ[name].strip()
     if not _ADDRESS_PART.fullmatch(value):
@@ -237,12 +240,12 @@ def _part(names: str, provider: Provider, environ: Mapping[str, str]) -> str:
     return value
 
 
-def _from_environ(value: str, environ: Mapping[str, str]) -> str:
+def _expand_variable(value: str, environ: Mapping[str, str]) -> str:
     return environ.get(value[1:], "").strip() if value.startswith("$") else value
 
 
-def _normal(url: str, provider: Provider) -> tuple[str, Query]:
-    """An address in one spelling, and the query that was in it: an origin is compared by it."""
+def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
+    """The address in its one normal spelling, by which origins are compared, and the query that was in it."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -261,13 +264,13 @@ def _normal(url: str, provider: Provider) -> tuple[str, Query]:
     return urlunsplit((parts.scheme.lower(), host, path, "", "")), tuple(parse_qsl(parts.query))
 
 
-def _azure(base: str, query: Query, model: str) -> tuple[str, Query]:
+def _azure_address(base: str, query: Query, model: str) -> tuple[str, Query]:
     version = dict(query).get("api-version", "")
     path = urlsplit(base).path
     if "/deployments/" in path:
         return base, query
     if path.endswith("/v1"):
-        # A dated version belongs to the older form of address and is refused here.
+        # This form of address refuses a dated version.
         return base, tuple(pair for pair in query if pair[1] == "preview")
     root = base.removesuffix("/openai")
     if version and version not in _UNDATED:

@@ -1,17 +1,27 @@
-"""A provider as a row: frozen, every field documented, every rule with the date and the source of its fact.
+"""What a provider's row holds, and the target of a call: one model at one address, with its facts settled.
 
-Not here: the rows themselves (table), and what a dialect makes of a quirk (dialects).
+Every rule carries the date and the source of its fact. Not here: the rows (table), and how a dialect uses them.
 """
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from asides.providers.quirks import THINKING_FIELDS, AskBy, Quirks, ReplayAs
-from asides.thinking import Effort, Origin, ThoughtKind
+from asides.providers.quirks import (
+    THINKING_FIELDS,
+    AskBy,
+    OutputLimit,
+    Quirks,
+    ReplayAs,
+    StructuredOutput,
+    SystemRole,
+    TagPosition,
+    Tags,
+)
+from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
     "ON_DEMAND",
@@ -19,6 +29,7 @@ __all__ = [
     "AskBy",
     "Capabilities",
     "ModelRule",
+    "ModelVariant",
     "Provider",
     "Quirks",
     "ReplayAs",
@@ -27,14 +38,13 @@ __all__ = [
     "Sampled",
     "Target",
     "ThinkingForm",
-    "Variant",
 ]
 
 ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
-"""What `thinking.type` can say: with a budget · as much as it finds right · not at all · only between tool calls."""
+"""The values of `thinking.type`: with a budget · as the model decides · off · only between tool calls."""
 
 ReplayWhen: TypeAlias = Literal["never", "tool_turns", "since_last_user", "sealed", "all"]
-"""never · on turns that call tools · after the last user message · thoughts that carry a seal · on every turn"""
+"""never · turns that call tools · turns after the last user message · thoughts with a seal · all turns"""
 
 Sampled: TypeAlias = Literal[
     "temperature",
@@ -52,99 +62,99 @@ Sampled: TypeAlias = Literal[
 ]
 
 ON_DEMAND = "http://started-on-demand.localhost"
-"""Where servers are that a launcher starts: an address that stays, whatever port they get. No request goes there."""
+"""The fixed address of servers that a launcher starts, whatever their port. No request goes there."""
 
 
 class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of the models that a pattern names. The first rule that matches counts."""
+    """The facts of the models that match a pattern. The first matching rule counts."""
 
     models: str = "*"
     """A glob over the model name, in lower case."""
     thinking: Literal["always", "optional", "never", "unknown"] = "unknown"
-    """always: it cannot be told to stop; never: it cannot be asked."""
+    """always: thinking cannot be turned off; never: the model does not think."""
     default: Literal["on", "off"] | None = None
-    """What happens when nothing is asked."""
+    """Whether it thinks when the request does not say."""
     kind: ThoughtKind = "raw"
-    """What of its thinking comes back."""
+    """What the reply shows of its thinking."""
     efforts: tuple[Effort, ...] | None = None
-    """The efforts it takes; None = not known, () = none."""
+    """The efforts it accepts; None = not known, () = none."""
     effort_map: tuple[tuple[Effort, Effort], ...] = ()
-    """Where the nearest effort is not what the provider says: (asked, sent)."""
+    """Efforts that the provider maps otherwise than to the nearest: (asked, sent)."""
     off_as_effort: bool = True
-    """Whether `reasoning_effort: "none"` turns it off."""
+    """Whether `reasoning_effort: "none"` turns thinking off."""
     budget: tuple[int, int | None] | None = None
-    """The least and the most tokens to think with; None = no budget can be asked, or not known."""
+    """The lowest and the highest thinking budget in tokens; None = it takes no budget, or not known."""
     forbids: tuple[Sampled, ...] = ()
-    """Settings that it refuses or ignores while it thinks."""
+    """Settings that it refuses or ignores while thinking."""
     forced_tools: bool = True
-    """Whether tool_choice "required" or a tool's name is accepted while it thinks."""
+    """Whether it accepts tool_choice "required" or a tool's name while thinking."""
     tools: bool = True
-    """Whether it takes tools at all."""
+    """Whether it accepts tools."""
     tools_while_thinking: bool = True
-    """Whether tools are accepted at all while it thinks, in the dialect of its row."""
+    """Whether it accepts tools while thinking, in the dialect of its row."""
     forms: tuple[ThinkingForm, ...] = ()
-    """The forms of thinking that it can be told, in dialects that have forms; () = not known."""
+    """The values of `thinking.type` that it accepts, in dialects that have that field; () = not known."""
     assumed: bool = False
-    """Nothing is known of these models: this is the rule of the newest that are known. What contradicts it is adjusted
-    and told, never refused."""
+    """This rule is copied from the newest known models. A request that contradicts it is adjusted with a notice and
+    never refused."""
     temperature: float | None = None
-    """The one temperature that it takes while it thinks, where `forbids` names temperature."""
+    """The only temperature that it accepts while thinking, where `forbids` names temperature."""
     top_p: tuple[float, float] | None = None
-    """The range of top_p that it takes while it thinks; None = any, unless `forbids` names it."""
+    """The range of top_p that it accepts while thinking; None = any, unless `forbids` names top_p."""
     refuses: tuple[Sampled, ...] = ()
-    """Settings that it refuses whether it thinks or not."""
+    """Settings that it always refuses."""
     forced_tools_with_budget: bool = True
-    """Whether a forced tool_choice is accepted also where thinking has a budget."""
+    """Whether it accepts a forced tool_choice beside a thinking budget."""
     interleaves: Literal["never", "by_beta", "always"] = "never"
-    """Whether a model with a budget thinks between calls of tools too; the budget may then exceed max_tokens."""
+    """Whether it also thinks between tool calls with a budget, which may then exceed max_tokens."""
     begins_with_thinking: bool = False
-    """While it thinks with a budget, a turn that calls tools has to begin with its thinking when it goes back."""
+    """With a thinking budget, a replayed turn that calls tools must begin with its thinking."""
     prefix_bound: bool = False
-    """Its seals hold only behind the very same system prompt, tools and messages: a history is only ever added to."""
+    """Its seals are valid only after exactly the same system prompt, tools and messages."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
-    """Whether a conversation may end with words of the assistant, which the model goes on with."""
+    """Whether a conversation may end with an assistant message, which the model continues."""
     display: Literal["summarized", "omitted"] | None = None
-    """What it shows of its thinking when nothing is said; None = it cannot be told."""
-    structured_output: Literal["json_schema", "json_object", "nothing"] | None = None
+    """What it shows of its thinking by default; None = the request cannot choose."""
+    structured_output: StructuredOutput | None = None
+    """What these models accept for a typed answer, where they differ from the host."""
     output_with_tools: bool | None = None
-    """What these models can be told of the form of an answer, and beside tools, where they differ from the host."""
+    """Whether they accept that beside tools, where they differ from the host."""
     top_k_in: str = "top_k"
-    """Where top_k stands among a model's own fields, in dialects that leave it to the model."""
+    """The name of top_k, in dialects where each model has its own fields."""
     pictures: bool | None = None
-    """Whether it takes pictures; None = what the host takes, else not known."""
+    """Whether it accepts pictures; None = as the host."""
     max_output: int | None = None
-    """The most tokens that it puts out, thinking included; None = not known."""
+    """The output limit in tokens, thinking included; None = not known."""
     starts_inside: bool | Literal["auto"] = False
-    """Its template opens the thinking tag, so that inline text begins in thinking; "auto": it may, and content is held
-    until a tag or the end tells. True is for hosts that are known to inline: content is thinking until it closes."""
+    """Whether its chat template opens the thinking tag, so that inline content begins inside it. True: it does, on
+    hosts that are known to inline. "auto": it may, and content is held back until a tag or the end decides."""
     thinks_though_off: bool = False
-    """Told not to think, it may do so all the same, inside its content."""
-    tags: tuple[str | tuple[str, str], ...] | None = None
-    """Inline grammars of these models, where they differ from the host's."""
+    """It may think in its content even when thinking is turned off."""
+    tags: Tags | None = None
+    """The inline tags of these models, where they differ from the host's."""
     ask_by: AskBy | None = None
-    """How these models are asked, where they differ from the host."""
+    """How to ask these models for thinking, where they differ from the host."""
     template_key: Literal["enable_thinking", "thinking"] = "enable_thinking"
-    """What their chat template calls the switch (`ask_by` "template" and "template_and_effort")."""
+    """The name of the switch in their chat template (`ask_by` "template" and "template_and_effort")."""
     endpoint: Literal["either", "responses"] = "either"
-    """responses: these models are not served as chat completions at all."""
+    """responses: these models do not exist as chat completions."""
     fields: tuple[tuple[str, str | bool], ...] = ()
-    """Fields that requests for these models carry besides the host's, so that thinking is sent apart."""
+    """Request fields besides the host's that make the host send thinking apart."""
     signed_calls: bool = False
-    """It refuses a call of the current turn whose signature is missing; one that another model made, or that nobody
-    did, goes with the provider's documented stand-in."""
+    """It refuses a call of the current turn without a signature. A call of another model gets the provider's documented
+    placeholder."""
     default_max_tokens: int | None = None
-    """The limit that is sent when none was asked for, where a model needs one; reported."""
-    output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
-    system_role: Literal["system", "developer"] | None = None
+    """The limit that is sent, with a notice, when the caller sets none and the model needs one."""
+    output_limit: OutputLimit | None = None
+    system_role: SystemRole | None = None
     replay_as: ReplayAs | None = None
     since: str = ""
-    """The date of the fact, year-month(-day)."""
+    """The date of the fact: year-month(-day)."""
     source: str = ""
-    """Where the fact is from."""
 
 
 class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of earlier thinking goes back. The first rule that matches counts; none means never."""
+    """When earlier thinking goes back. The first matching rule counts; no rule means never."""
 
     models: str = "*"
     when: ReplayWhen = "never"
@@ -153,7 +163,7 @@ class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What is known of a model at a provider; None and "unknown" mean just that."""
+    """What is known of a model at a provider. None and "unknown" mean: not known."""
 
     thinking: Literal["always", "optional", "never", "unknown"] = "unknown"
     default: Literal["on", "off"] | None = None
@@ -170,13 +180,15 @@ class Capabilities(msgspec.Struct, frozen=True):
 
 _ANY_MODEL = ModelRule()
 
-# Dozens of globs a call add up; the rule of a model is looked for once.
+# Matching dozens of globs on every call adds up, so the rule of a model is looked up once.
 _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MOST_FOUND = 4096
+# The facts of a rule at a host, settled once.
+_SETTLED: dict[tuple[int, int], tuple[ModelRule, Quirks, Facts]] = {}
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a host speaks a second dialect; what is left out is as in its first."""
+class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a host differs in a second dialect. A field that is left out is as in its first."""
 
     dialect: str
     quirks: Quirks = Quirks()
@@ -188,53 +200,53 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who serves models, where, and how they differ. Adding one is adding one of these."""
+    """One row: who serves models, where, and how they differ from the book. A new provider is a new row."""
 
     name: str
-    """Lower case, with hyphens; matched without regard to case, `-` and `_`."""
+    """Lower case, with hyphens. Case, `-` and `_` do not matter when it is looked up."""
     dialect: str = "openai_chat"
     base_url: str = ""
-    """"" when only the user knows it; a part "$NAME" is read from the environment, "$ONE|OTHER" from the first of them
-    that is set."""
+    """"" when only the user knows it. "$NAME" in it is read from the environment, "$ONE|OTHER" from the first that is
+    set."""
     base_url_env: tuple[str, ...] = ()
     """Environment variables that replace `base_url`."""
     addressing: Literal["plain", "azure", "regional"] = "plain"
-    """azure: the address is a resource's. `/openai/v1` is appended; where `query` has a dated api-version, the older
-    `/openai/deployments/<model>`. regional: the host begins with a region, except where that is `global`."""
+    """azure: the address of a resource. `/openai/v1` is appended, or the older `/openai/deployments/<model>` where
+    `query` has a dated api-version. regional: the host begins with a region, unless that is `global`."""
     key_env: tuple[str, ...] = ()
     key: Literal["required", "optional"] = "required"
     signing: Literal["nothing", "aws"] = "nothing"
-    """aws: where there is no key, requests are signed with AWS's own credentials (SigV4), if those are there."""
+    """aws: without a key, requests are signed with the AWS credentials in the environment (SigV4)."""
     title: str = ""
     """The name as its owner writes it."""
     aliases: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     query: tuple[tuple[str, str], ...] = ()
-    """Appended to every address; a value "$NAME" is read from the environment, and left out where that is unset."""
+    """The query of every address. A value "$NAME" is read from the environment, and left out when unset."""
     launcher: str = ""
-    """Who starts a server when a request goes to `ON_DEMAND`: "module:function", imported then and not before. It takes
-    the model and gives an address and a key (network/on_demand.py). For rows in code: a file cannot name one."""
+    """The function that starts a server for requests to `ON_DEMAND`: "module:function", imported when needed. It takes
+    the model and returns an address and a key (transports/launch.py). Only rows in code may name one."""
     quirks: Quirks = Quirks()
     models: tuple[ModelRule, ...] = ()
     replay: tuple[ReplayRule, ...] = ()
-    also: tuple[Variant, ...] = ()
-    """The other dialects that this host speaks. The row's own is the one that is used unless another is chosen."""
+    also: tuple[ModelVariant, ...] = ()
+    """The host's other dialects. Calls use the row's own unless another is chosen."""
     chooses: bool = False
-    """Which of its dialects is spoken is decided call by call (providers/endpoint.py)."""
+    """Each call chooses its dialect (providers/endpoint.py)."""
     limits_tools: bool = False
-    """The limits on tools hold here also where nobody has set them."""
+    """The default limits on tools apply here."""
     own_hosts: tuple[str, ...] = ()
-    """The hosts that are the provider's own, where `base_url` cannot say it; a dot in front means any below it."""
+    """The provider's own hosts, where `base_url` does not name them; a leading dot means all subdomains."""
     host: str = ""
-    """The name that thoughts from here go by, where several rows are one host; "" is the row's own."""
+    """The provider's name in the origin of thoughts, where several rows are one host; "" = the row's own."""
     docs: str = ""
     tier: Literal["verified", "documented", "yours"] = "documented"
-    """verified: decoded from recordings of the real host; documented: from its documents; yours: a row of the user."""
+    """verified: tested with recordings of the real host; documented: from its documents; yours: the user's row."""
     since: str = ""
     """The date of the row's facts."""
 
-    def speaking(self, dialect: str) -> Provider | None:
-        """This row as it speaks the dialect; None where it is not known to."""
+    def with_dialect(self, dialect: str) -> Provider | None:
+        """This row for another of its dialects; None if it is not known to speak it."""
         if dialect == self.dialect:
             return self
         other = next((variant for variant in self.also if variant.dialect == dialect), None)
@@ -246,7 +258,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
     def rule(self, model: str) -> ModelRule:
-        """What is known of this model."""
+        """The rule of this model."""
         key = (id(self.models), model)
         known = _FOUND.get(key)
         if known is None:
@@ -254,12 +266,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             found = next((rule for rule in self.models if fnmatchcase(name, rule.models)), _ANY_MODEL)
             if len(_FOUND) >= _MOST_FOUND:
                 _FOUND.clear()
-            # With the rules themselves, so that no others can come to stand at their address.
+            # Kept with the rules, so that no other tuple can take their id.
             known = _FOUND[key] = (self.models, found)
         return known[1]
 
     def replay_rule(self, model: str) -> ReplayRule:
-        """What of earlier thinking goes back to this model."""
+        """When earlier thinking goes back to this model."""
         name = model.lower()
         return next((rule for rule in self.replay if fnmatchcase(name, rule.models)), ReplayRule())
 
@@ -282,6 +294,49 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
 
+class Facts(msgspec.Struct, frozen=True):
+    """What holds for one model at one host. A field that the rule has wins over the host's."""
+
+    tags: Tags
+    """The inline tag grammars that can occur in content; () for a host that never inlines."""
+    tag_position: TagPosition
+    starts_inside: bool | Literal["auto"]
+    thinking_in: tuple[str, ...]
+    """The fields that carry thinking, in order of precedence."""
+    heuristics: bool
+    """Whether unknown fields that are named like thinking count as thinking."""
+    ask_by: AskBy
+    budget_in: str | None
+    """The field for a thinking budget, where the host has one."""
+    fields: tuple[tuple[str, str | bool], ...]
+    """Fields that every request carries: the host's, then the model's."""
+    output_limit: OutputLimit
+    system_role: SystemRole
+    replay_as: ReplayAs
+    structured_output: StructuredOutput
+    output_with_tools: bool
+    """Whether JSON may be asked for beside tools."""
+    pictures: bool
+    """Whether a message may hold a picture."""
+
+
+def settle(rule: ModelRule, quirks: Quirks) -> Facts:
+    """The facts of a model at a host. This is the only place that reads a rule beside the quirks."""
+    key = (id(rule), id(quirks))
+    known = _SETTLED.get(key)
+    if known is None:
+        facts: dict[str, Any] = {}
+        for name in Facts.__struct_fields__:
+            own = getattr(rule, name, None)
+            facts[name] = getattr(quirks, name) if own is None else own
+        facts["fields"] = (*quirks.fields, *rule.fields)
+        if len(_SETTLED) >= _MOST_FOUND:
+            _SETTLED.clear()
+        # Kept with the rule and the quirks, so that no other objects can take their ids.
+        known = _SETTLED[key] = (rule, quirks, Facts(**facts))
+    return known[2]
+
+
 class Target(msgspec.Struct, frozen=True):
     """One model at one address: where a prompt goes. Holds no key."""
 
@@ -290,28 +345,56 @@ class Target(msgspec.Struct, frozen=True):
     base_url: str
     rule: ModelRule = _ANY_MODEL
     family: str | None = None
-    """The model's public name, where the address knows it by another (a deployment)."""
+    """The model's public name, where the address uses another name (a deployment)."""
     chosen_dialect: str | None = None
     """The dialect for this call, where the row leaves a choice."""
     shows_raw: bool = False
-    """Raw reasoning beside a summary is asked to be seen (`show="raw"`)."""
+    """The caller asked to see raw reasoning beside a summary (`show="raw"`)."""
+    overrides: tuple[tuple[str, Any], ...] = ()
+    """Facts that the settings or the call change, by name."""
+    facts: Facts = cast(Facts, None)
+    """Everything settled: overrides over the rule over the quirks. Computed, never given."""
+
+    def __post_init__(self) -> None:
+        facts = settle(self.rule, self.provider.quirks)
+        if self.overrides:
+            facts = msgspec.structs.replace(facts, **dict(self.overrides))
+        msgspec.structs.force_setattr(self, "facts", facts)
+
+    def override(self, **facts: Any) -> Target:
+        """This target with some of its facts changed."""
+        return msgspec.structs.replace(self, overrides=(*self.overrides, *facts.items())) if facts else self
 
     @property
     def dialect(self) -> str:
-        """The name of the dialect that is spoken here."""
+        """The name of the dialect that this target speaks."""
         return self.chosen_dialect or self.provider.dialect
 
     @property
     def origin(self) -> Origin:
-        """Who a thought from here comes from."""
+        """The origin of a thought from this target."""
         return Origin(self.provider.host or self.provider.name, self.base_url, self.model)
 
     @property
     def launches(self) -> bool:
-        """Whether its server is started when a request goes out; another address has one already."""
+        """Whether a request starts the server; any other address has a server already."""
         return bool(self.provider.launcher) and self.base_url.startswith(ON_DEMAND)
 
     @property
     def quirks(self) -> Quirks:
         """The host's quirks."""
         return self.provider.quirks
+
+    def thinks(self, thinking: Thinking) -> bool | None:
+        """Whether the model thinks when asked so; None when its default is not known."""
+        if self.rule.thinking in ("always", "never"):
+            return self.rule.thinking == "always"
+        if thinking.asked:
+            return thinking.wanted
+        return None if self.rule.default is None else self.rule.default == "on"
+
+    def may_think(self, thinking: Thinking) -> bool:
+        """Whether neither the model nor the caller rules thinking out. A default rules nothing out, since a native
+        field in `extra=` can change it.
+        """
+        return self.rule.thinking != "never" and thinking.mode != "off"

@@ -1,10 +1,11 @@
-"""How a host differs from the book of its dialect: frozen, every field documented. Part of a provider's row.
+"""How a host differs from the documented form of its dialect. Part of a provider's row.
 
-Not here: what is known of its models (provider), and what a dialect makes of a quirk (dialects).
+Not here: facts of models (provider), and how a dialect uses a quirk (dialects).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -25,7 +26,7 @@ AskBy: TypeAlias = Literal[
     "reasoning_config",
     "nothing",
 ]
-"""How this host is asked for thinking:
+"""How to ask this host for thinking:
 
 reasoning_effort            `reasoning_effort: "low"`; off is "none"
 reasoning_object            `reasoning: {effort | max_tokens | enabled, exclude}`
@@ -40,78 +41,88 @@ thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
 think                       `think: true`, false, or an effort
 max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
 reasoning_config            `reasoning_config: "low"`
-nothing                     it cannot be asked
+nothing                     there is no way to ask
 """
 
 ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
 """How thinking goes back: in the field it came in, as `reasoning_details`, in the content list, as tags in the text."""
 
+Tags: TypeAlias = tuple[str | tuple[str, str], ...]
+TagPosition: TypeAlias = Literal["auto", "leading", "anywhere"]
+OutputLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+SystemRole: TypeAlias = Literal["system", "developer"]
+StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
+
 THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a host differs from the book of its dialect. Each is read in exactly one place: a `match` of its dialect, or
-    where the plan and the outputs settle what may be sent at all.
+    """How a host differs from the documented form of its dialect.
+
+    A quirk that a model's rule can change is read by `settle` alone, and downstream as a field of `target.facts`. Every
+    other quirk is read where its dialect needs it.
     """
 
     thinking_in: tuple[str, ...] = THINKING_FIELDS
     """The fields that carry thinking, in order of precedence; two with the same text count once."""
     heuristics: bool = True
-    """Take unknown fields named like thinking for thinking, with a warning."""
-    tags: tuple[str | tuple[str, str], ...] = ()
+    """Treat unknown fields that are named like thinking as thinking, with a warning."""
+    tags: Tags = ()
     """The inline tag grammars that can occur in content; () for hosts that never inline."""
-    tag_position: Literal["auto", "leading", "anywhere"] = "auto"
+    tag_position: TagPosition = "auto"
     fragmented_tags: bool = False
-    """It closes and reopens its tag at every chunk: adjacent blocks are one thought."""
+    """It closes and reopens its tag in every chunk: adjacent blocks are one thought."""
     snapshots: bool = False
     """Deltas repeat everything so far."""
     ask_by: AskBy = "reasoning_effort"
     toggle_on: Literal["enabled", "adaptive"] = "enabled"
-    """The word that switches a thinking toggle on."""
+    """The value that turns a thinking toggle on."""
     budget_in: str | None = None
-    """A field of its own for a thinking budget, in tokens ("thinking_token_budget", "reasoning_budget" …)."""
-    output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The field for a thinking budget in tokens ("thinking_token_budget", "reasoning_budget" …)."""
+    output_limit: OutputLimit = "max_tokens"
     stream_usage: bool = True
     """Ask for usage in a stream with `stream_options`; some hosts refuse the field and send usage anyway."""
-    system_role: Literal["system", "developer"] = "system"
+    system_role: SystemRole = "system"
     replay_as: ReplayAs = "field"
     replay_field: str = "reasoning_content"
-    """The field for thinking whose own field is not known."""
+    """The field for thinking that came in an unknown field."""
     empty_thinking: bool = False
-    """Turns that must carry thinking carry the field also when it is empty."""
+    """Turns that must carry thinking carry the field even when it is empty."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
     after_results: Literal["anyone", "assistant"] = "anyone"
-    """Who may speak behind the results of tools. assistant: a word of the model's is put before a person's."""
-    structured_output: Literal["json_schema", "json_object", "nothing"] = "json_schema"
+    """Who may speak after tool results. assistant: an assistant message is added before a user message."""
+    structured_output: StructuredOutput = "json_schema"
     schema_words: Literal["json_schema", "shapes"] = "json_schema"
-    """shapes: a schema has closed objects, lists and choices; bounds, open objects and recursion are refused."""
+    """shapes: a schema may hold closed objects, lists and choices; bounds, open objects and recursion are refused."""
     output_with_tools: bool = True
-    """Whether JSON may be asked for beside tools. False: that is refused, or keeps the model from calling them."""
+    """Whether JSON may be asked for beside tools. False: the host refuses it, or the model no longer calls tools."""
     output_while_thinking: bool = True
     """Whether JSON may be asked for while the model thinks."""
     output_excludes_thinking: bool = False
-    """Its output count leaves thinking out, where its own total does not settle it."""
+    """Its output count excludes thinking, where its own total does not tell."""
     auth: Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "nothing"] = "bearer"
     path: str = "/chat/completions"
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct"
-    """How a cloud carries another maker's dialect: its own address for each model, the version inside the body."""
+    """How a cloud wraps another maker's dialect: an address for each model, the version inside the body."""
     raw_reasoning: Literal["aside", "alone", "shown"] | None = None
-    """What `reasoning_text` of a Responses reply is. aside: more than the provider means to show, left out. alone: the
-    thinking of an item that has no summary, known at the item's end. shown: the thinking, live, before any summary.
-    None: "aside" for models that are known to give summaries, else "alone"."""
+    """What `reasoning_text` of a Responses reply is. aside: more than the provider shows, and left out. alone: the
+    thinking of an item without a summary, known at the item's end. shown: the thinking, live, before any summary.
+    None: "aside" for models that give summaries, else "alone"."""
     pictures: bool = True
-    """Whether a message may hold a picture at all."""
+    """Whether a message may hold a picture."""
     call_order: Literal["as_said", "grouped"] = "as_said"
-    """grouped: the calls of a turn have to stand together, behind its words."""
+    """grouped: the calls of a turn must stand together, after its text."""
     encrypted_reasoning: bool = False
-    """It hands reasoning out encrypted, for conversations that it does not store: nothing is stored then, and it is
-    asked for."""
+    """It returns encrypted reasoning for conversations that it does not store. We ask for that and store nothing."""
     hides_truncation: bool = False
-    """It calls a reply complete that ran out of tokens; one that is nothing but thinking was cut."""
+    """It reports a reply as complete that ran out of tokens: one with nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()
-    """Fields that every request to this host carries, so that it sends thinking apart."""
+    """Request fields that make this host send thinking apart."""
 
     def __post_init__(self) -> None:
-        # A field name typed by a person: padding is trimmed, a blank one is unset (requirements, B5).
-        named = tuple(name.strip() for name in self.thinking_in if name.strip())
-        msgspec.structs.force_setattr(self, "thinking_in", named or THINKING_FIELDS)
+        msgspec.structs.force_setattr(self, "thinking_in", trim_names(self.thinking_in) or THINKING_FIELDS)
+
+
+def trim_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Field names as a person types them: padding goes, and a blank name is none (requirements, B5)."""
+    return tuple(name.strip() for name in names if name.strip())

@@ -1,6 +1,6 @@
-"""Requests signed the way AWS wants it (Signature Version 4): `signed_headers(…) → headers`. Pure: the clock is given.
+"""AWS Signature Version 4: `sign(…) → headers`. Pure: the caller gives the time.
 
-Not here: whose credentials these are (credentials), and when a request goes out (the shells).
+Not here: where the credentials come from (credentials), and sending (transports).
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from asides.providers.credentials import AwsCredentials
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Others may be changed on the way by proxies and HTTP libraries.
+# Proxies and HTTP libraries may change other headers on the way.
 _SIGNED = ("content-type",)
 
 
-def signed_headers(
+def sign(
     method: str, url: str, headers: Mapping[str, str], body: bytes, credentials: AwsCredentials, now: float
 ) -> dict[str, str]:
-    """The headers that sign this request, to be sent beside its own. `now` is Unix time."""
+    """The headers that sign a request, to send beside its own. `now` is Unix time."""
     moment = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
-    told = {"X-Amz-Date": moment}
+    headers_to_add = {"X-Amz-Date": moment}
     if credentials.token:
-        told["X-Amz-Security-Token"] = credentials.token
+        headers_to_add["X-Amz-Security-Token"] = credentials.token
     signed = {name.lower(): value for name, value in headers.items() if name.lower() in _SIGNED}
-    signed |= {name.lower(): value for name, value in told.items()}
+    signed |= {name.lower(): value for name, value in headers_to_add.items()}
     signed["host"] = _host(url)
     names = ";".join(sorted(signed))
     scope = f"{moment[:8]}/{credentials.region}/{credentials.service}/aws4_request"
-    request = _canonical(method, url, signed, body)
+    request = _canonical_request(method, url, signed, body)
     to_sign = "\n".join((_ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()))
     signature = hmac.new(signing_key(credentials, moment[:8]), to_sign.encode(), hashlib.sha256).hexdigest()
-    told["Authorization"] = (
+    headers_to_add["Authorization"] = (
         f"{_ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
     )
-    return told
+    return headers_to_add
 
 
 def signing_key(credentials: AwsCredentials, day: str) -> bytes:
-    """The key of one day, region and service."""
+    """The signing key of one day, region and service."""
     key = f"AWS4{credentials.reveal()}".encode()
     for part in (day, credentials.region, credentials.service, "aws4_request"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     return key
 
 
-def _canonical(method: str, url: str, signed: Mapping[str, str], body: bytes) -> str:
+def _canonical_request(method: str, url: str, signed: Mapping[str, str], body: bytes) -> str:
     parts = urlsplit(url)
-    # The path is encoded once more than it is sent, except for one service that is none of ours.
+    # AWS signs the path encoded once more than it is sent (S3 is the exception, and is not used here).
     path = quote(parts.path or "/", safe="/~")
     query = "&".join(
         f"{name}={value}"
@@ -65,7 +65,7 @@ def _canonical(method: str, url: str, signed: Mapping[str, str], body: bytes) ->
 
 
 def _host(url: str) -> str:
-    """The host as HTTP libraries send it: without the port that goes without saying."""
+    """The host as HTTP libraries send it: without the default port."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host

@@ -13,45 +13,47 @@ from typing import Literal
 
 import msgspec
 
-from asides.errors import UnknownProvider
-from asides.providers.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
-from asides.providers.claude import CLAUDE_REPLAY, claude_models
-from asides.providers.gemini import GEMINI_MODELS, GEMINI_REPLAY
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
+from asides.providers.models.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
+from asides.providers.models.claude import CLAUDE_REPLAY, claude_models
+from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
+from asides.providers.models.gpt import GPT_MODELS, GPT_SUMMARISED, gpt_oss
+from asides.providers.models.makers import (
+    COMMAND_MODELS,
+    DEEPSEEK_GUIDE,
+    DEEPSEEK_MODELS,
+    GLM_MODELS,
+    GROK_MODELS,
+    KIMI,
+    KIMI_MODELS,
+    MINIMAX,
+    MINIMAX_MODELS,
+    MISTRAL,
+    MISTRAL_MODELS,
+    QWEN_MODELS,
+)
+from asides.providers.models.open_weights import (
+    ANY_TAGS,
+    HOSTED,
+    SELF_HOSTED,
+    SELF_HOSTED_AUTO,
+    TINY_REASONER,
+    hosted_and,
+    open_weights,
+)
 from asides.providers.provider import (
     ON_DEMAND,
     ModelRule,
+    ModelVariant,
     Provider,
     Quirks,
     ReplayRule,
     ReplayWhen,
     Sampled,
     ThinkingForm,
-    Variant,
 )
-from asides.thinking import Effort
-
-_THREE: tuple[Effort, ...] = ("low", "medium", "high")
-_TO_XHIGH: tuple[Effort, ...] = (*_THREE, "xhigh")
-_TO_MAX: tuple[Effort, ...] = (*_TO_XHIGH, "max")
-
-# Every grammar that a server without a parser may leave in the content.
-_ANY_TAGS = (
-    "think",
-    "thinking",
-    "thought",
-    "reasoning",
-    "analysis",
-    "[think]",
-    "harmony",
-    "gemma",
-    "seed",
-    "mm",
-    "kimi",
-)
-
-
-def _never(models: str, since: str, source: str) -> ModelRule:
-    return ModelRule(models=models, thinking="never", efforts=(), since=since, source=source)
+from asides.values.errors import UnknownProvider
+from asides.values.thinking import Effort
 
 
 def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> ReplayRule:
@@ -60,133 +62,9 @@ def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> Rep
 
 # --- OpenAI's models, at OpenAI and at Azure ------------------------------------------------------------------------
 
-_MEASURED = "pydantic-ai profiles/openai.py, measured on the live API; unsure: the list of efforts, stop"
-_GPT_6 = "openrouter.ai guide to GPT-6; docs.laozhang.ai; unsure: the list of efforts"
-_MODEL_PAGES = "platform.openai.com/docs/models, the page of each; unsure: the list of efforts"
-_OPENAI_SAMPLING: tuple[Sampled, ...] = (
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-)
-
-
-def _without_pictures(rule: ModelRule) -> ModelRule:
-    return msgspec.structs.replace(rule, pictures=False)
-
-
-def _gpt(
-    models: str,
-    thinking: Literal["always", "optional", "unknown"],
-    efforts: tuple[Effort, ...] | None,
-    *,
-    default: Literal["on", "off"] | None = "on",
-    tools: bool = True,
-    endpoint: Literal["either", "responses"] = "either",
-    forbids: tuple[Sampled, ...] = _OPENAI_SAMPLING,
-    since: str = "2026-07",
-    source: str = _MEASURED,
-) -> ModelRule:
-    """A reasoning model of OpenAI: no thinking text in chat, other names for the limit and the system role."""
-    return ModelRule(
-        models=models,
-        thinking=thinking,
-        default=default,
-        kind="hidden",
-        efforts=efforts,
-        off_as_effort=thinking != "always",
-        forbids=forbids,
-        tools_while_thinking=tools,
-        endpoint=endpoint,
-        output_limit="max_completion_tokens",
-        system_role="developer",
-        since=since,
-        source=source,
-    )
-
-
-_FORMS = "platform.openai.com/docs/guides/structured-outputs and the page of each model; unsure: from memory"
-
-
-def _older_gpt(models: str, takes: Literal["json_object", "nothing"]) -> ModelRule:
-    """A model without thinking that takes no schema."""
-    return ModelRule(
-        models=models,
-        thinking="never",
-        efforts=(),
-        structured_output=takes,
-        since="2026-07",
-        source=f"{_MEASURED}; {_FORMS}",
-    )
-
-
-def _without_forms(rule: ModelRule) -> ModelRule:
-    """A model that takes neither tools nor a schema."""
-    return msgspec.structs.replace(rule, tools=False, structured_output="nothing", source=f"{rule.source}; {_FORMS}")
-
-
-_GPT_MODELS = (
-    _gpt("gpt-6.1-sol*", "always", _TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6-astra*", "always", _TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6-sol*", "optional", _TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6-luna*", "optional", _TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6*", "unknown", None, default=None, tools=False, since="2026-11-04", source=_GPT_6),
-    # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration).
-    _gpt("gpt-5.6*", "optional", _TO_MAX, tools=False),
-    _gpt("gpt-5.[245]-pro*", "always", ("medium", "high", "xhigh"), tools=False, endpoint="responses"),
-    _gpt("gpt-5.5*", "optional", _TO_XHIGH, tools=False),
-    _gpt("gpt-5.[123]-chat*", "always", ("medium",)),
-    _gpt("gpt-5.4*", "optional", _TO_XHIGH, default="off", tools=False),
-    _gpt("gpt-5.3*", "optional", _TO_XHIGH, default="off"),
-    _gpt("gpt-5.2*", "optional", _TO_XHIGH, default="off"),
-    _gpt("gpt-5.1-codex-max*", "always", _TO_XHIGH),
-    _gpt("gpt-5.1-codex*", "always", _THREE),
-    _gpt("gpt-5.1*", "optional", _THREE, default="off"),
-    _gpt("gpt-5.*", "unknown", None, default=None),
-    _never("gpt-5-chat*", "2026-07", _MEASURED),
-    _gpt("gpt-5-pro*", "always", ("high",), endpoint="responses"),
-    _gpt("gpt-5-codex*", "always", _THREE, endpoint="responses"),
-    _gpt("gpt-5-*", "always", ("minimal", *_THREE)),
-    _gpt("gpt-5", "always", ("minimal", *_THREE)),
-    _without_pictures(_without_forms(_gpt("o1-mini*", "always", ()))),
-    _without_forms(_gpt("o1-preview*", "always", ())),
-    # "Available in the Responses API only", as their pages say.
-    _gpt("o[13]-pro*", "always", _THREE, endpoint="responses", source=_MODEL_PAGES),
-    _gpt("o[34]*-deep-research*", "always", (), endpoint="responses", source=_MODEL_PAGES),
-    _gpt("codex-mini*", "always", _THREE, endpoint="responses", source=_MODEL_PAGES),
-    _gpt("computer-use-preview*", "always", (), endpoint="responses", source=_MODEL_PAGES),
-    _gpt("o1*", "always", _THREE),
-    # Of the small ones, o4-mini is the first that sees (vercel.com/ai-gateway/models/o4-mini, 2026-11).
-    _without_pictures(_gpt("o3-mini*", "always", _THREE, forbids=(*_OPENAI_SAMPLING, "stop"))),
-    _gpt("o[34]*", "always", _THREE, forbids=(*_OPENAI_SAMPLING, "stop")),
-    # A schema is for gpt-4o of 2024-08 and later; before, there is JSON, and before that nothing.
-    _older_gpt("gpt-4o-2024-05*", "json_object"),
-    _older_gpt("gpt-4-turbo*", "json_object"),
-    _older_gpt("gpt-4-1106*", "json_object"),
-    _older_gpt("gpt-4-0125*", "json_object"),
-    _older_gpt("gpt-4", "nothing"),
-    _older_gpt("gpt-4-0[36]*", "nothing"),
-    _older_gpt("gpt-4-32k*", "nothing"),
-    _never("gpt-4*", "2026-07", _MEASURED),
-    _older_gpt("gpt-3.5*", "json_object"),
-    _without_forms(_never("chatgpt-*", "2026-07", _MEASURED)),
-)
 
 _RESPONSES_GUIDE = "platform.openai.com/docs/guides/reasoning; openai-python types/responses"
 _KEEP_ITEMS = "every item of a turn goes back as it came: reasoning with its encrypted content, ids, phase"
-
-
-def _summarised(rule: ModelRule) -> ModelRule:
-    """The same model in Responses: its thinking comes as a summary, and tools are taken beside it."""
-    efforts = rule.efforts
-    if rule.models == "gpt-6.1-sol*":
-        efforts = _TO_MAX  # in chat it stops at xhigh (docs.laozhang.ai, 2026-11-04)
-    if rule.thinking == "never":
-        return rule
-    return msgspec.structs.replace(rule, kind="summary", tools_while_thinking=True, efforts=efforts)
 
 
 def _responses(
@@ -197,10 +75,10 @@ def _responses(
     tier: Literal["verified", "documented"] = "documented",
     since: str = "2026-11",
     source: str = "recorded",
-) -> Variant:
+) -> ModelVariant:
     """The same host, speaking Responses."""
     told = Quirks(encrypted_reasoning=True) if quirks is None else quirks
-    return Variant(
+    return ModelVariant(
         dialect="openai_responses",
         quirks=msgspec.structs.replace(told, path="/responses"),
         models=models,
@@ -211,126 +89,8 @@ def _responses(
     )
 
 
-_GPT_SUMMARISED = tuple(_summarised(rule) for rule in _GPT_MODELS)
-
 # --- open weights, wherever they run ----------------------------------------------------------------------------------
 
-_CARDS = "parsers of vLLM, SGLang and llama.cpp for the tags; unsure: switches, defaults and what templates open"
-_AUGUST = "2026-08"
-
-StartsInside = bool | Literal["auto"]
-
-
-def _open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule, ...]:
-    """What is known of open models by name; the asking is the host's.
-
-    Whether a server returns thinking inline depends on flags that we cannot see. If it does, content of a model whose
-    template opens the tag begins in thinking and has only the closing tag; read without that fact, all of it would be
-    the answer. If it does not, the thought came in a field before, and the decoder knows by that. So the models that
-    always think and whose template opens the tag begin inside (`opened`): should such a reply be cut off, it was
-    thinking. For those that may skip it (`perhaps`) or be told not to think (`hybrid`), "auto" holds the content back
-    until a tag or the end tells, at the price of an answer that comes in one piece.
-    """
-    perhaps: StartsInside = "auto" if opened else False
-
-    def always(models: str, *, starts_inside: StartsInside = False, tags: tuple[str, ...] = ("think",)) -> ModelRule:
-        return ModelRule(
-            models=models,
-            thinking="always",
-            default="on",
-            efforts=(),
-            tags=tags,
-            starts_inside=starts_inside,
-            since=_AUGUST,
-            source=_CARDS,
-        )
-
-    def optional(
-        models: str,
-        *,
-        default: Literal["on", "off"] = "on",
-        starts_inside: StartsInside = False,
-        tags: tuple[str, ...] = ("think",),
-        template_key: Literal["enable_thinking", "thinking"] = "enable_thinking",
-    ) -> ModelRule:
-        return ModelRule(
-            models=models,
-            thinking="optional",
-            default=default,
-            efforts=(),
-            tags=tags,
-            starts_inside=starts_inside,
-            template_key=template_key,
-            since=_AUGUST,
-            source=_CARDS,
-        )
-
-    return (
-        ModelRule(
-            models="*gpt-oss*",
-            thinking="always",
-            default="on",
-            efforts=_THREE,
-            off_as_effort=False,
-            ask_by="reasoning_effort",
-            # Its servers write the channels out as tags of two names, where they do not set them apart.
-            tags=("harmony", "reasoning", "think"),
-            since=_AUGUST,
-            source="openai/harmony docs/format.md",
-        ),
-        always("*deepseek-r1*", starts_inside=opened),
-        always("*qwq*", starts_inside=opened),
-        always("*qwen3*thinking*", starts_inside=opened),
-        _never("*qwen3*instruct*", _AUGUST, _CARDS),
-        _never("*qwen3-coder*", _AUGUST, _CARDS),
-        # From 3.5 on the template opens the tag; before, the model writes it itself.
-        optional("*qwen3.[5-9]*", starts_inside=perhaps),
-        optional("*qwen3*", starts_inside=hybrid),
-        optional("*deepseek-v3.[12]*", default="off", starts_inside=hybrid, template_key="thinking"),
-        optional("*deepseek-v4*", starts_inside=hybrid, template_key="thinking"),
-        always("*minimax-m2*", starts_inside=perhaps),
-        optional("*minimax-m3*", tags=("mm", "think"), starts_inside=hybrid),
-        optional("*glm-[45].[1-9]*", starts_inside=hybrid),
-        optional("*glm-5*", starts_inside=hybrid),
-        optional("*nemotron*", starts_inside=hybrid),
-        always("*step3*", starts_inside=perhaps),
-        always("*kimi-k3*", tags=("kimi-k3", "think")),
-        always("*kimi-k2-thinking*"),
-        optional("*kimi-k2.[56]*", template_key="thinking"),
-        always("*magistral*", tags=("[think]", "think")),
-        optional("*gemma-4*", default="off", tags=("gemma", "think")),
-        optional("*gemma4*", default="off", tags=("gemma", "think")),
-        optional("*seed-oss*", tags=("seed", "think")),
-        optional("*command-a*", tags=("command", "think")),
-        optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking"),
-        optional("*apertus*", default="off", tags=("apertus", "think")),
-    )
-
-
-# Servers of the user's own, where anything is possible. A Qwen3 writes its opening tag itself (recorded under vLLM);
-# only llama.cpp was recorded with a lone closing tag of one.
-_SELF_HOSTED = _open_weights(opened=True, hybrid=False)
-_SELF_HOSTED_AUTO = _open_weights(opened=True, hybrid="auto")
-# Hosts for hire parse, or send both tags (recorded: DeepSeek-R1 at Together through Hugging Face, at Azure, at Groq).
-_HOSTED = _open_weights(opened=False, hybrid=False)
-
-
-def _hosted_and(*own: ModelRule) -> tuple[ModelRule, ...]:
-    """A host's own rules, and behind them what is known of the other open models."""
-    special = {rule.models for rule in own}
-    return (*own, *(rule for rule in _HOSTED if rule.models not in special))
-
-
-# The small model that this project is tested with.
-_TINY_REASONER = ModelRule(
-    models="*tiny-reasoner*",
-    thinking="optional",
-    default="on",
-    efforts=_THREE,
-    tags=("think",),
-    since="2026-11",
-    source="its chat template",
-)
 
 # What holds a model to a grammar leaves it no way to call a tool. vLLM: #39929, open since 2026-04, a mend of it closed
 # unmerged in 2026-07. Ollama: "will not work with tools" (its maintainer in #11185, 2025-06-24). llama.cpp: measured on
@@ -341,150 +101,6 @@ _GRAMMAR = False
 _SAME_FIELD = "the host reads the field that it writes; turns that call tools need it most"
 
 # --- DeepSeek, Kimi, GLM, MiniMax, Qwen: the makers' own hosts --------------------------------------------------------
-
-_DEEPSEEK_EFFORTS: tuple[Effort, ...] = ("low", "high", "max")
-_DEEPSEEK_MAP: tuple[tuple[Effort, Effort], ...] = (("minimal", "low"), ("medium", "high"), ("xhigh", "high"))
-_DEEPSEEK_GUIDE = "api-docs.deepseek.com/guides/thinking_mode"
-_DEEPSEEK_FORBIDS: tuple[Sampled, ...] = (
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "top_logprobs",
-)
-
-
-def _deepseek(
-    models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"], since: str
-) -> ModelRule:
-    return ModelRule(
-        models=models,
-        thinking=thinking,
-        default=default,
-        efforts=_DEEPSEEK_EFFORTS,
-        effort_map=_DEEPSEEK_MAP,
-        forbids=_DEEPSEEK_FORBIDS,
-        forced_tools=False,
-        since=since,
-        source=_DEEPSEEK_GUIDE,
-    )
-
-
-_KIMI = "vercel/ai packages/moonshotai, measured on the live API; MoonshotAI/kimi-cli kosong"
-_KIMI_FORBIDS: tuple[Sampled, ...] = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-_ALIYUN = "alibabacloud.com/help/en/model-studio/deep-thinking; unsure: the defaults of single models"
-_ZAI = "docs.z.ai guides/capabilities/thinking-mode; docs.bigmodel.cn; unsure: forced tools, glm-4"
-_MINIMAX = "platform.minimax.io docs/api-reference/text-openai-api; vercel/ai packages/minimax"
-
-
-def _kimi(models: str, thinking: Literal["always", "optional"]) -> ModelRule:
-    return ModelRule(
-        models=models,
-        thinking=thinking,
-        default="on",
-        efforts=(),
-        forbids=_KIMI_FORBIDS,
-        forced_tools=False,
-        since="2026-08",
-        source=_KIMI,
-    )
-
-
-def _qwen(models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"] | None) -> ModelRule:
-    return ModelRule(
-        models=models,
-        thinking=thinking,
-        default=default,
-        efforts=(),
-        budget=(1, None),
-        # 400 "does not support being set to required or object in thinking mode" (cloudwego/eino#994, 2026-04).
-        forced_tools=False,
-        since="2026-10-29",
-        source=_ALIYUN,
-    )
-
-
-def _glm(models: str) -> ModelRule:
-    return ModelRule(
-        models=models,
-        thinking="optional",
-        default="on",
-        efforts=(),
-        forced_tools=False,
-        since="2026-08",
-        source=_ZAI,
-    )
-
-
-_GLM_MODELS = (
-    # `none` is taken silently for max (measured by ceulen v0.23.0, 2026-10-19), so it must never be sent.
-    ModelRule(
-        models="glm-5.3*",
-        thinking="always",
-        default="on",
-        efforts=("low", "high", "max"),
-        off_as_effort=False,
-        forced_tools=False,
-        ask_by="reasoning_effort",
-        since="2026-10-19",
-        source=_ZAI,
-    ),
-    ModelRule(
-        models="glm-5.2*",
-        thinking="optional",
-        default="on",
-        efforts=("high", "max"),
-        effort_map=(("low", "high"), ("medium", "high"), ("xhigh", "max")),
-        forced_tools=False,
-        ask_by="thinking_toggle_and_effort",
-        since="2026-08",
-        source=_ZAI,
-    ),
-    _glm("glm-5*"),
-    # Vision models: nothing is documented.
-    ModelRule(models="glm-4.[56]v*", since="2026-08", source="pydantic-ai profiles/zai.py"),
-    _glm("glm-4.[567]*"),
-    _never("glm-4*", "2026-08", _ZAI),
-)
-
-
-def _command(models: str) -> ModelRule:
-    """A reasoning model of Cohere: thinks unless told not to, with a budget where one is named."""
-    return ModelRule(
-        models=models,
-        thinking="optional",
-        default="on",
-        efforts=(),
-        budget=(1, None),
-        since="2026-08",
-        source="docs.cohere.com reasoning; cohere-python types/thinking.py; recorded",
-    )
-
-
-_XAI = "docs.x.ai guides/reasoning; BerriAI/litellm#16265; unsure: whose thinking is hidden, 4.7, 2 and 3"
-_XAI_FORBIDS: tuple[Sampled, ...] = ("presence_penalty", "frequency_penalty", "stop")
-
-
-def _grok(
-    models: str,
-    thinking: Literal["always", "optional"],
-    efforts: tuple[Effort, ...],
-    *,
-    kind: Literal["raw", "hidden"] = "hidden",
-    since: str = "2026-08",
-) -> ModelRule:
-    return ModelRule(
-        models=models,
-        thinking=thinking,
-        default="on" if thinking == "always" else None,
-        kind=kind,
-        efforts=efforts,
-        off_as_effort=thinking == "optional",
-        forbids=_XAI_FORBIDS,
-        since=since,
-        source=_XAI,
-    )
 
 
 def _messages(
@@ -544,19 +160,6 @@ def _together(models: str, default: Literal["on", "off"]) -> ModelRule:
     )
 
 
-def _gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | None = None) -> ModelRule:
-    return ModelRule(
-        models=models,
-        thinking="always",
-        default="on",
-        efforts=_THREE,
-        off_as_effort=False,
-        tags=tags,
-        since=since,
-        source=source,
-    )
-
-
 _GROQ = "console.groq.com/docs/reasoning"
 _GROQ_APART = (("reasoning_format", "parsed"),)
 _GROQ_SCHEMAS = "unsure: who takes a schema, from memory of console.groq.com/docs/structured-outputs"
@@ -567,16 +170,15 @@ _PERPLEXITY = (
     "docs.perplexity.ai; langchain_perplexity output parsers; no tools: hexdocs.pm langchain ChatPerplexity; "
     "unsure: which models do not think"
 )
-_MISTRAL = "docs.mistral.ai capabilities/reasoning; mistralai/client-python examples"
 _GEMINI_OPENAI = "unsure: ai.google.dev/gemini-api/docs/openai, from memory"
 _GEMINI_SIGNS = "gemini-[34]*"
 _GEMINI_EFFORTS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, ...]], ...] = (
-    (_GEMINI_SIGNS, "always", _THREE),
-    ("gemini-2.5-pro*", "always", ("minimal", *_THREE)),
-    ("gemini-2.5-flash*", "optional", ("minimal", *_THREE)),
+    (_GEMINI_SIGNS, "always", LOW_TO_HIGH),
+    ("gemini-2.5-pro*", "always", ("minimal", *LOW_TO_HIGH)),
+    ("gemini-2.5-flash*", "optional", ("minimal", *LOW_TO_HIGH)),
 )
 # Signatures of calls travel in extra_content and go back there.
-_GEMINI_AS_CHAT = Variant(
+_GEMINI_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
     models=(
@@ -595,7 +197,7 @@ _GEMINI_AS_CHAT = Variant(
             )
             for models, thinking, efforts in _GEMINI_EFFORTS
         ),
-        _never("gemini-[12].[05]*", "2026-08", _GEMINI_OPENAI),
+        never_thinks("gemini-[12].[05]*", "2026-08", _GEMINI_OPENAI),
     ),
     replay=(_replay("never", "2026-08", "ai.google.dev: optional; signatures travel with their calls"),),
     tier="verified",
@@ -612,7 +214,7 @@ _LLAMACPP = Provider(
     name="llamacpp",
     also=(
         _responses(
-            quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown", hides_truncation=True, output_with_tools=_GRAMMAR),
+            quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", hides_truncation=True, output_with_tools=_GRAMMAR),
             replay="tool_turns",
             tier="verified",
             source="recorded; it reads content[0].text of a reasoning item back (pydantic-ai profiles/openai.py)",
@@ -628,10 +230,10 @@ _LLAMACPP = Provider(
     quirks=Quirks(
         ask_by="template_and_effort",
         budget_in="reasoning_budget_tokens",
-        tags=_ANY_TAGS,
+        tags=ANY_TAGS,
         output_with_tools=_GRAMMAR,
     ),
-    models=(_TINY_REASONER, *_SELF_HOSTED_AUTO),
+    models=(TINY_REASONER, *SELF_HOSTED_AUTO),
     replay=(_replay("tool_turns", "2026-10", "llama.cpp tools/server/README.md; recorded"),),
     docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     tier="verified",
@@ -640,17 +242,17 @@ _LLAMACPP = Provider(
 
 # --- Bedrock, in its own language and in two others ---------------------------------------------------------------
 
-_BEDROCK_AS_CHAT = Variant(
+_BEDROCK_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("reasoning", "think")),
-    models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
+    models=hosted_and(gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
     replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
     tier="verified",
     since="2026-08",
     source="recorded",
 )
 
-_BEDROCK_AS_MESSAGES = Variant(
+_BEDROCK_AS_MESSAGES = ModelVariant(
     dialect="anthropic",
     quirks=_messages(transport="bedrock_invoke", path=""),
     models=claude_models("*"),
@@ -662,9 +264,7 @@ _BEDROCK_AS_MESSAGES = Variant(
 
 # --- Ollama, in its own language and in two others --------------------------------------------------------------------
 
-_OLLAMA = Quirks(
-    ask_by="think", thinking_in=("thinking",), tags=_ANY_TAGS, path="/api/chat", output_with_tools=_GRAMMAR
-)
+_OLLAMA = Quirks(ask_by="think", thinking_in=("thinking",), tags=ANY_TAGS, path="/api/chat", output_with_tools=_GRAMMAR)
 
 # In its library these sizes are the models that always think; told not to, they do so in the content, and their
 # template
@@ -685,7 +285,7 @@ _OLLAMA_MODELS = (
         for size in ("4b", "30b", "235b")
     ),
     # Whether a template opened the tag cannot be seen, and a server that parses may have found nothing to parse.
-    *_open_weights(opened="auto", hybrid="auto"),
+    *open_weights(opened="auto", hybrid="auto"),
 )
 
 _OLLAMA_REPLAY = (
@@ -694,10 +294,10 @@ _OLLAMA_REPLAY = (
     ),
 )
 
-_OLLAMA_AS_CHAT = Variant(
+_OLLAMA_AS_CHAT = ModelVariant(
     dialect="openai_chat",
-    quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning", output_with_tools=_GRAMMAR),
-    models=_SELF_HOSTED,
+    quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning", output_with_tools=_GRAMMAR),
+    models=SELF_HOSTED,
     replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
     tier="verified",
     since="2026-08-21",
@@ -705,28 +305,15 @@ _OLLAMA_AS_CHAT = Variant(
 )
 
 _OLLAMA_AS_RESPONSES = _responses(
-    quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
-    models=_SELF_HOSTED,
+    quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+    models=SELF_HOSTED,
     replay="tool_turns",
     since="2026-08-21",
     source="ollama openai/responses.go: its encrypted_content is the thinking, plain",
 )
 
-_GROK_MODELS = (
-    _never("*non-reasoning*", "2026-08-16", "400 on any reasoning_effort (neavo/LinguaGacha#771)"),
-    _grok("grok-4.20*", "always", ()),
-    _grok("grok-4.3*", "optional", _THREE),
-    _grok("grok-4.5*", "always", _THREE),
-    _grok("grok-4.[67]*", "always", _TO_XHIGH, since="2026-11"),
-    _grok("grok-4*", "always", ()),
-    # Recorded: it sends its thinking and refuses an effort.
-    _grok("grok-code*", "always", (), kind="raw"),
-    # Schema and tools together are for the fourth family (docs.x.ai structured-outputs; hexdocs.pm req_llm, 2026).
-    msgspec.structs.replace(_grok("grok-3-mini*", "always", ("low", "high"), kind="raw"), output_with_tools=False),
-    msgspec.structs.replace(_never("grok-[23]*", "2026-08", _XAI), output_with_tools=False),
-)
 
-_OPENAI_RESPONSES = _responses(models=_GPT_SUMMARISED, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}")
+_OPENAI_RESPONSES = _responses(models=GPT_SUMMARISED, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}")
 
 PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -738,7 +325,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_BASE_URL",),
         key_env=("OPENAI_API_KEY",),
         quirks=Quirks(output_limit="max_completion_tokens"),
-        models=_GPT_MODELS,
+        models=GPT_MODELS,
         also=(_OPENAI_RESPONSES,),
         chooses=True,
         docs="https://platform.openai.com/docs/guides/reasoning",
@@ -756,9 +343,11 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_BASE_URL",),
         key_env=("OPENAI_API_KEY",),
         quirks=_OPENAI_RESPONSES.quirks,
-        models=_GPT_SUMMARISED,
+        models=GPT_SUMMARISED,
         replay=_OPENAI_RESPONSES.replay,
-        also=(Variant(dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=_GPT_MODELS),),
+        also=(
+            ModelVariant(dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=GPT_MODELS),
+        ),
         docs="https://platform.openai.com/docs/api-reference/responses",
         tier="verified",
         since="2026-11",
@@ -772,7 +361,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_BASE_URL",),
         key_env=("OPENAI_API_KEY",),
         quirks=Quirks(output_limit="max_completion_tokens"),
-        models=_GPT_MODELS,
+        models=GPT_MODELS,
         docs="https://platform.openai.com/docs/api-reference/chat",
         tier="verified",
         since="2026-11",
@@ -784,12 +373,12 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_COMPATIBLE_BASE_URL",),
         key_env=("OPENAI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
-        models=(_TINY_REASONER, *_SELF_HOSTED_AUTO),
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        models=(TINY_REASONER, *SELF_HOSTED_AUTO),
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         also=(
             _responses(
-                quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
+                quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
                 source="whatever goes back to whom it came from",
             ),
         ),
@@ -808,14 +397,14 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("AZURE_OPENAI_API_KEY",),
         query=(("api-version", "$OPENAI_API_VERSION"),),
         quirks=Quirks(auth="api-key", output_limit="max_completion_tokens", tags=("think",)),
-        models=(*_GPT_MODELS, *_HOSTED),
+        models=(*GPT_MODELS, *HOSTED),
         replay=(
             _replay("never", "2025-01", "api-docs.deepseek.com/guides/reasoning_model", "*deepseek-r1*"),
             _replay("tool_turns", "2026-08", "learn.microsoft.com use-chat-reasoning", "*deepseek-v*"),
         ),
         also=(
             _responses(
-                models=(*_GPT_SUMMARISED, *_HOSTED),
+                models=(*GPT_SUMMARISED, *HOSTED),
                 quirks=Quirks(auth="api-key", encrypted_reasoning=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
@@ -847,18 +436,12 @@ PROVIDERS: tuple[Provider, ...] = (
             structured_output="json_object",
             pictures=False,
         ),
-        models=(
-            _deepseek("deepseek-v4*", "optional", "on", "2026-04-24"),
-            _deepseek("deepseek-flash*", "optional", "on", "2026-11"),
-            # Since 2026-04 these two names are V4 Flash with thinking and without; retired on 2026-07-24.
-            _deepseek("deepseek-reasoner*", "always", "on", "2026-04-24"),
-            _deepseek("deepseek-chat*", "optional", "off", "2026-04-24"),
-        ),
+        models=DEEPSEEK_MODELS,
         replay=(
             # R1 answered 400 to any reasoning_content. It had no tools, so `tool_turns` below sends it none either.
             _replay("never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "deepseek-r1*"),
-            _replay("tool_turns", "2025-12", f"{_DEEPSEEK_GUIDE} (V3.2); recorded", "deepseek-reasoner*"),
-            _replay("tool_turns", "2026-04-24", f"{_DEEPSEEK_GUIDE}; recorded"),
+            _replay("tool_turns", "2025-12", f"{DEEPSEEK_GUIDE} (V3.2); recorded", "deepseek-reasoner*"),
+            _replay("tool_turns", "2026-04-24", f"{DEEPSEEK_GUIDE}; recorded"),
         ),
         docs="https://api-docs.deepseek.com/guides/thinking_mode",
         tier="verified",
@@ -878,28 +461,9 @@ PROVIDERS: tuple[Provider, ...] = (
             empty_thinking=True,
             structured_output="json_object",
         ),
-        models=(
-            ModelRule(
-                models="kimi-k3*",
-                thinking="always",
-                default="on",
-                efforts=("low", "high", "max"),
-                off_as_effort=False,
-                forbids=_KIMI_FORBIDS,
-                forced_tools=False,
-                ask_by="reasoning_effort",
-                since="2026-08",
-                source=_KIMI,
-            ),
-            _kimi("kimi-k2.7*", "always"),
-            _kimi("kimi-k2.[56]*", "optional"),
-            _kimi("kimi-k2-thinking*", "always"),
-            _kimi("kimi-thinking*", "always"),
-            _never("kimi-k2*", "2026-08", _KIMI),
-            _never("moonshot-v1*", "2026-08", _KIMI),
-        ),
+        models=KIMI_MODELS,
         replay=(
-            _replay("never", "2026-08", _KIMI, "moonshot-v1*"),
+            _replay("never", "2026-08", KIMI, "moonshot-v1*"),
             _replay("tool_turns", "2026-08", "MoonshotAI/kimi-cli kosong/chat_provider/kimi.py"),
         ),
         docs="https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model",
@@ -916,20 +480,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # While it thinks, JSON was refused (presenton/presenton#184, 2025-08) and is now taken by newer models, whose
         # answer then departs from their thinking (QwenLM/Qwen#2329, 2026-09-02).
         quirks=Quirks(ask_by="enable_thinking", structured_output="json_object", output_while_thinking=False),
-        models=(
-            _qwen("*-thinking*", "always", "on"),
-            _qwen("qwq*", "always", "on"),
-            _qwen("qvq*", "always", "on"),
-            _never("*-instruct*", "2026-10-29", _ALIYUN),
-            _never("qwen3-coder*", "2026-10-29", _ALIYUN),
-            _never("qwen2*", "2026-10-29", _ALIYUN),
-            _qwen("qwen3-max*", "optional", "off"),
-            _qwen("qwen3.[0-9]*", "optional", None),
-            _qwen("qwen3-*", "optional", "on"),
-            _qwen("qwen-plus*", "optional", "off"),
-            _qwen("qwen-flash*", "optional", "off"),
-            _qwen("qwen-turbo*", "optional", "off"),
-        ),
+        models=QWEN_MODELS,
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
         tier="verified",
@@ -944,7 +495,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("ZAI_BASE_URL",),
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
         quirks=Quirks(ask_by="thinking_toggle", structured_output="json_object"),
-        models=_GLM_MODELS,
+        models=GLM_MODELS,
         replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
@@ -958,7 +509,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.z.ai/api/coding/paas/v4",
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
         quirks=Quirks(ask_by="thinking_toggle", structured_output="json_object"),
-        models=_GLM_MODELS,
+        models=GLM_MODELS,
         replay=(_replay("all", "2026-08", "docs.z.ai thinking-mode: clear_thinking is false here"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
@@ -981,27 +532,8 @@ PROVIDERS: tuple[Provider, ...] = (
             replay_as="details",
             fields=(("reasoning_split", True),),
         ),
-        models=(
-            ModelRule(
-                models="minimax-m2*",
-                thinking="always",
-                default="on",
-                efforts=(),
-                forced_tools=False,
-                since="2026-08",
-                source=_MINIMAX,
-            ),
-            ModelRule(
-                models="minimax-m*",
-                thinking="optional",
-                default="on",
-                efforts=(),
-                forced_tools=False,
-                since="2026-08",
-                source=_MINIMAX,
-            ),
-        ),
-        replay=(_replay("all", "2026-08", f"{_MINIMAX}: the whole message must be kept"),),
+        models=MINIMAX_MODELS,
+        replay=(_replay("all", "2026-08", f"{MINIMAX}: the whole message must be kept"),),
         docs="https://platform.minimax.io/docs/api-reference/text-openai-api",
         since="2026-08",
     ),
@@ -1012,13 +544,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.x.ai/v1",
         key_env=("XAI_API_KEY",),
         quirks=Quirks(output_limit="max_completion_tokens", output_excludes_thinking=True),
-        models=_GROK_MODELS,
+        models=GROK_MODELS,
         replay=(_replay("never", "2026-08", "docs.x.ai: state goes back through the Responses API only"),),
         also=(
             _responses(
                 models=tuple(
                     msgspec.structs.replace(rule, kind="summary") if rule.thinking != "never" else rule
-                    for rule in _GROK_MODELS
+                    for rule in GROK_MODELS
                 ),
                 tier="verified",
                 source="docs.x.ai guides/reasoning: encrypted_content goes back on every turn",
@@ -1047,28 +579,8 @@ PROVIDERS: tuple[Provider, ...] = (
             output_with_tools=False,
             after_results="assistant",
         ),
-        models=(
-            ModelRule(
-                models="magistral*",
-                thinking="always",
-                default="on",
-                efforts=(),
-                since="2026-06-30",
-                source=_MISTRAL,
-            ),
-            *(
-                ModelRule(
-                    models=models,
-                    thinking="optional",
-                    default="off",
-                    efforts=("high",),
-                    since="2026-06-30",
-                    source=_MISTRAL,
-                )
-                for models in ("mistral-small-latest", "mistral-small-26*", "mistral-medium-3[.-]5*")
-            ),
-        ),
-        replay=(_replay("all", "2026-06-30", f"{_MISTRAL}: leaving it out degrades answers"),),
+        models=MISTRAL_MODELS,
+        replay=(_replay("all", "2026-06-30", f"{MISTRAL}: leaving it out degrades answers"),),
         docs="https://docs.mistral.ai/capabilities/reasoning",
         tier="verified",
         since="2026-06-30",
@@ -1084,8 +596,8 @@ PROVIDERS: tuple[Provider, ...] = (
         # "json mode cannot be combined with tool/function calling", 400 (vercel/ai#16540, 2026-07-01).
         quirks=Quirks(tags=("think",), replay_field="reasoning", output_with_tools=False),
         models=(
-            _gpt_oss("*gpt-oss*", "2026-07-14", _GROQ),
-            _never("*qwen3*instruct*", "2026-08", _GROQ),
+            gpt_oss("*gpt-oss*", "2026-07-14", _GROQ),
+            never_thinks("*qwen3*instruct*", "2026-08", _GROQ),
             # Takes none and default, so "on" is said by saying nothing.
             ModelRule(
                 models="*qwen3*",
@@ -1107,7 +619,7 @@ PROVIDERS: tuple[Provider, ...] = (
                 since="2025-10",
                 source=f"{_GROQ}; {_GROQ_SCHEMAS}; recorded",
             ),
-            _never("*llama-4*", "2026-08", _GROQ),
+            never_thinks("*llama-4*", "2026-08", _GROQ),
             ModelRule(
                 models="*llama*",
                 thinking="never",
@@ -1116,7 +628,7 @@ PROVIDERS: tuple[Provider, ...] = (
                 since="2026-08",
                 source=f"{_GROQ}; {_GROQ_SCHEMAS}",
             ),
-            _never("*kimi-k2-instruct*", "2026-08", _GROQ),
+            never_thinks("*kimi-k2-instruct*", "2026-08", _GROQ),
         ),
         replay=(
             _replay("tool_turns", "2026-06-15", "agentjido/req_llm#772; tensorzero#6353", "*gpt-oss*"),
@@ -1137,7 +649,7 @@ PROVIDERS: tuple[Provider, ...] = (
                 models="gpt-oss*",
                 thinking="always",
                 default="on",
-                efforts=_THREE,
+                efforts=LOW_TO_HIGH,
                 off_as_effort=False,
                 forbids=_CEREBRAS_FORBIDS,
                 since="2026-08",
@@ -1164,9 +676,9 @@ PROVIDERS: tuple[Provider, ...] = (
                 since="2026-01",
                 source="recorded",
             ),
-            _never("qwen-3*instruct*", "2026-08", "unsure: from memory"),
-            _never("qwen-3-coder*", "2026-08", "unsure: from memory"),
-            _never("llama*", "2026-08", "unsure: from memory"),
+            never_thinks("qwen-3*instruct*", "2026-08", "unsure: from memory"),
+            never_thinks("qwen-3-coder*", "2026-08", "unsure: from memory"),
+            never_thinks("llama*", "2026-08", "unsure: from memory"),
         ),
         replay=(
             _replay("since_last_user", "2026-08", _CEREBRAS, "*glm*"),
@@ -1182,13 +694,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.together.xyz/v1",
         key_env=("TOGETHER_API_KEY",),
         quirks=Quirks(tags=("think",), replay_field="reasoning"),
-        models=_hosted_and(
-            _gpt_oss("*gpt-oss*", "2026-08", _TOGETHER),
+        models=hosted_and(
+            gpt_oss("*gpt-oss*", "2026-08", _TOGETHER),
             _together("*deepseek-v3.1*", "off"),
             _together("*qwen3.5*", "on"),
             _together("*kimi-k2.5*", "on"),
             _together("*glm-5", "on"),
-            _never("meta-llama/*", "2026-08", "unsure: not among its reasoning models"),
+            never_thinks("meta-llama/*", "2026-08", "unsure: not among its reasoning models"),
         ),
         replay=(_replay("tool_turns", "2026-08", f"{_TOGETHER}: the same field"),),
         docs="https://docs.together.ai/docs/reasoning-overview",
@@ -1201,13 +713,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.fireworks.ai/inference/v1",
         key_env=("FIREWORKS_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=_hosted_and(
-            _gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
+        models=hosted_and(
+            gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
             ModelRule(
                 models="*deepseek-v4*",
                 thinking="optional",
                 default="on",
-                efforts=_TO_XHIGH,
+                efforts=LOW_TO_XHIGH,
                 since="2026-08",
                 source=_FIREWORKS,
             ),
@@ -1231,7 +743,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
         # Its output count leaves thinking out for some models and not for others; its totals settle it.
         quirks=Quirks(tags=("think",)),
-        models=_HOSTED,
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://deepinfra.com/docs/openai_api",
         since="2026-08",
@@ -1242,7 +754,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.sambanova.ai/v1",
         key_env=("SAMBANOVA_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=_HOSTED,
+        models=HOSTED,
         replay=(_replay("never", "2026-08", "docs.sambanova.ai names no field for it"),),
         docs="https://docs.sambanova.ai/docs/en/build/reasoning",
         since="2026-08",
@@ -1255,7 +767,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://integrate.api.nvidia.com/v1",
         key_env=("NVIDIA_API_KEY",),
         quirks=Quirks(ask_by="template", budget_in="reasoning_budget", tags=("think",)),
-        models=_hosted_and(_never("meta/*", "2026-08", "unsure: from memory")),
+        models=hosted_and(never_thinks("meta/*", "2026-08", "unsure: from memory")),
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://docs.nvidia.com/nim/large-language-models/latest/reasoning-model.html",
         tier="verified",
@@ -1266,7 +778,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="huggingface",
         also=(
             _responses(
-                quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown"),
+                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown"),
                 replay="tool_turns",
                 source="vercel/ai packages/huggingface; unsure: what goes back",
             ),
@@ -1275,8 +787,8 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("hf",),
         base_url="https://router.huggingface.co/v1",
         key_env=("HF_TOKEN", "HUGGINGFACE_API_KEY"),
-        quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
-        models=_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning"),
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://huggingface.co/docs/inference-providers",
         tier="verified",
@@ -1297,7 +809,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=(
             ModelRule(
                 thinking="optional",
-                efforts=("minimal", *_TO_MAX),
+                efforts=("minimal", *LOW_TO_MAX),
                 budget=(1, None),
                 since="2026-06-25",
                 source="openrouter.ai/docs/use-cases/reasoning-tokens",
@@ -1320,7 +832,7 @@ PROVIDERS: tuple[Provider, ...] = (
                     models=models,
                     thinking="always",
                     default="on",
-                    efforts=("minimal", *_THREE),
+                    efforts=("minimal", *LOW_TO_HIGH),
                     off_as_effort=False,
                     tools=False,
                     since="2026-08",
@@ -1348,15 +860,7 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(
             ask_by="thinking_toggle", budget_in="thinking.token_budget", path="/chat", output_with_tools=False
         ),
-        models=(
-            _command("command-a-reasoning*"),
-            _command("command-a-plus*"),
-            _never("command-a-0*", "2026-08", "recorded: no thinking"),
-            _never("command-a-vision*", "2026-08", "docs.cohere.com models"),
-            _never("command-a-translate*", "2026-08", "docs.cohere.com models"),
-            _never("command-r*", "2026-08", "docs.cohere.com models"),
-            _never("c4ai-*", "2026-08", "docs.cohere.com models"),
-        ),
+        models=COMMAND_MODELS,
         replay=(
             _replay(
                 "tool_turns",
@@ -1374,7 +878,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="vllm",
         also=(
             _responses(
-                quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown", output_with_tools=_GRAMMAR),
+                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_GRAMMAR),
                 replay="tool_turns",
                 tier="verified",
             ),
@@ -1387,11 +891,11 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(
             ask_by="template_and_effort",
             budget_in="thinking_token_budget",
-            tags=_ANY_TAGS,
+            tags=ANY_TAGS,
             replay_field="reasoning",
             output_with_tools=_GRAMMAR,
         ),
-        models=(_TINY_REASONER, *_SELF_HOSTED),
+        models=(TINY_REASONER, *SELF_HOSTED),
         replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
         docs="https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",
         tier="verified",
@@ -1404,8 +908,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("SGLANG_BASE_URL",),
         key_env=("SGLANG_API_KEY",),
         key="optional",
-        quirks=Quirks(ask_by="template_and_effort", tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
-        models=_SELF_HOSTED,
+        quirks=Quirks(ask_by="template_and_effort", tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
         since="2026-08-22",
@@ -1422,14 +926,14 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=(),
         key_env=(),
         launcher="asides.local:launch",
-        models=(msgspec.structs.replace(_TINY_REASONER, models="tiny", default_max_tokens=1024), *_LLAMACPP.models),
+        models=(msgspec.structs.replace(TINY_REASONER, models="tiny", default_max_tokens=1024), *_LLAMACPP.models),
         docs="https://github.com/xorbitsai/xllamacpp",
     ),
     Provider(
         name="lmstudio",
         also=(
             _responses(
-                quirks=Quirks(tags=_ANY_TAGS, raw_reasoning="shown", output_with_tools=_GRAMMAR),
+                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_GRAMMAR),
                 replay="tool_turns",
                 tier="verified",
             ),
@@ -1439,8 +943,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"),
         key_env=("LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
         key="optional",
-        quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
-        models=_SELF_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        models=SELF_HOSTED,
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-08",
@@ -1481,13 +985,13 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="mistralrs",
-        also=(_responses(quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR), replay="never", tier="verified"),),
+        also=(_responses(quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR), replay="never", tier="verified"),),
         title="mistral.rs",
         base_url="http://localhost:1234/v1",
         base_url_env=("MISTRALRS_BASE_URL",),
         key="optional",
-        quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
-        models=_SELF_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        models=SELF_HOSTED,
         docs="https://github.com/EricLBuehler/mistral.rs",
         tier="verified",
         since="2026-08",
@@ -1497,8 +1001,8 @@ PROVIDERS: tuple[Provider, ...] = (
         title="GPUStack",
         base_url_env=("GPUSTACK_API_BASE",),
         key_env=("GPUSTACK_API_KEY",),
-        quirks=Quirks(tags=_ANY_TAGS, output_with_tools=_GRAMMAR),
-        models=_SELF_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded"),),
         docs="https://docs.gpustack.ai",
         tier="verified",
@@ -1615,7 +1119,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
-        models=_hosted_and(_gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
+        models=hosted_and(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
         tier="verified",
@@ -1638,11 +1142,11 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Ollama Cloud",
         base_url="https://ollama.com/v1",
         key_env=("OLLAMA_API_KEY",),
-        quirks=Quirks(tags=_ANY_TAGS, replay_field="reasoning"),
-        models=_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning"),
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
         also=(
-            Variant(
+            ModelVariant(
                 dialect="ollama",
                 quirks=_OLLAMA,
                 models=_OLLAMA_MODELS,
@@ -1697,7 +1201,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.cloudflare.com/client/v4/accounts/$CLOUDFLARE_ACCOUNT_ID/ai/v1",
         key_env=("CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"),
         quirks=Quirks(tags=("think",)),
-        models=_HOSTED,
+        models=HOSTED,
         docs="https://developers.cloudflare.com/workers-ai/configuration/open-ai-compatibility",
         tier="verified",
         since="2026-08",
@@ -1708,7 +1212,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.venice.ai/api/v1",
         key_env=("VENICE_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=_HOSTED,
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.venice.ai/overview/guides/reasoning-models",
         tier="verified",
@@ -1720,7 +1224,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.avian.io/v1",
         key_env=("AVIAN_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=_HOSTED,
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://avian.io/docs",
         tier="verified",
@@ -1732,7 +1236,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.inference.crusoecloud.com/v1",
         key_env=("CRUSOE_API_KEY",),
         quirks=Quirks(tags=("think",), replay_field="reasoning"),
-        models=_HOSTED,
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.crusoecloud.com",
         tier="verified",
@@ -1744,7 +1248,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("DOUBLEWORD_BASE_URL",),
         key_env=("DOUBLEWORD_API_KEY",),
         quirks=Quirks(tags=("think",), replay_field="reasoning"),
-        models=_HOSTED,
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.doubleword.ai",
         tier="verified",
@@ -1752,7 +1256,7 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="github-copilot",
-        also=(_responses(models=_GPT_SUMMARISED, tier="verified"),),
+        also=(_responses(models=GPT_SUMMARISED, tier="verified"),),
         title="GitHub Copilot",
         base_url="https://api.githubcopilot.com",
         key_env=("GITHUB_COPILOT_TOKEN",),
@@ -1787,8 +1291,8 @@ PROVIDERS: tuple[Provider, ...] = (
         title="IBM watsonx.ai",
         base_url_env=("WATSONX_BASE_URL",),
         key_env=("WATSONX_TOKEN",),
-        quirks=Quirks(tags=_ANY_TAGS),
-        models=_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS),
+        models=HOSTED,
         docs="https://cloud.ibm.com/apidocs/watsonx-ai",
         tier="verified",
         since="2026-08",
@@ -1811,8 +1315,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LITELLM_PROXY_API_BASE",),
         key_env=("LITELLM_PROXY_API_KEY",),
         key="optional",
-        quirks=Quirks(tags=_ANY_TAGS),
-        models=_HOSTED,
+        quirks=Quirks(tags=ANY_TAGS),
+        models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         docs="https://docs.litellm.ai/docs/reasoning_content",
         tier="verified",
@@ -2026,4 +1530,4 @@ def plain_row(dialect: str) -> Provider:
     row = next((row for row in PROVIDERS if row.name == name), None)
     if row is None:
         raise UnknownProvider(f"no plain row speaks {dialect!r}: name a provider; plain are {', '.join(_PLAIN_ROWS)}.")
-    return row.speaking(dialect) or row
+    return row.with_dialect(dialect) or row

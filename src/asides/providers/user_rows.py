@@ -1,6 +1,6 @@
-"""A row that a person wrote as a table, read into a Provider; errors name the place, the table and the field.
+"""Read a row that a user wrote as a TOML table into a Provider. Errors name the place, the table and the field.
 
-Not here: where such tables are found (settings). Rows written in code need none of this.
+Not here: where such tables are found (settings). Rows in code need none of this.
 """
 
 from __future__ import annotations
@@ -10,35 +10,36 @@ from typing import Any
 
 import msgspec
 
-from asides.errors import ConfigError, UnknownProvider
 from asides.providers.provider import Provider
+from asides.values.errors import ConfigError, UnknownProvider
 
-# A table of names, which keep their spelling: X-Header, api-version.
+# Tables whose names keep their spelling: X-Header, api-version.
 _PAIRS = ("headers", "query", "fields")
-# A list that is most often of one.
+# Lists that may be written as a single value.
 _LISTS = ("base_url_env", "key_env", "aliases", "thinking_in", "tags", "efforts", "forbids")
 
 
-def read_row(name: str, table: Any, where: str, known: Callable[[str], Provider]) -> Provider:
+def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider]) -> Provider:
     """The row in `table`.
 
-    Under the name of a known provider, or with `like = "…"`, the table is laid over that row: fields replace, quirks
-    one by one, rules for models come before the known ones. `known` gives a row by name and raises UnknownProvider.
+    With the name of a known provider, or with `like = "…"`, the table changes that row: a field replaces the row's,
+    quirks replace one by one, and model rules come before the known ones. `find` gives a row by name and raises
+    UnknownProvider.
     """
     if not isinstance(table, dict):
         raise ConfigError(f"{where} is a table of fields, such as base_url and key_env.")
-    fields = _spelled(table)
+    fields = _normalise(table)
     if "api_key" in fields:
         raise ConfigError(
             f'{where}: api_key does not belong into a file; name the variable that holds it: key_env = "…".'
         )
     if "launcher" in fields:
-        # It is the name of code that will run, and a settings file may have come with somebody else's folder.
+        # It names code to run, and a settings file may come with a folder from elsewhere.
         raise ConfigError(f"{where}: launcher does not belong into a file; give the row to a client in code.")
     if "name" in fields:
         raise ConfigError(f"{where}: the name of the row is the name of its table; take `name` out.")
-    base = _base(name, fields.pop("like", None), where, known)
-    row: dict[str, Any] = {} if base is None else msgspec.to_builtins(base)
+    template = _find_template(name, fields.pop("like", None), where, find)
+    row: dict[str, Any] = {} if template is None else msgspec.to_builtins(template)
     for field, value in fields.items():
         if field == "quirks" and isinstance(value, dict):
             row["quirks"] = {**row.get("quirks", {}), **value}
@@ -46,7 +47,7 @@ def read_row(name: str, table: Any, where: str, known: Callable[[str], Provider]
             row[field] = [*value, *row.get(field, ())]
         else:
             row[field] = value
-    if base is None or base.name != name:
+    if template is None or template.name != name:
         row["aliases"] = fields.get("aliases", [])
     row |= {"name": name, "tier": "yours"}
     try:
@@ -55,14 +56,14 @@ def read_row(name: str, table: Any, where: str, known: Callable[[str], Provider]
         raise ConfigError(f"{where} does not read: {problem}. Its fields are those of asides.Provider.") from None
 
 
-def _base(name: str, like: Any, where: str, known: Callable[[str], Provider]) -> Provider | None:
+def _find_template(name: str, like: Any, where: str, find: Callable[[str], Provider]) -> Provider | None:
     if like is None:
         try:
-            return known(name)
+            return find(name)
         except UnknownProvider:
             return None
     try:
-        return known(str(like))
+        return find(str(like))
     except UnknownProvider as problem:
         raise ConfigError(f"{where}: like: {problem}") from None
 
@@ -70,18 +71,18 @@ def _base(name: str, like: Any, where: str, known: Callable[[str], Provider]) ->
 _NESTED = ("quirks", "models", "replay")
 
 
-def _spelled(table: dict[str, Any]) -> dict[str, Any]:
-    """Field names with `_` for `-`, pairs for tables of names, lists for single values."""
+def _normalise(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with `_` for `-` in field names, pairs for tables of names, and lists for single values."""
     fields: dict[str, Any] = {}
-    for written, value in table.items():
-        field = written.replace("-", "_")
+    for key, value in table.items():
+        field = key.replace("-", "_")
         if field in _PAIRS and isinstance(value, dict):
             value = list(value.items())
         elif field in _LISTS and isinstance(value, str):
             value = [value]
         elif field in _NESTED and isinstance(value, dict):
-            value = _spelled(value)
+            value = _normalise(value)
         elif field in _NESTED and isinstance(value, list):
-            value = [_spelled(entry) if isinstance(entry, dict) else entry for entry in value]
+            value = [_normalise(entry) if isinstance(entry, dict) else entry for entry in value]
         fields[field] = value
     return fields

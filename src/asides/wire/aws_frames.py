@@ -12,7 +12,7 @@ from zlib import crc32
 
 import msgspec
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 
 _PRELUDE = 12
 _CLOSING = 4

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 from asides.wire.aws_frames import Frame, FrameReader
 from asides.wire.ndjson import LineReader
 from asides.wire.sse import SseReader

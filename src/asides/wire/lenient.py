@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 
 Read = TypeVar("Read")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 from asides.wire.lenient import legible
 
 

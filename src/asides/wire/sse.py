@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from asides.errors import ProtocolError
+from asides.values.errors import ProtocolError
 
 DONE = b"[DONE]"
 """The payload by which many servers say that the stream is over."""

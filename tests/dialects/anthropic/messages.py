@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from asides.providers.find import lookup
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.reply import Reply
+from asides.values.reply import Reply
 from tests.decoding import decoded, sse
 
 MODEL = "claude-sonnet-4-5"
 
 
 def claude(model: str = MODEL) -> Target:
-    row = lookup("anthropic")
+    row = find_provider("anthropic")
     return Target(row, model, row.base_url, row.rule(model))
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from asides import errors
-from asides.events import TextDelta, ThinkingDelta
-from asides.messages import ServerTool, Text, Unknown
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
+from asides.values import errors
+from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.messages import ServerTool, Text, UnknownPart
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 from tests.decoding import decoded, events_of, sse, target
 from tests.dialects.anthropic.messages import (
     begin,
@@ -161,7 +161,7 @@ def test_a_compaction_grows_by_its_own_delta() -> None:
 def test_a_block_nobody_knows_is_kept_and_told() -> None:
     reply = read(stream([begin(0, type="hologram", of={"x": 1}), stop(0)], text(1, "42")))
     part = reply.parts[0]
-    assert isinstance(part, Unknown)
+    assert isinstance(part, UnknownPart)
     assert part.json == '{"type":"hologram","of":{"x":1}}'
     assert [notice.code for notice in reply.warnings] == ["unknown_part"]
 
@@ -242,9 +242,9 @@ def test_an_exception_in_an_aws_frame_is_an_error_too() -> None:
     ],
 )
 def test_an_error_body_is_the_error_that_it_says(status: int, body: bytes, kind: type[Exception]) -> None:
-    from asides.dialects import find
+    from asides.dialects import find_dialect
 
-    error = find("anthropic").error(status, {"request-id": "req_1"}, body, claude())
+    error = find_dialect("anthropic").error(status, {"request-id": "req_1"}, body, claude())
     assert type(error) is kind
     assert error.request_id == "req_1"
 
@@ -323,9 +323,9 @@ def test_empty_deltas_are_no_events() -> None:
 
 
 def test_a_clone_of_another_maker_shows_raw_thinking() -> None:
-    from asides.providers.find import lookup
+    from asides.providers.find import find_provider
 
-    row = lookup("ollama-anthropic")
+    row = find_provider("ollama-anthropic")
     reply = decoded(
         whole({"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}), target(row), "anthropic"
     )

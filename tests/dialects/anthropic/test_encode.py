@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from asides.dialects.anthropic.encode import encode
-from asides.errors import Unsupported
-from asides.messages import (
+from asides.providers.find import find_target
+from asides.values.errors import Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -24,21 +25,20 @@ from asides.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
     system,
     user,
 )
-from asides.providers.find import find
-from asides.thinking import Thinking
-from asides.tools import Tool
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
 
 SONNET = "claude-sonnet-4-5"
 ENVIRON = {"AWS_REGION": "eu-west-1", "GOOGLE_CLOUD_LOCATION": "europe-west1", "GOOGLE_CLOUD_PROJECT": "my-project"}
 
 
 def request_of(prompt: Prompt, model: str = f"anthropic:{SONNET}", base_url: str | None = None) -> Any:
-    return encode(prompt, find(model, base_url=base_url, environ=ENVIRON))[0]
+    return encode(prompt, find_target(model, base_url=base_url, environ=ENVIRON))[0]
 
 
 def body_of(prompt: Prompt, model: str = f"anthropic:{SONNET}") -> dict[str, Any]:
@@ -47,7 +47,7 @@ def body_of(prompt: Prompt, model: str = f"anthropic:{SONNET}") -> dict[str, Any
 
 
 def codes_of(prompt: Prompt, model: str = f"anthropic:{SONNET}") -> list[str]:
-    return [notice.code for notice in encode(prompt, find(model, environ=ENVIRON))[1]]
+    return [notice.code for notice in encode(prompt, find_target(model, environ=ENVIRON))[1]]
 
 
 def said(*parts: Part | str) -> Any:
@@ -207,7 +207,10 @@ def test_parts_of_the_providers_own_go_back_verbatim_and_words_about_a_refusal_d
 
 
 def test_a_native_part_of_the_callers_own_is_sent_as_it_is() -> None:
-    assert said("see", Unknown('{"type":"search_result","source":"x"}'))[1] == {"type": "search_result", "source": "x"}
+    assert said("see", UnknownPart('{"type":"search_result","source":"x"}'))[1] == {
+        "type": "search_result",
+        "source": "x",
+    }
 
 
 def test_what_cannot_be_said_is_told() -> None:

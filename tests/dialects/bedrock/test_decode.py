@@ -8,19 +8,27 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.errors import AuthError, BadRequest, ConnectionLost, Overloaded, ProtocolError, ProviderError, RateLimited
-from asides.events import Stop
-from asides.messages import ServerTool, Text, ToolCall, Unknown
-from asides.providers.find import lookup
+from asides.dialects import find_dialect
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import Usage
+from asides.values.errors import (
+    AuthError,
+    BadRequest,
+    ConnectionLost,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+)
+from asides.values.events import StopReason
+from asides.values.messages import ServerTool, Text, ToolCall, UnknownPart
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import Usage
 from asides.wire.aws_frames import write_frame
 from tests import decoding
 
-ROW = lookup("bedrock")
+ROW = find_provider("bedrock")
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "us.amazon.nova-micro-v1:0"
 USAGE = {"inputTokens": 10, "outputTokens": 20, "totalTokens": 30}
@@ -91,7 +99,7 @@ def test_frames_lines_wrapped_chunks_and_a_whole_body_are_the_same_reply() -> No
         Text("42é"),
     )
     assert expected.usage == Usage(10, 20, None, None, 30)
-    assert (expected.stop, expected.model) == (Stop("stop", "end_turn"), CLAUDE)
+    assert (expected.stop, expected.model) == (StopReason("stop", "end_turn"), CLAUDE)
 
 
 def test_F3_F4_thoughts_between_words_keep_their_own_signatures() -> None:
@@ -130,7 +138,7 @@ def test_calls_are_put_together_from_pieces_of_json() -> None:
     told += [{"toolUse": {"toolUseId": "t2", "name": "look", "input": {}}}]
     assert reply == decoded(whole({"text": "Let me see."}, *told, reason="tool_use"))
     assert reply.tool_calls == (ToolCall("t1", "look", {"at": "é"}), ToolCall("t2", "look"))
-    assert reply.stop == Stop("tool_calls", "tool_use")
+    assert reply.stop == StopReason("tool_calls", "tool_use")
 
 
 def test_tools_of_the_providers_own_are_no_calls_and_are_kept() -> None:
@@ -226,7 +234,7 @@ def test_what_the_cache_read_and_wrote_is_input(usage: dict[str, int], expected:
 )
 def test_every_stop_reason_has_our_word(raw: str, reason: str, outcome: str) -> None:
     reply = decoded(stream(delta(0, text="42"), reason=raw))
-    assert (reply.stop, reply.outcome) == (Stop(reason, raw), outcome)  # type: ignore[arg-type]
+    assert (reply.stop, reply.outcome) == (StopReason(reason, raw), outcome)  # type: ignore[arg-type]
     assert bool(reply.warnings) == (reason in ("error", "unknown"))
 
 
@@ -298,8 +306,8 @@ def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
     )
     assert reply.text == "42"
     assert reply.parts[1:] == (
-        Unknown('{"hologram":{"depth":1}}', reply.origin),
-        Unknown('{"image":{"format":"png","source":{"bytes":"aGk="}}}', reply.origin),
+        UnknownPart('{"hologram":{"depth":1}}', reply.origin),
+        UnknownPart('{"image":{"format":"png","source":{"bytes":"aGk="}}}', reply.origin),
     )
     assert {notice.code for notice in reply.warnings} == {"unknown_event", "unknown_content_part", "malformed_field"}
     kept = decoded(whole({"text": "42"}, {"hologram": {"depth": 1}}))

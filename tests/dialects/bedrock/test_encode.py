@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.errors import InvalidThinking, Unsupported
-from asides.messages import (
+from asides.dialects import find_dialect
+from asides.history.plan import plan
+from asides.providers.find import find_target
+from asides.values.errors import InvalidThinking, Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -21,16 +23,14 @@ from asides.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
     system,
     user,
 )
-from asides.notices import Notice
-from asides.plan import plan
-from asides.providers.find import find
-from asides.thinking import Seal, Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thinking, Thought
+from asides.values.tools import Tool
 
 ENVIRONMENT = {"AWS_REGION": "us-east-1"}
 SONNET_4_5 = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -42,7 +42,7 @@ TOOL = Tool("look", "Look.", {"type": "object"})
 
 
 def sent(prompt: Prompt, model: str = SONNET_4_5, *, planned: bool = False) -> tuple[dict[str, Any], list[str]]:
-    target = find(model, environ=ENVIRONMENT)
+    target = find_target(model, environ=ENVIRONMENT)
     notices: tuple[Notice, ...] = ()
     if planned:
         settled = plan(prompt, target)
@@ -52,7 +52,7 @@ def sent(prompt: Prompt, model: str = SONNET_4_5, *, planned: bool = False) -> t
 
 
 def test_a_plain_question_names_the_model_in_the_address() -> None:
-    target = find("bedrock:amazon.nova-micro-v1:0", environ=ENVIRONMENT)
+    target = find_target("bedrock:amazon.nova-micro-v1:0", environ=ENVIRONMENT)
     dialect = find_dialect("bedrock")
     request, notices = dialect.encode(Prompt((user("hi"),), system="Be brief."), target)
     home = "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-micro-v1%3A0"
@@ -64,7 +64,7 @@ def test_a_plain_question_names_the_model_in_the_address() -> None:
     }
     assert notices == ()
     assert dialect.encode(Prompt((user("hi"),), stream=False), target)[0].url == f"{home}/converse"
-    profile = find("bedrock:arn:aws:bedrock:us-east-1:1:inference-profile/a.b", environ=ENVIRONMENT)
+    profile = find_target("bedrock:arn:aws:bedrock:us-east-1:1:inference-profile/a.b", environ=ENVIRONMENT)
     assert (
         "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fa.b/"
         in dialect.encode(Prompt((user("hi"),)), profile)[0].url
@@ -256,7 +256,7 @@ def test_pictures_files_and_marks_of_the_cache() -> None:
         File("a.txt", b"x", media_type="text/plain"),
         File("a.mov", b"x", media_type="video/quicktime"),
         File("a.gif", b"x", media_type="image/gif"),
-        Unknown('{"guardContent":{"text":{"text":"x"}}}'),
+        UnknownPart('{"guardContent":{"text":{"text":"x"}}}'),
     )
     body, codes = sent(Prompt((system("Rules."), Message("user", parts), assistant("ok"), system("More."))))
     assert body["system"] == [{"text": "Rules."}, {"text": "More."}]

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.errors import AuthError, ConnectionLost, ProtocolError, ProviderError
-from asides.events import Stop
-from asides.messages import Text, ToolCall, Unknown
-from asides.providers.find import lookup
+from asides.dialects import find_dialect
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.thinking import Seal, Thought
-from asides.usage import Usage
+from asides.values.errors import AuthError, ConnectionLost, ProtocolError, ProviderError
+from asides.values.events import StopReason
+from asides.values.messages import Text, ToolCall, UnknownPart
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
+from asides.values.usage import Usage
 from tests import decoding
 
-ROW = lookup("cohere")
+ROW = find_provider("cohere")
 MODEL = "command-a-reasoning-08-2025"
 TARGET = Target(ROW, MODEL, ROW.base_url, ROW.rule(MODEL))
 USAGE = {
@@ -78,7 +78,7 @@ def test_a_stream_and_a_whole_body_are_the_same_reply() -> None:
     assert streamed == decoded(whole(content=content))
     assert streamed.parts == (Thought("plan", "raw", "block", streamed.origin, via="content"), Text("42é"))
     assert streamed.usage == Usage(1394, 54, 38, 1360, 1448, "derived")
-    assert (streamed.id, streamed.model, streamed.stop) == ("r1", MODEL, Stop("stop", "COMPLETE"))
+    assert (streamed.id, streamed.model, streamed.stop) == ("r1", MODEL, StopReason("stop", "COMPLETE"))
 
 
 def test_two_thoughts_and_two_texts_stay_apart() -> None:
@@ -99,7 +99,7 @@ def test_the_plan_is_neither_answer_nor_thinking_and_goes_with_the_first_call() 
     seal = Seal("tool_plan", "", reply.origin, '"I will look \\"it\\" up."')
     assert reply.tool_calls == (ToolCall("look_0", "look", {"n": 1}, None, (seal,)), ToolCall("look_1", "look"))
     assert (reply.text, reply.thinking, reply.seals) == ("", None, ())
-    assert reply.stop == Stop("tool_calls", "TOOL_CALL")
+    assert reply.stop == StopReason("tool_calls", "TOOL_CALL")
 
 
 def test_citations_go_with_the_text_that_they_are_of() -> None:
@@ -155,7 +155,7 @@ def test_a_stream_of_the_first_version_is_the_same_reply_as_its_whole() -> None:
     reply = decoded(body)
     whole = decoded(json.dumps({**told, "finish_reason": "COMPLETE"}).encode())
     assert (reply.parts, reply.usage, reply.stop, reply.id) == (whole.parts, whole.usage, whole.stop, whole.id)
-    assert (reply.text, reply.stop) == ("42", Stop("stop", "COMPLETE"))
+    assert (reply.text, reply.stop) == ("42", StopReason("stop", "COMPLETE"))
     assert [notice.code for notice in reply.warnings] == ["unknown_event"]
     with pytest.raises(ConnectionLost):
         decoded(body[: body.index(b'{"is_finished": true')])
@@ -171,7 +171,7 @@ def test_content_that_is_text_is_text() -> None:
 )
 def test_every_finish_reason_has_our_word(raw: str, reason: str) -> None:
     reply = decoded(stream(item(0, "text", "42"), finish=raw))
-    assert reply.stop == Stop(reason, raw)  # type: ignore[arg-type]
+    assert reply.stop == StopReason(reason, raw)  # type: ignore[arg-type]
     assert bool(reply.warnings) == (reason == "unknown")
 
 
@@ -205,7 +205,7 @@ def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
     news = event("news", {"content": 3}) + event("content-start", {"content": sound}, 1)
     reply = decoded(stream(item(0, "text", "42"), news, plan("alone"), event("content-delta", {"content": 7}, 0)))
     assert reply.text == "42"
-    assert reply.parts[1] == Unknown('{"type":"sound","data":[1]}', reply.origin)
+    assert reply.parts[1] == UnknownPart('{"type":"sound","data":[1]}', reply.origin)
     assert sorted(notice.code for notice in reply.warnings) == [
         "malformed_field",
         "tool_plan_alone",

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.errors import ConfigError, Unsupported
-from asides.messages import (
+from asides.dialects import find_dialect
+from asides.providers.find import find_target
+from asides.values.errors import ConfigError, Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -21,15 +22,14 @@ from asides.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
     system,
     user,
 )
-from asides.notices import Notice
-from asides.providers.find import find
-from asides.thinking import Seal, Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thinking, Thought
+from asides.values.tools import Tool
 
 MODEL = "cohere:command-a-reasoning-08-2025"
 DIALECT = find_dialect("cohere")
@@ -37,7 +37,7 @@ TOOL = Tool("look", "Look.", {"type": "object"})
 
 
 def sent(prompt: Prompt, model: str = MODEL) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    request, notices = DIALECT.encode(prompt, find(model, environ={}))
+    request, notices = DIALECT.encode(prompt, find_target(model, environ={}))
     return json.loads(request.body), notices
 
 
@@ -46,7 +46,7 @@ def codes(notices: tuple[Notice, ...]) -> list[str]:
 
 
 def test_a_plain_question() -> None:
-    request, notices = DIALECT.encode(Prompt((user("hi"),), system="Be brief."), find(MODEL, environ={}))
+    request, notices = DIALECT.encode(Prompt((user("hi"),), system="Be brief."), find_target(MODEL, environ={}))
     assert request.url == "https://api.cohere.com/v2/chat"
     assert json.loads(request.body) == {
         "model": "command-a-reasoning-08-2025",
@@ -62,7 +62,7 @@ def test_an_address_without_a_version_gets_one() -> None:
         ("https://h/v1", "https://h/v1/chat"),
         ("https://h/v2/chat", "https://h/v2/chat"),
     ):
-        where = find(MODEL, base_url=given, environ={})
+        where = find_target(MODEL, base_url=given, environ={})
         assert DIALECT.encode(Prompt((user("hi"),)), where)[0].url == url
 
 
@@ -130,13 +130,13 @@ def test_a_turn_goes_back_with_all_that_came_with_it() -> None:
     plan = Seal("tool_plan", "", None, '"I will look."')
     cited = Seal("citations", "", None, '[{"start":0,"end":2,"text":"42"}]')
     history = (
-        user("go", Image(url="https://h/a.png", detail="low"), Unknown('{"type":"document","id":1}')),
+        user("go", Image(url="https://h/a.png", detail="low"), UnknownPart('{"type":"document","id":1}')),
         assistant(
             Thought("plan"), Text("Well.", (cited,)), Thought("more"), ToolCall("1", "look", {"n": 1}, None, (plan,))
         ),
         Message("tool", (ToolResult("1", (Text("4"), Text("2"), Image(data=b"x"))),)),
         system("New rules."),
-        assistant(Refusal("No."), Unknown('{"type":"sound"}')),
+        assistant(Refusal("No."), UnknownPart('{"type":"sound"}')),
         assistant(ToolCall("2", "look", raw_arguments="{broken")),
         assistant(ServerTool("search")),
     )
@@ -217,7 +217,7 @@ def test_what_we_send_is_read_back_as_it_was() -> None:
         stream=False,
         extra={"safety_mode": "STRICT"},
     )
-    served = DIALECT.read(DIALECT.encode(prompt, find(MODEL, environ={}))[0].body)
+    served = DIALECT.read(DIALECT.encode(prompt, find_target(MODEL, environ={}))[0].body)
     assert served.prompt == prompt
     assert (served.model, served.stream) == ("command-a-reasoning-08-2025", False)
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from asides.errors import (
+from asides.providers.find import find_provider
+from asides.providers.provider import Target
+from asides.values.errors import (
     AuthError,
     ConnectionLost,
     ContentFiltered,
@@ -18,18 +20,16 @@ from asides.errors import (
     RateLimited,
     ReplayRejected,
 )
-from asides.events import Event, Stop, TextDelta, ThinkingDelta
-from asides.folding import fold
-from asides.messages import File, Image, ServerTool, Text, ToolCall, Unknown
-from asides.providers.find import lookup
-from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.simulation import simulate
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta
+from asides.values.fold import fold
+from asides.values.messages import File, Image, ServerTool, Text, ToolCall, UnknownPart
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests.decoding import decoded, events_of, sse
 
-ROW = lookup("google")
+ROW = find_provider("google")
 MODEL = "gemini-3-pro-preview"
 GEMINI = Target(ROW, MODEL, ROW.base_url, ROW.rule(MODEL))
 
@@ -131,7 +131,7 @@ def test_of_parallel_calls_the_first_is_signed() -> None:
     reply = both(call("look", {"at": "x"}, thoughtSignature="c2ln"), call("look", {"at": "y"}))
     assert [(item.arguments, len(item.seals)) for item in reply.tool_calls] == [({"at": "x"}, 1), ({"at": "y"}, 0)]
     assert len({item.id for item in reply.tool_calls}) == 2
-    assert reply.stop == Stop("tool_calls", "STOP")
+    assert reply.stop == StopReason("tool_calls", "STOP")
     assert reply.outcome == "tool_calls"
 
 
@@ -225,7 +225,7 @@ def test_a_large_picture_in_one_event() -> None:
 
 def test_a_picture_that_does_not_read_is_kept_as_it_came() -> None:
     reply = both({"inlineData": {"mimeType": "image/png", "data": "a"}})
-    assert [type(part) for part in reply.parts] == [Unknown]
+    assert [type(part) for part in reply.parts] == [UnknownPart]
 
 
 def test_the_end_of_a_call_that_is_over_is_no_call() -> None:
@@ -245,7 +245,7 @@ def test_a_blocked_prompt_may_have_words() -> None:
 
 def test_a_picture_inside_a_thought_is_no_part_of_the_answer() -> None:
     reply = both({"inlineData": {"mimeType": "image/png", "data": "aGk="}, "thought": True}, {"text": "42"})
-    assert [type(part) for part in reply.parts] == [Unknown, Text]
+    assert [type(part) for part in reply.parts] == [UnknownPart, Text]
     assert [notice.code for notice in reply.warnings] == ["unknown_content_part"]
 
 
@@ -275,7 +275,7 @@ def test_what_a_search_found_stands_behind_the_parts_once() -> None:
 
 def test_a_part_that_nobody_knew_is_kept_and_told() -> None:
     reply = both({"hologram": {"size": 3}}, {"text": "42"})
-    assert reply.parts[0] == Unknown('{"hologram":{"size":3}}', GEMINI.origin)
+    assert reply.parts[0] == UnknownPart('{"hologram":{"size":3}}', GEMINI.origin)
     assert [notice.code for notice in reply.warnings] == ["unknown_content_part"]
     assert reply.text == "42"
 
@@ -337,7 +337,7 @@ def test_a_call_that_the_model_got_wrong_is_told() -> None:
 def test_a_finish_reason_that_nobody_knew_is_told() -> None:
     reply = read(whole({"text": "42"}, finish="BORED"))
     assert (reply.stop, [notice.code for notice in reply.warnings]) == (
-        Stop("unknown", "BORED"),
+        StopReason("unknown", "BORED"),
         ["unknown_stop_reason"],
     )
 

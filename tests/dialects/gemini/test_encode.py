@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from asides.dialects.gemini import dialect
-from asides.errors import ConfigError, InvalidThinking, Unsupported
-from asides.messages import (
+from asides.history.plan import plan
+from asides.providers.find import find_target
+from asides.values.errors import ConfigError, InvalidThinking, Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -21,16 +23,14 @@ from asides.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Unknown,
+    UnknownPart,
     assistant,
     system,
     user,
 )
-from asides.notices import Notice
-from asides.plan import plan
-from asides.providers.find import find
-from asides.thinking import Origin, Seal, ThinkingSetting, Thought, read_thinking
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, ThinkingSetting, Thought, read_thinking
+from asides.values.tools import Tool
 
 VERTEX = {"GOOGLE_CLOUD_LOCATION": "europe-west4", "GOOGLE_CLOUD_PROJECT": "my-project"}
 LOOK = Tool("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
@@ -39,7 +39,7 @@ LOOK = Tool("look", "Looks.", {"type": "object", "properties": {"at": {"type": "
 def encoded(
     prompt: Prompt, model: str = "google:gemini-2.5-flash", **options: Any
 ) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    target = find(model, environ=VERTEX)
+    target = find_target(model, environ=VERTEX)
     planned = plan(prompt, target, **options)
     request, notices = dialect.encode(planned.prompt, target)
     return json.loads(request.body), (*planned.notices, *notices)
@@ -80,12 +80,12 @@ def thinking_of(setting: ThinkingSetting, model: str, max_tokens: int | None = N
     ],
 )
 def test_the_model_and_the_verb_are_in_the_address(model: str, stream: bool, url: str) -> None:
-    request, _ = dialect.encode(Prompt((user("hi"),), stream=stream), find(model, environ=VERTEX))
+    request, _ = dialect.encode(Prompt((user("hi"),), stream=stream), find_target(model, environ=VERTEX))
     assert request.url == url
 
 
 def test_the_global_region_has_a_host_without_one() -> None:
-    target = find("vertex:gemini-3-pro", environ={**VERTEX, "GOOGLE_CLOUD_LOCATION": "global"})
+    target = find_target("vertex:gemini-3-pro", environ={**VERTEX, "GOOGLE_CLOUD_LOCATION": "global"})
     assert target.base_url == (
         "https://aiplatform.googleapis.com/v1beta1/projects/my-project/locations/global/publishers/google"
     )
@@ -93,14 +93,14 @@ def test_the_global_region_has_a_host_without_one() -> None:
 
 def test_vertex_without_a_project_says_what_to_set() -> None:
     with pytest.raises(ConfigError, match="GOOGLE_CLOUD_LOCATION"):
-        find("vertex:gemini-3-pro", environ={})
+        find_target("vertex:gemini-3-pro", environ={})
 
 
 @pytest.mark.parametrize(
     ("model", "header"), [("google:x", ("x-goog-api-key", "")), ("vertex:x", ("Authorization", "Bearer "))]
 )
 def test_who_carries_the_key(model: str, header: tuple[str, str]) -> None:
-    request, _ = dialect.encode(Prompt((user("hi"),)), find(model, environ=VERTEX))
+    request, _ = dialect.encode(Prompt((user("hi"),)), find_target(model, environ=VERTEX))
     assert request.credential_header == header
 
 
@@ -371,7 +371,7 @@ def test_a_tool_of_the_server_goes_without_the_signature_that_plan_took_away() -
 
 def test_parts_of_other_providers_are_left_out() -> None:
     foreign = Origin("elsewhere", "https://example.org", "m")
-    said = assistant("42", Unknown('{"type": "x"}', foreign), ServerTool("s", origin=foreign))
+    said = assistant("42", UnknownPart('{"type": "x"}', foreign), ServerTool("s", origin=foreign))
     assert contents(user("?"), said, user("!"))[1]["parts"] == [{"text": "42"}]
 
 
@@ -402,10 +402,10 @@ def test_a_choice_of_tools_without_tools_is_told_unless_they_are_native() -> Non
 
 
 def test_a_native_part_of_the_caller_goes_as_it_is() -> None:
-    assert contents(user(Unknown('{"videoMetadata": {"fps": 1}}')))[0]["parts"] == [{"videoMetadata": {"fps": 1}}]
+    assert contents(user(UnknownPart('{"videoMetadata": {"fps": 1}}')))[0]["parts"] == [{"videoMetadata": {"fps": 1}}]
 
 
 def test_a_result_that_belongs_to_nothing_is_not_guessed() -> None:
-    target = find("google:gemini-3-pro")
+    target = find_target("google:gemini-3-pro")
     with pytest.raises(Unsupported, match="c9"):
         dialect.encode(Prompt((Message("tool", (ToolResult("c9", "x"),)),)), target)

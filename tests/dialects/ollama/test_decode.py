@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.errors import BadRequest, ConnectionLost, NotFound, ProtocolError, ProviderError
-from asides.events import Stop
-from asides.messages import Image, Text, ToolCall
-from asides.providers.find import lookup
+from asides.dialects import find_dialect
+from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.reply import Reply
-from asides.thinking import Thought
-from asides.usage import Usage
+from asides.values.errors import BadRequest, ConnectionLost, NotFound, ProtocolError, ProviderError
+from asides.values.events import StopReason
+from asides.values.messages import Image, Text, ToolCall
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
 from tests import decoding
 
-ROW = lookup("ollama")
+ROW = find_provider("ollama")
 
 
 def target(model: str = "llama3.2") -> Target:
@@ -52,7 +52,7 @@ def test_a_stream_and_a_whole_body_are_the_same_reply() -> None:
         Text("42é"),
     )
     assert streamed.usage == Usage(12, 30, None, None, 42, "derived")
-    assert streamed.stop == Stop("stop", "stop")
+    assert streamed.stop == StopReason("stop", "stop")
     assert streamed.model == "llama3.2"
 
 
@@ -63,7 +63,7 @@ def test_calls_have_objects_for_arguments_and_ids_where_the_server_gives_them() 
     first, second, third = reply.tool_calls
     assert first == ToolCall("call_1", "look", {"at": "é", "n": [1]})
     assert len({first.id, second.id, third.id}) == 3
-    assert reply.stop == Stop("tool_calls", "stop")
+    assert reply.stop == StopReason("tool_calls", "stop")
     assert reply.outcome == "tool_calls"
     again = decoded(line({"thinking": "hm", "tool_calls": [given, unnamed, unnamed]}, done=True, done_reason="stop"))
     assert again.tool_calls == reply.tool_calls

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import find as find_dialect
-from asides.errors import Unsupported
-from asides.messages import (
+from asides.dialects import find_dialect
+from asides.providers.find import find_target
+from asides.values.errors import Unsupported
+from asides.values.messages import (
     File,
     Image,
     Message,
@@ -26,14 +27,13 @@ from asides.messages import (
     system,
     user,
 )
-from asides.notices import Notice
-from asides.providers.find import find
-from asides.thinking import Thinking, Thought
-from asides.tools import Tool
+from asides.values.notices import Notice
+from asides.values.thinking import Thinking, Thought
+from asides.values.tools import Tool
 
 
 def sent(prompt: Prompt, model: str = "ollama:qwen3", **where: Any) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    target = find(model, environ={}, **where)
+    target = find_target(model, environ={}, **where)
     request, notices = find_dialect("ollama").encode(prompt, target)
     return json.loads(request.body), notices
 
@@ -43,7 +43,7 @@ def codes(notices: tuple[Notice, ...]) -> list[str]:
 
 
 def test_a_plain_question() -> None:
-    target = find("ollama:qwen3:8b", environ={})
+    target = find_target("ollama:qwen3:8b", environ={})
     request, notices = find_dialect("ollama").encode(Prompt((user("hi"),), system="Be brief.", stream=False), target)
     assert request.url == "http://localhost:11434/api/chat"
     assert json.loads(request.body) == {
@@ -61,9 +61,9 @@ def test_a_plain_question() -> None:
 )
 def test_the_address_may_be_that_of_another_of_its_languages(base_url: str) -> None:
     environ = {"OLLAMA_HOST": base_url}
-    request, _ = find_dialect("ollama").encode(Prompt((user("hi"),)), find("ollama:m", environ=environ))
+    request, _ = find_dialect("ollama").encode(Prompt((user("hi"),)), find_target("ollama:m", environ=environ))
     assert request.url == "http://h:1/api/chat"
-    below = find("ollama:m", base_url="https://h/proxy/v1", environ={})
+    below = find_target("ollama:m", base_url="https://h/proxy/v1", environ={})
     assert find_dialect("ollama").encode(Prompt((user("hi"),)), below)[0].url == "https://h/proxy/api/chat"
 
 

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from asides.dialects.openai_chat.encode import address, encode
-from asides.errors import ConfigError
-from asides.messages import OutputSchema, Prompt, Sampling, user
-from asides.notices import Notice
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.thinking import Thinking
-from asides.tools import Tool
-from asides.version import VERSION
+from asides.values.errors import ConfigError
+from asides.values.messages import OutputSchema, Prompt, Sampling, user
+from asides.values.notices import Notice
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
+from asides.values.version import VERSION
 
 TOOL = Tool("weather", "Tells the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
 WIRE_TOOL = {

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import msgspec
 
 from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
-from asides.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.messages import ServerTool, Unknown
-from asides.thinking import Origin, Seal, ThoughtKind
+from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.values.messages import ServerTool, UnknownPart
+from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.inline_tags import Splitter
 
 SIGNATURE = "signature"
@@ -250,12 +250,12 @@ def is_own(kind: str) -> bool:
     return kind in _OWN_BLOCKS or kind.endswith(_OWN_ENDINGS)
 
 
-def whole_part(fields: dict[str, Any], origin: Origin | None) -> ServerTool | Unknown:
+def whole_part(fields: dict[str, Any], origin: Origin | None) -> ServerTool | UnknownPart:
     """A block that goes back as it came."""
     kind = str(fields.get("type", ""))
     told = msgspec.json.encode(fields).decode()
     if not is_own(kind):
-        return Unknown(told, origin)
+        return UnknownPart(told, origin)
     call_id = fields.get("id") or fields.get("tool_use_id")
     failed = fields.get("is_error") is True or _is_error(fields.get("content"))
     return ServerTool(kind, str(call_id) if call_id else None, "failed" if failed else None, told, origin)

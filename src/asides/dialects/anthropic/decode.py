@@ -20,7 +20,7 @@ from asides.dialects.anthropic.blocks import (
     ThinkingBlock,
     WholeBlock,
 )
-from asides.dialects.anthropic.endings import error_of, unified_stop
+from asides.dialects.anthropic.stop_and_errors import error_of, unified_stop
 from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -34,11 +34,11 @@ from asides.dialects.anthropic.wire import (
     WireUsage,
     is_given,
 )
-from asides.dialects.decoding import DocumentDecoder
-from asides.errors import ConnectionLost, ProtocolError
-from asides.events import Event, RefusalDelta, ReplyStarted, Stop, UsageReported
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.providers.provider import Target
-from asides.thinking import ThoughtKind
+from asides.values.errors import ConnectionLost, ProtocolError
+from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
+from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter
 
@@ -64,12 +64,12 @@ class MessagesDecoder(DocumentDecoder):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
-        rule, quirks = target.rule, target.quirks
+        rule = target.rule
         self._id: str | None = None
         self._usage = UsageSoFar()
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
         self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._tags = quirks.tags if rule.tags is None else rule.tags
+        self._tags = target.facts.tags
         self._stride = _SEGMENTS if self._tags else 1
         self._places: set[int] = set()
         self._open: dict[int, Growing] = {}
@@ -182,7 +182,7 @@ class MessagesDecoder(DocumentDecoder):
             self._take_stop(delta.stop_reason, delta.stop_details, events)
 
     def _take_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
-        self.stop = Stop(unified_stop(raw), raw)
+        self.stop = StopReason(unified_stop(raw), raw)
         if self.stop.reason == "unknown":
             self.warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
         if details is not None and details.explanation:
@@ -229,7 +229,7 @@ class MessagesDecoder(DocumentDecoder):
     def _splitter(self) -> Splitter | None:
         if not self._tags:
             return None
-        return Splitter(self._tags, self.target.quirks.tag_position, self.target.rule.starts_inside)
+        return Splitter(self._tags, self.target.facts.tag_position, self.target.facts.starts_inside)
 
     def _take_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
         delta = document.delta

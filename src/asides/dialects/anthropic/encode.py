@@ -9,15 +9,15 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from asides.dialects.anthropic.spell_messages import spell_messages
-from asides.dialects.anthropic.spell_thinking import spell_thinking
-from asides.dialects.bodies import address_at, merged, post
+from asides.dialects.anthropic.encode_messages import spell_messages
+from asides.dialects.anthropic.encode_thinking import spell_thinking
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.dropped_settings import known_sampling, output_not_sent, settings_without_tools
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.unsupported_settings import known_sampling, output_not_sent, settings_without_tools
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 # The limit is not optional on this wire. Without a wish: room for an answer, and more where thinking shares it.
 ANSWER_LIMIT = 8_192
@@ -97,8 +97,7 @@ def _limit(prompt: Prompt, target: Target) -> int:
     if prompt.max_tokens is not None:
         return prompt.max_tokens
     rule, thinking = target.rule, prompt.thinking
-    thinks = thinking.mode != "off" and (thinking.wanted or rule.thinking == "always" or rule.default == "on")
-    usual = THINKING_LIMIT if thinks else ANSWER_LIMIT
+    usual = THINKING_LIMIT if target.thinks(thinking) else ANSWER_LIMIT
     return usual if rule.max_output is None else min(usual, rule.max_output)
 
 
@@ -140,7 +139,7 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     output = prompt.output
     if output is None:
         return {}
-    takes = target.rule.structured_output or target.quirks.structured_output
+    takes = target.facts.structured_output
     if isinstance(output, OutputSchema) and takes == "json_schema":
         return {"output_config": {"format": {"type": "json_schema", "schema": output.schema}}}
     notices.append(output_not_sent(output))

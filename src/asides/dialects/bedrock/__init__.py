@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from asides.dialects.bedrock.decode import ConverseDecoder
 from asides.dialects.bedrock.encode import encode
-from asides.dialects.bedrock.endings import converse_error
+from asides.dialects.bedrock.stop_and_errors import converse_error
 from asides.dialects.dialect import HttpRequest, ServedRequest
-from asides.errors import ProtocolError, ProviderError, Unsupported
-from asides.messages import Prompt
-from asides.model_info import ModelInfo, ModelPage
-from asides.notices import Notice
 from asides.providers.provider import Target
+from asides.values.errors import ProtocolError, ProviderError, Unsupported
+from asides.values.messages import Prompt
+from asides.values.model_info import ModelInfo, ModelPage
+from asides.values.notices import Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asides.dialects.bedrock.serve import ConverseWriter
+    from asides.dialects.bedrock.server.write_reply import ConverseWriter
 
 
 class BedrockConverse:
@@ -49,19 +49,19 @@ class BedrockConverse:
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:
         """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
-        from asides.dialects.bedrock.read_request import read
+        from asides.dialects.bedrock.server.read_request import read
 
         return read(body, path)
 
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ConverseWriter:
         """Server half: a fresh writer for one response."""
-        from asides.dialects.bedrock.serve import ConverseWriter
+        from asides.dialects.bedrock.server.write_reply import ConverseWriter
 
         return ConverseWriter(model=model, stream=stream, include_usage=include_usage)
 
     def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
         """Server half: an error body."""
-        from asides.dialects.bedrock.serve import write_error
+        from asides.dialects.bedrock.server.write_reply import write_error
 
         return write_error(status, message, kind)
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse, is_given
-from asides.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.messages import ServerTool, Unknown
-from asides.thinking import Origin, Seal, ThoughtKind
+from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.values.messages import ServerTool, UnknownPart
+from asides.values.thinking import Origin, Seal, ThoughtKind
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -136,11 +136,11 @@ def is_own(kind: str, fields: Any) -> bool:
     return kind == "toolResult" and isinstance(fields, dict)
 
 
-def kept_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | Unknown:
+def kept_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | UnknownPart:
     """A block that goes back as it came. Its fields are sorted, so that streamed and whole agree."""
     told = msgspec.json.encode({kind: fields}, order="sorted").decode()
     if not is_own(kind, fields):
-        return Unknown(told, origin)
+        return UnknownPart(told, origin)
     name = str(fields.get("name") or fields.get("type") or kind)
     call_id = fields.get("toolUseId")
     status = fields.get("status")

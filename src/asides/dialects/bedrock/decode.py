@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, KeptBlock, ThoughtBlock, is_own
-from asides.dialects.bedrock.endings import error_of, is_exception, unified_stop
+from asides.dialects.bedrock.stop_and_errors import error_of, is_exception, unified_stop
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -27,11 +27,11 @@ from asides.dialects.bedrock.wire import (
     is_given,
     usage_of,
 )
-from asides.dialects.decoding import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
-from asides.events import Event, Stop, ThoughtSealed, UsageReported
 from asides.providers.provider import Target
-from asides.thinking import Seal, ThoughtKind
+from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
+from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
@@ -46,10 +46,10 @@ class ConverseDecoder(DocumentDecoder):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True, named=True))
-        rule, quirks = target.rule, target.quirks
+        rule = target.rule
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
         self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._joins_texts = bool(quirks.tags if rule.tags is None else rule.tags)
+        self._joins_texts = bool(target.facts.tags)
         self._open: dict[int, _Growing] = {}
         self._counted = False
         self._texts: dict[int, TaggedText] = {}
@@ -215,7 +215,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def _take_stop(self, raw: str | None, events: list[Event]) -> None:
         self.start(events)
-        self.stop = Stop("unknown" if raw is None else unified_stop(raw), raw)
+        self.stop = StopReason("unknown" if raw is None else unified_stop(raw), raw)
         if raw is not None and self.stop.reason in ("unknown", "error"):
             code = "unknown_stop_reason" if self.stop.reason == "unknown" else "malformed_output"
             self.warn(code, f"the stop reason is {raw!r}", events)

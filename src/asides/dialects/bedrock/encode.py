@@ -11,15 +11,15 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from asides.dialects.bedrock.spell_messages import spell_messages
-from asides.dialects.bedrock.spell_thinking import spell_thinking
-from asides.dialects.bodies import merged, post
+from asides.dialects.bedrock.encode_messages import spell_messages
+from asides.dialects.bedrock.encode_thinking import spell_thinking
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.dropped_settings import absent_settings, known_sampling, output_not_sent
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import merged, post
+from asides.dialects.unsupported_settings import absent_settings, known_sampling, output_not_sent
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 
@@ -125,7 +125,7 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     output = prompt.output
     if output is None:
         return {}
-    takes = target.rule.structured_output or target.quirks.structured_output
+    takes = target.facts.structured_output
     if isinstance(output, OutputSchema) and takes == "json_schema":
         # The schema is text here.
         schema = {"name": output.name, "schema": msgspec.json.encode(output.schema).decode()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.usage import Usage, reported_usage
+from asides.values.usage import Usage, reported_usage
 
 NOTHING = msgspec.Raw(b"null")
 

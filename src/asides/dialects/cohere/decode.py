@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.cohere.endings import error_of, unified_stop
+from asides.dialects.cohere.stop_and_errors import error_of, unified_stop
 from asides.dialects.cohere.wire import (
     CITATIONS,
     CONTENTS,
@@ -24,12 +24,20 @@ from asides.dialects.cohere.wire import (
     is_given,
     usage_of,
 )
-from asides.dialects.decoding import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
-from asides.events import Event, PartArrived, Stop, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported
-from asides.messages import Unknown
 from asides.providers.provider import Target
-from asides.thinking import Seal, ThoughtKind
+from asides.values.events import (
+    Event,
+    PartArrived,
+    StopReason,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+)
+from asides.values.messages import UnknownPart
+from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
 CALL_BLOCK = 1_000_000
@@ -209,7 +217,7 @@ class ChatDecoder(DocumentDecoder):
 
     def _keep(self, index: int, item: bytes, kind: str, events: list[Event]) -> None:
         self.warn("unknown_content_part", f"a content part of type {kind!r} is kept as it came", events)
-        events.append(PartArrived(Unknown(item.decode(), self.origin), index * SEGMENTS))
+        events.append(PartArrived(UnknownPart(item.decode(), self.origin), index * SEGMENTS))
 
     def _call(self, index: int, call: Call, events: list[Event]) -> None:
         block = CALL_BLOCK + index
@@ -239,7 +247,7 @@ class ChatDecoder(DocumentDecoder):
             reason = unified_stop(finish_reason)
             if reason == "unknown" and finish_reason:
                 self.warn("unknown_stop_reason", f"the finish reason {finish_reason!r} is not known", events)
-            self.stop = Stop(reason, finish_reason)
+            self.stop = StopReason(reason, finish_reason)
         if usage is not None:
             events.append(UsageReported(usage_of(usage)))
 

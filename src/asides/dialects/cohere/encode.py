@@ -9,14 +9,14 @@ import re
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from asides.dialects.bodies import merged, post
-from asides.dialects.cohere.spell_messages import spell_messages
+from asides.dialects.cohere.encode_messages import spell_messages
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.dropped_settings import absent_settings, known_sampling, settings_without_tools
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import merged, post
+from asides.dialects.unsupported_settings import absent_settings, known_sampling, settings_without_tools
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 _SAMPLING = {
     "temperature": "temperature",

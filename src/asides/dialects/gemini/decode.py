@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.decoding import DocumentDecoder
-from asides.dialects.gemini.endings import blocked_prompt, error_of, unified_stop
+from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.gemini.partial_args import PartialArguments
+from asides.dialects.gemini.stop_and_errors import blocked_prompt, error_of, unified_stop
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
@@ -30,21 +30,21 @@ from asides.dialects.gemini.wire import (
     raw_part,
     usage_of,
 )
-from asides.errors import from_status
-from asides.events import (
+from asides.providers.provider import Target
+from asides.values.errors import from_status
+from asides.values.events import (
     Event,
     PartArrived,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
     UsageReported,
 )
-from asides.messages import File, Image, ServerTool, Unknown
-from asides.providers.provider import Target
-from asides.thinking import Seal
-from asides.usage import Usage
+from asides.values.messages import File, Image, ServerTool, UnknownPart
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
 from asides.wire.framing import Framing
 
 SIGNATURE = "thought_signature"
@@ -248,7 +248,7 @@ class ContentDecoder(DocumentDecoder):
             events.append(ToolCallDelta(self._block, arguments=self._arguments.json(whole=whole)))
             self._arguments = None
 
-    def _whatever(self, raw: str, events: list[Event]) -> ServerTool | Unknown:
+    def _whatever(self, raw: str, events: list[Event]) -> ServerTool | UnknownPart:
         """A part that is no text, call or file: a tool that ran over there, or something that nobody knew."""
         try:
             told: Any = msgspec.json.decode(raw)
@@ -266,7 +266,7 @@ class ContentDecoder(DocumentDecoder):
                 )
         names = ", ".join(sorted(told)) if isinstance(told, dict) else ""
         self.warn("unknown_content_part", f"a part with {names or 'nothing'} is not known; it is kept", events)
-        return Unknown(raw, self.origin)
+        return UnknownPart(raw, self.origin)
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 
@@ -278,7 +278,7 @@ class ContentDecoder(DocumentDecoder):
             self.warn("reply_went_wrong", f"the model's reply could not be used ({raw})", events)
         elif reason == "stop" and self._called:
             reason = "tool_calls"
-        self.stop = Stop(reason or "unknown", raw)
+        self.stop = StopReason(reason or "unknown", raw)
         self.ended = True
 
     def _take_usage(self, usage: WireUsage, chunk: Chunk, events: list[Event]) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.dropped_settings import settings_without_tools
-from asides.dialects.gemini.spell_contents import spell_contents
-from asides.dialects.gemini.spell_thinking import spell_thinking
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.gemini.encode_contents import spell_contents
+from asides.dialects.gemini.encode_thinking import spell_thinking
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.unsupported_settings import settings_without_tools
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 # Their names for the settings that they have.
 SAMPLING = {

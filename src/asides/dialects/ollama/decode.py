@@ -12,15 +12,15 @@ from binascii import Error as NotBase64
 
 import msgspec
 
-from asides.dialects.decoding import DocumentDecoder
-from asides.dialects.ollama.endings import error_of, unified_stop
+from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.ollama.stop_and_errors import error_of, unified_stop
 from asides.dialects.ollama.wire import LINES, Call, Line, Message, arguments_text
 from asides.dialects.tagged_text import TaggedText
-from asides.events import Event, PartArrived, Stop, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.messages import Image
 from asides.providers.provider import Target
-from asides.thinking import ThoughtKind
-from asides.usage import reported_usage
+from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.messages import Image
+from asides.values.thinking import ThoughtKind
+from asides.values.usage import reported_usage
 from asides.wire.framing import Framing
 
 CONTENT_BLOCK = 1_000
@@ -102,7 +102,7 @@ class ChatLineDecoder(DocumentDecoder):
             reason = unified_stop(line.done_reason, calls=bool(self._calls))
             if reason == "unknown" and line.done_reason:
                 self.warn("unknown_stop_reason", f"the reason {line.done_reason!r} is not known", events)
-            self.stop = Stop(reason, line.done_reason)
+            self.stop = StopReason(reason, line.done_reason)
         if line.prompt_eval_count is not None or line.eval_count is not None:
             events.append(UsageReported(reported_usage(input=line.prompt_eval_count, output=line.eval_count)))
 

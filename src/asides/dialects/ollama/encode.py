@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from asides.dialects.bodies import merged, post
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.dropped_settings import absent_settings, known_sampling
-from asides.dialects.ollama.spell_messages import spell_messages
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import merged, post
+from asides.dialects.ollama.encode_messages import spell_messages
+from asides.dialects.unsupported_settings import absent_settings, known_sampling
 from asides.providers.provider import Target
-from asides.thinking import EFFORTS, Effort
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.thinking import Effort, nearest_effort
+from asides.values.tools import Tool
 
 # Ours by theirs; the first group stands in `options`, the second beside it.
 _OPTIONS = {
@@ -123,12 +123,7 @@ def _think(prompt: Prompt, target: Target, notices: list[Notice]) -> bool | str 
         return None if thinking.mode == "auto" and thinking.budget is None else True
     if rule.efforts == ():
         return True
-    sent = _nearest(thinking.effort)
+    sent = nearest_effort(thinking.effort, _EFFORTS)
     if sent != thinking.effort:
         notices.append(Notice("effort_mapped", "the nearest that this host has", "thinking", thinking.effort, sent))
     return sent
-
-
-def _nearest(asked: Effort) -> Effort:
-    place = EFFORTS.index(asked)
-    return min(_EFFORTS, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))

@@ -12,25 +12,25 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.decoding import DocumentDecoder
-from asides.dialects.openai_chat.endings import error_of, unified_stop
+from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.openai_chat.stop_and_errors import error_of, unified_stop
+from asides.dialects.openai_chat.thinking_decoder import Thoughts
 from asides.dialects.openai_chat.thinking_parts import is_thought, seals_of, text_of
-from asides.dialects.openai_chat.thoughts import Thoughts
 from asides.dialects.openai_chat.tool_calls import ToolCalls
 from asides.dialects.openai_chat.wire import NOTHING, WireUsage, reading_for, unknown_field, usage_of
-from asides.errors import ProtocolError
-from asides.events import (
+from asides.providers.provider import Target
+from asides.values.errors import ProtocolError
+from asides.values.events import (
     Event,
     RefusalDelta,
-    Stop,
+    StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     UsageReported,
 )
-from asides.providers.provider import Target
-from asides.thinking import Seal, ThoughtKind
-from asides.wire.echoes import Increments
+from asides.values.thinking import Seal, ThoughtKind
+from asides.wire.deduplicate import Increments
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter, may_hold_tags
 from asides.wire.lenient import INVALID_TEXT, misfit, read_document, without
@@ -53,14 +53,14 @@ class ChatDecoder(DocumentDecoder):
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
         quirks, rule = target.quirks, target.rule
-        self._reading = reading_for(quirks.thinking_in, quirks.heuristics)
+        self._reading = reading_for(target.facts.thinking_in, target.facts.heuristics)
         self._decode = self._reading.decode
         self._cut = False
         self._usage: WireUsage | None = None
         self._choice: int | None = None
         self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
         self._thoughts = Thoughts(target, self._kind)
-        tags = quirks.tags if rule.tags is None else rule.tags
+        tags = target.facts.tags
         self._splitter: Splitter | None = None
         self._fragments = quirks.fragmented_tags
         self._increments: Increments | None = Increments(snapshots=quirks.snapshots)
@@ -198,12 +198,12 @@ class ChatDecoder(DocumentDecoder):
 
     def _may_think_in(self, text: str) -> bool:
         """Whether tags have to be looked for; a whole body shows at a glance that it has none."""
-        return self.streamed or self.target.rule.starts_inside is True or may_hold_tags(text, self._tags)
+        return self.streamed or self.target.facts.starts_inside is True or may_hold_tags(text, self._tags)
 
     def _make_splitter(self) -> Splitter:
         # A thought that came in a field was taken out by the server, and with it the tag that its template opened.
         apart = bool(self._thoughts.echoes)
-        return Splitter(self._tags, self.target.quirks.tag_position, False if apart else self.target.rule.starts_inside)
+        return Splitter(self._tags, self.target.facts.tag_position, False if apart else self.target.facts.starts_inside)
 
     def _turn(self, key: object) -> None:
         """Begin the next segment of the content, unless nothing was said yet."""
@@ -270,7 +270,7 @@ class ChatDecoder(DocumentDecoder):
         if reason == "error" and self.failure is None:
             told = {"message": f"the reply ended with {raw!r}", "code": raw}
             self.failure = error_of(200, {}, told, self.payloads[-1], self.target)
-        self.stop = Stop(reason, raw)
+        self.stop = StopReason(reason, raw)
 
     def _take_usage(self, usage: WireUsage, chunk: Any, events: list[Event]) -> None:
         if usage != self._usage:

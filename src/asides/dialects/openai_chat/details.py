@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from asides.thinking import Origin, Seal
-from asides.wire.echoes import Echoes, Increments
+from asides.values.thinking import Origin, Seal
+from asides.wire.deduplicate import Echoes, Increments
 
 _SUMMARY = "reasoning.summary"
 # The parts of an entry that arrive in pieces; every other field comes once.

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.openai_chat.spell_messages import spell_messages
-from asides.dialects.openai_chat.spell_thinking import spell_thinking
-from asides.dialects.openai_chat.spell_tools import spell_tools
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.openai_chat.encode_messages import spell_messages
+from asides.dialects.openai_chat.encode_thinking import spell_thinking
+from asides.dialects.openai_chat.encode_tools import spell_tools
 from asides.providers.provider import Target
-from asides.tools import Tool
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -43,9 +43,9 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, target, notices)}
     body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
-        body |= _output(prompt.output, rule.structured_output or quirks.structured_output, notices)
+        body |= _output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
-        body[rule.output_limit or quirks.output_limit] = prompt.max_tokens
+        body[target.facts.output_limit] = prompt.max_tokens
     body |= prompt.sampling.given()
     if prompt.stop:
         body["stop"] = list(prompt.stop)
@@ -59,7 +59,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         body["user"] = prompt.user
     if rule.thinking != "never":
         # They ask for thinking to be sent apart, and some hosts refuse them for a model that has none.
-        body |= dict(quirks.fields) | dict(rule.fields)
+        body |= dict(target.facts.fields)
     asked, unspoken = spell_thinking(prompt.thinking, target)
     notices.extend(unspoken)
     return merged(merged(body, asked), prompt.extra)

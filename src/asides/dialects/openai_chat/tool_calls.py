@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, signature_in
-from asides.events import Event, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.thinking import Origin, Seal
+from asides.values.events import Event, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.values.thinking import Origin, Seal
 from asides.wire.inline_tags import Splitter
 
 

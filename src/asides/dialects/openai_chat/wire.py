@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.providers.provider import THINKING_FIELDS
-from asides.usage import Usage, reported_usage
+from asides.values.usage import Usage, reported_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -120,7 +120,7 @@ _NO_TEXT_NAME = re.compile(
 )
 
 
-class Reading:
+class ResponseReader:
     """How messages with these thinking fields are read: a decoder, and the fields' values of a message as a tuple."""
 
     __slots__ = ("decode", "heuristics", "ignored", "no_thoughts", "thinking_fields", "thoughts")
@@ -135,7 +135,7 @@ class Reading:
         self.thoughts: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
         self.no_thoughts = (None,) * len(names)
 
-    def learnt(self, name: str) -> tuple[Reading, bool]:
+    def learnt(self, name: str) -> tuple[ResponseReader, bool]:
         """The reading that knows one field more, and whether that field is taken for thinking."""
         if self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
             return _reading((*self.thinking_fields, name), self.ignored, True), True
@@ -143,14 +143,14 @@ class Reading:
 
 
 @cache
-def reading_for(thinking_fields: tuple[str, ...], heuristics: bool) -> Reading:
+def reading_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ResponseReader:
     """The reading that a provider's row asks for. A field that a person named is the only one read."""
     usual = thinking_fields == THINKING_FIELDS
     return _reading(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
 
 
 # Bounded, since field names come from the wire.
-_reading = lru_cache(maxsize=256)(Reading)
+_reading = lru_cache(maxsize=256)(ResponseReader)
 
 
 def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.openai_responses.decode import ResponsesDecoder
 from asides.dialects.openai_responses.encode import encode
-from asides.dialects.openai_responses.endings import responses_error
-from asides.errors import ProviderError
-from asides.messages import Prompt
-from asides.model_info import ModelInfo, ModelPage
-from asides.notices import Notice
+from asides.dialects.openai_responses.stop_and_errors import responses_error
 from asides.providers.provider import Target
+from asides.values.errors import ProviderError
+from asides.values.messages import Prompt
+from asides.values.model_info import ModelInfo, ModelPage
+from asides.values.notices import Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asides.dialects.openai_responses.serve import ResponsesWriter
+    from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
 
 
 class OpenAIResponses:
@@ -38,37 +38,37 @@ class OpenAIResponses:
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - it comes whole
         """Ask which models there are."""
-        from asides.dialects.openai_chat.listing import models_request
+        from asides.dialects.openai_chat.model_list import models_request
 
         return models_request(target)
 
     def read_models(self, body: bytes) -> ModelPage:
         """A page of the list."""
-        from asides.dialects.openai_chat.listing import read_models
+        from asides.dialects.openai_chat.model_list import read_models
 
         return read_models(body)
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG002 - all of it is in the body
         """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
-        from asides.dialects.openai_responses.read_request import read
+        from asides.dialects.openai_responses.server.read_request import read
 
         return read(body)
 
     def writer(self, *, model: str, stream: bool, include_usage: bool = True, created: int = 0) -> ResponsesWriter:
         """Server half: a fresh writer for one response. `created` is Unix time, since a dialect has no clock."""
-        from asides.dialects.openai_responses.serve import ResponsesWriter
+        from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
 
         return ResponsesWriter(model=model, stream=stream, include_usage=include_usage, created=created)
 
     def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
         """Server half: an error body."""
-        from asides.dialects.openai_chat.serve import write_error
+        from asides.dialects.openai_chat.server.write_reply import write_error
 
         return write_error(status, message, kind)
 
     def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - it comes whole
         """Server half: the page of the list that the query asks for."""
-        from asides.dialects.openai_chat.listing import write_models
+        from asides.dialects.openai_chat.model_list import write_models
 
         return write_models(models)
 

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import msgspec
 
-from asides.dialects.decoding import DocumentDecoder
-from asides.dialects.openai_responses.endings import failure_of, stop_of, told_error
+from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.openai_responses.item_index import Register, block_of, key_of
 from asides.dialects.openai_responses.items import (
     SERVER_TOOLS,
     CallState,
@@ -24,7 +24,7 @@ from asides.dialects.openai_responses.items import (
     ReasoningState,
     ServerToolState,
 )
-from asides.dialects.openai_responses.register import Register, block_of, key_of
+from asides.dialects.openai_responses.stop_and_errors import failure_of, stop_of, told_error
 from asides.dialects.openai_responses.wire import (
     EVENTS,
     IGNORED_EVENTS,
@@ -38,10 +38,10 @@ from asides.dialects.openai_responses.wire import (
     StreamEvent,
     usage_of,
 )
-from asides.errors import ProtocolError
-from asides.events import Event, Stop, TextDelta, ThinkingDelta, UsageReported
 from asides.providers.provider import Target
-from asides.usage import Usage
+from asides.values.errors import ProtocolError
+from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta, UsageReported
+from asides.values.usage import Usage
 from asides.wire.framing import Framing
 
 FIELD_BLOCK = 0
@@ -305,7 +305,7 @@ class ResponsesDecoder(DocumentDecoder):
             self.failure = failure_of(response, payload, self.target)
         self.stop = self._settled(response, events)
 
-    def _settled(self, response: Response, events: list[Event]) -> Stop:
+    def _settled(self, response: Response, events: list[Event]) -> StopReason:
         calls = any(isinstance(item, CallState) for item in self._register.items)
         stop = stop_of(response, calls=calls)
         if stop.reason == "unknown" and self.failure is None:
@@ -313,7 +313,7 @@ class ResponsesDecoder(DocumentDecoder):
         items = self._register.items
         thought_only = bool(items) and all(isinstance(item, ReasoningState) for item in items)
         if stop.reason == "stop" and thought_only and self.target.quirks.hides_truncation:
-            return Stop("length", stop.raw)
+            return StopReason("length", stop.raw)
         return stop
 
 

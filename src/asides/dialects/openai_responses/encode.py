@@ -8,18 +8,16 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-
-from asides.dialects.bodies import address_at, merged, post
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.openai_chat.spell_thinking import spell_thinking
-from asides.dialects.openai_chat.spell_tools import spell_tools
-from asides.dialects.openai_responses.spell_items import spell_items
-from asides.errors import ConfigError
-from asides.messages import OutputSchema, Prompt
-from asides.notices import Notice
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.openai_chat.encode_thinking import spell_thinking
+from asides.dialects.openai_chat.encode_tools import spell_tools
+from asides.dialects.openai_responses.encode_items import spell_items
 from asides.providers.provider import Quirks, Target
-from asides.tools import Tool
+from asides.values.errors import ConfigError
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 ENCRYPTED = "reasoning.encrypted_content"
 # The sampling settings that this endpoint has.
@@ -68,9 +66,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body |= _state(prompt, target)
     if reasoning := _reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
-    body = (
-        merged(body, dict(target.quirks.fields) | dict(target.rule.fields)) if target.rule.thinking != "never" else body
-    )
+    body = merged(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
     return merged(body, prompt.extra)
 
 
@@ -90,8 +86,12 @@ def _state(prompt: Prompt, target: Target) -> dict[str, Any]:
     if state.truncation is not None:
         spelled["truncation"] = state.truncation
     include = list(state.include)
-    thinks = target.rule.thinking != "never" and prompt.thinking.mode != "off"
-    if quirks.encrypted_reasoning and thinks and not state.continues and ENCRYPTED not in include:
+    if (
+        quirks.encrypted_reasoning
+        and target.may_think(prompt.thinking)
+        and not state.continues
+        and ENCRYPTED not in include
+    ):
         include.append(ENCRYPTED)
     if include:
         spelled["include"] = include
@@ -102,11 +102,7 @@ def _reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[st
     if target.rule.thinking == "never":
         return {}
     thinking, state = prompt.thinking, prompt.state
-    rule = msgspec.structs.replace(target.rule, ask_by="reasoning_effort", fields=())
-    quirks = msgspec.structs.replace(target.quirks, budget_in=None, fields=())
-    asked_like_chat = msgspec.structs.replace(
-        target, rule=rule, provider=msgspec.structs.replace(target.provider, quirks=quirks)
-    )
+    asked_like_chat = target.override(ask_by="reasoning_effort", budget_in=None, fields=())
     fields, unspoken = spell_thinking(thinking, asked_like_chat)
     notices += unspoken
     reasoning: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.dialects.openai_responses.wire import Item, Part, as_json_text, texts_of
-from asides.events import (
+from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
@@ -21,9 +21,9 @@ from asides.events import (
     ToolCallDelta,
     Warned,
 )
-from asides.messages import ServerTool, Unknown
-from asides.notices import Notice
-from asides.thinking import Origin, Seal, ThoughtKind, ThoughtSource
+from asides.values.messages import ServerTool, UnknownPart
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.wire.inline_tags import Splitter
 
 Channel: TypeAlias = Literal["summary", "raw"]
@@ -291,7 +291,7 @@ class UnknownState(ItemState):
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
         """The whole item."""
-        events.append(PartArrived(Unknown(raw.decode(), self.origin), self.block))
+        events.append(PartArrived(UnknownPart(raw.decode(), self.origin), self.block))
         if self.kind not in SILENT_ITEMS:
             told = f"an item of type {self.kind!r} is not known; it is kept and goes back as it came"
             events.append(Warned(Notice("unknown_item", told)))

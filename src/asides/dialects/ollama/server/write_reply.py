@@ -1,0 +1,117 @@
+"""The server half's replies: events in, chat lines or one document out (`ChatLineWriter`), and errors.
+
+Not here: requests (read_request), sockets and status lines. A whole response is a stream that was put together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asides.dialects.reply_writer import ReplyWriter
+from asides.values.events import (
+    Event,
+    PartArrived,
+    RefusalDelta,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from asides.values.fold import fold
+from asides.values.messages import Image, ToolCall
+
+_CREATED_AT = "1970-01-01T00:00:00Z"
+_BETWEEN_THOUGHTS = "\n\n"
+
+
+def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - there is one shape
+    """An error body."""
+    return msgspec.json.encode({"error": message})
+
+
+class ChatLineWriter(ReplyWriter):
+    """Events of one reply in, chat lines out, or one document.
+
+    The dialect has one field for thinking and one for the answer: blocks flow together, thoughts with a blank line
+    between them. Calls come whole, at the end. Warnings and seals are not on this wire.
+    """
+
+    def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
+        content_type = "application/x-ndjson" if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage or not stream)
+        self._stream = stream
+        self._texts: dict[str, list[str]] = {"content": [], "thinking": []}
+        self._images: list[bytes] = []
+        self._calls: list[ToolCallDelta] = []
+        self._thought: int | None = None
+
+    def _take(self, event: Event) -> bytes:
+        match event:
+            case TextDelta() | RefusalDelta():
+                return self._say("content", event.text)
+            case ThinkingDelta():
+                return self._think(event)
+            case ToolCallDelta():
+                self._calls.append(event)
+            case PartArrived(part=Image(data=bytes() as data)):
+                self._images.append(data)
+            case _:
+                pass
+        return b""
+
+    def _think(self, event: ThinkingDelta) -> bytes:
+        text = event.text
+        if text and event.block != self._thought:
+            text = text if self._thought is None else _BETWEEN_THOUGHTS + text
+            self._thought = event.block
+        return self._say("thinking", text)
+
+    def _say(self, field: str, text: str) -> bytes:
+        if not text:
+            return b""
+        if not self._stream:
+            self._texts[field].append(text)
+            return b""
+        message = {"role": "assistant", "content": ""} | {field: text}
+        return self._line({"message": message, "done": False})
+
+    def _end(self, stop: StopReason) -> bytes:
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}
+        if thinking := "".join(self._texts["thinking"]):
+            message["thinking"] = thinking
+        if calls := fold([self._started, *self._calls]).tool_calls:
+            message["tool_calls"] = [_call(place, call) for place, call in enumerate(calls)]
+        if self._images:
+            message["images"] = [msgspec.to_builtins(data) for data in self._images]
+        ending: dict[str, Any] = {"done": True}
+        if stop != StopReason():
+            ending["done_reason"] = _done_reason(stop)
+        ending |= self._counts()
+        if not self._stream:
+            return self._line({"message": message, **ending}).rstrip(b"\n")
+        last = self._line({"message": {"role": "assistant", "content": ""}, **ending})
+        more = len(message) > 2
+        return self._line({"message": message, "done": False}) + last if more else last
+
+    def _counts(self) -> dict[str, int]:
+        usage = self._shown_usage
+        if usage is None:
+            return {}
+        counts = {"prompt_eval_count": usage.input, "eval_count": usage.output}
+        return {name: count for name, count in counts.items() if count is not None}
+
+    def _line(self, fields: dict[str, Any]) -> bytes:
+        return msgspec.json.encode({"model": self._started.model, "created_at": _CREATED_AT, **fields}) + b"\n"
+
+
+def _done_reason(stop: StopReason) -> str:
+    if stop.raw in ("stop", "length", "load", "unload"):
+        return stop.raw
+    return "length" if stop.reason == "length" else "stop"
+
+
+def _call(place: int, call: ToolCall) -> dict[str, Any]:
+    arguments: Any = call.arguments if call.raw_arguments is None else call.raw_arguments
+    return {"id": call.id, "function": {"index": place, "name": call.name, "arguments": arguments}}

@@ -1,0 +1,291 @@
+"""Check one request against its model's rule: a contradiction raises, or is adjusted with a notice. Pure.
+
+Not here: what of the history goes back (plan), and how a setting is fitted to a rule (fit_request).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from asides.history.fit_request import (
+    ANSWER_ROOM,
+    Contradiction,
+    Finding,
+    ends_with_assistant,
+    fit_sampling,
+    fit_thinking,
+    lacks_thinking,
+)
+from asides.providers.provider import ModelRule, Target
+from asides.values.errors import InvalidThinking
+from asides.values.messages import Message, Prompt, Text
+from asides.values.notices import Notice
+from asides.values.thinking import Effort, Thinking, nearest_effort
+
+OnConflict: TypeAlias = Literal["raise", "adjust"]
+
+
+def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
+    """The prompt as it can be sent. Raises InvalidThinking where it contradicts the model's rule."""
+    return _RequestCheck(prompt, target, on_conflict, notices).run()
+
+
+class _RequestCheck:
+    """One prompt against one model's rule."""
+
+    def __init__(self, prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> None:
+        self.prompt = prompt
+        self.target = target
+        self.rule: ModelRule = target.rule
+        # A rule that is only assumed never refuses anything.
+        self.adjusts = on_conflict == "adjust" or target.rule.assumed
+        self.notices = notices
+        self.who = f"{target.provider.name}:{target.model}"
+
+    def run(self) -> Prompt:
+        """The prompt, checked."""
+        thinking = self._check_amount(self.prompt.thinking)
+        thinking, max_tokens = self._check_budget(thinking)
+        on = bool(self.target.thinks(thinking))
+        changes: dict[str, Any] = {"max_tokens": max_tokens, "system": self.prompt.system or None}
+        if self.rule.prefill != "yes" and ends_with_assistant(self.prompt.messages):
+            thinking, more = self._check_prefill(thinking, on)
+            changes |= more
+            on = on and thinking.mode != "off"
+        if on and thinking.budget is not None and self.rule.begins_with_thinking:
+            thinking = self._pause_thinking(thinking)
+            on = thinking.mode != "off"
+        changes["thinking"] = thinking
+        changes |= self._check_sampling(thinking, on)
+        if on:
+            changes |= self._check_forced_tool(thinking)
+        if thinking.wanted and self.prompt.tools and not self.rule.tools_while_thinking:
+            changes["thinking"] = self._drop_thinking_for_tools(thinking)
+        return msgspec.structs.replace(self.prompt, **changes)
+
+    def _report_conflict(
+        self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str
+    ) -> None:
+        if not self.adjusts:
+            raise InvalidThinking(f"{self.who}: {message}; {advice}, or pass on_conflict='adjust'.", setting=setting)
+        self.notices.append(Notice(code, message, setting, str(asked), str(sent)))
+
+    def _check_amount(self, thinking: Thinking) -> Thinking:
+        rule = self.rule
+        if not thinking.asked:
+            return thinking
+        if thinking.mode == "off":
+            # "off" wins over an effort or a budget beside it (requirements, I4).
+            thinking = msgspec.structs.replace(thinking, effort=None, budget=None)
+        if rule.assumed:
+            detail = f"{self.who} is not known; the rules of the newest known models were used"
+            self.notices.append(Notice("unknown_model", detail, "thinking"))
+        if rule.thinking == "unknown":
+            self.notices.append(
+                Notice("unknown_model", f"what {self.who} can do is not known; sent as asked", "thinking")
+            )
+            return self._fit_form(thinking)
+        if rule.thinking == "never" and thinking.wanted:
+            self._report_conflict(
+                "thinking_unsupported",
+                "this model does not think",
+                setting="thinking",
+                asked="on",
+                sent="nothing",
+                advice="choose another model or leave thinking unset",
+            )
+            return msgspec.structs.replace(thinking, mode=None, effort=None, budget=None)
+        if rule.thinking == "never":
+            return msgspec.structs.replace(thinking, mode=None)
+        if rule.thinking == "always" and thinking.mode == "off":
+            least: Effort | None = rule.efforts[0] if rule.efforts else None
+            self._report_conflict(
+                "thinking_cannot_stop",
+                "this model cannot stop thinking",
+                setting="thinking",
+                asked="off",
+                sent=least or "nothing",
+                advice=f"ask for {least or 'another model'}",
+            )
+            return msgspec.structs.replace(thinking, mode=None, effort=least)
+        return self._fit_form(self._fit_effort(thinking))
+
+    def _fit_form(self, thinking: Thinking) -> Thinking:
+        if not self.rule.forms:
+            return thinking
+        thinking, found = fit_thinking(thinking, self.rule, self.prompt.max_tokens)
+        self._report(found)
+        return thinking
+
+    def _fit_effort(self, thinking: Thinking) -> Thinking:
+        asked, takes = thinking.effort, self.rule.efforts
+        if asked is None or takes is None or asked in takes:
+            return thinking
+        if not takes and self.rule.forms and self.rule.budget is not None:
+            return thinking  # it becomes a budget
+        if not takes:
+            self.notices.append(Notice("effort_mapped", "this model has no efforts", "thinking", asked, "on"))
+            return msgspec.structs.replace(thinking, effort=None, mode="on")
+        sent = dict(self.rule.effort_map).get(asked)
+        if sent is None and asked == "minimal" and "low" not in takes and self.rule.thinking == "optional":
+            # The lowest effort is far above the one asked for; not thinking is nearer (requirements, I8).
+            self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
+            return msgspec.structs.replace(thinking, effort=None, mode="off")
+        sent = sent or nearest_effort(asked, takes)
+        self.notices.append(Notice("effort_mapped", f"the nearest effort of {self.who}", "thinking", asked, sent))
+        return msgspec.structs.replace(thinking, effort=sent)
+
+    def _check_budget(self, thinking: Thinking) -> tuple[Thinking, int | None]:
+        budget, limit = thinking.budget, self.prompt.max_tokens
+        if budget is None:
+            return thinking, self._choose_limit(limit)
+        least, most = self.rule.budget or (1, None)
+        if budget < least or (most is not None and budget > most):
+            legal = least if budget < least or most is None else most
+            self._report_conflict(
+                "budget_adjusted",
+                f"a thinking budget of {budget} tokens is outside {least} to {most or 'any'}",
+                setting="thinking",
+                asked=budget,
+                sent=legal,
+                advice=f"ask for {legal}",
+            )
+            budget = legal
+        if limit is None:
+            if self.rule.budget is not None or self.target.facts.budget_in is not None:
+                limit = budget + ANSWER_ROOM
+                if self.rule.max_output is not None and budget < self.rule.max_output:
+                    limit = min(limit, self.rule.max_output)
+                self.notices.append(
+                    Notice("max_tokens_chosen", "room for the budget and an answer", "max_tokens", None, str(limit))
+                )
+        elif budget >= limit and not (self.prompt.tools and self.rule.interleaves != "never"):
+            room = max(least, limit - ANSWER_ROOM, limit // 2)
+            fits = room if room < limit else None
+            self._report_conflict(
+                "budget_adjusted",
+                f"a thinking budget of {budget} tokens leaves nothing of max_tokens={limit} for the answer",
+                setting="thinking",
+                asked=budget,
+                sent=fits or budget,
+                advice="raise max_tokens or lower the budget",
+            )
+            if fits is None:
+                limit = budget + ANSWER_ROOM
+                self.notices.append(
+                    Notice(
+                        "max_tokens_chosen",
+                        "room for the budget and an answer",
+                        "max_tokens",
+                        str(self.prompt.max_tokens),
+                        str(limit),
+                    )
+                )
+            else:
+                budget = fits
+        return msgspec.structs.replace(thinking, budget=budget), limit
+
+    def _choose_limit(self, limit: int | None) -> int | None:
+        chosen = self.rule.default_max_tokens
+        if limit is not None or chosen is None:
+            return limit
+        self.notices.append(
+            Notice("max_tokens_chosen", "this model is not asked without a limit", "max_tokens", None, str(chosen))
+        )
+        return chosen
+
+    def _check_sampling(self, thinking: Thinking, on: bool) -> dict[str, Any]:
+        found: list[Contradiction] = []
+        changes: dict[str, Any] = {}
+        if self.prompt.sampling.given():
+            sampling, found = fit_sampling(self.prompt.sampling, self.rule, thinks=on)
+            changes = {"sampling": sampling} if found else {}
+        if on and self.prompt.stop and "stop" in self.rule.forbids:
+            message = "stop is not accepted while this model thinks"
+            found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))
+            changes["stop"] = ()
+        # Both were asked for: a contradiction. If the model merely thinks by default, the setting has no effect.
+        self._report(found if thinking.wanted else [_as_notice(finding) for finding in found])
+        return changes
+
+    def _report(self, found: Sequence[Finding]) -> None:
+        for finding in found:
+            if isinstance(finding, Contradiction):
+                self._report_conflict(
+                    finding.code,
+                    finding.message,
+                    setting=finding.setting,
+                    asked=finding.asked,
+                    sent=finding.sent,
+                    advice=finding.advice,
+                )
+            else:
+                self.notices.append(finding)
+
+    def _check_prefill(self, thinking: Thinking, on: bool) -> tuple[Thinking, dict[str, Any]]:
+        """A conversation that ends with an assistant message, at a model that does not continue one."""
+        if self.rule.prefill == "never":
+            self._report_conflict(
+                "prefill_adjusted",
+                "this model does not go on with words of the assistant",
+                setting="messages",
+                asked="to go on",
+                sent="a request to continue",
+                advice="end the conversation with a user's message",
+            )
+            return thinking, {"messages": (*self.prompt.messages, Message("user", (Text("Continue."),)))}
+        if not on:
+            return thinking, {}
+        self._report_conflict(
+            "thinking_dropped",
+            "this model does not go on with words of the assistant while it thinks",
+            setting="thinking",
+            asked="on",
+            sent="off",
+            advice="end the conversation with a user's message, or turn thinking off",
+        )
+        return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None), {}
+
+    def _pause_thinking(self, thinking: Thinking) -> Thinking:
+        """Turn thinking off for a turn that called tools at another model: it has no thinking to send back, and with a
+        budget the provider would refuse it."""
+        if not lacks_thinking(self.prompt.messages):
+            return thinking
+        adaptive = "adaptive" in self.rule.forms
+        detail = "the turn under way calls tools and came without its thinking, which a budget demands back"
+        sent = "auto" if adaptive else "off"
+        self.notices.append(Notice("thinking_paused", detail, "thinking", str(thinking.budget), sent))
+        return msgspec.structs.replace(thinking, mode=sent, effort=None, budget=None)
+
+    def _drop_thinking_for_tools(self, thinking: Thinking) -> Thinking:
+        self._report_conflict(
+            "thinking_dropped",
+            "this model takes no tools while it is asked to think here",
+            setting="thinking",
+            asked=thinking.effort or "on",
+            sent="nothing",
+            advice="leave thinking or the tools out, or use another endpoint",
+        )
+        return msgspec.structs.replace(thinking, mode=None, effort=None, budget=None)
+
+    def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
+        choice = self.prompt.tool_choice
+        allowed = self.rule.forced_tools and (thinking.budget is None or self.rule.forced_tools_with_budget)
+        if allowed or choice in (None, "auto", "none"):
+            return {}
+        self._report_conflict(
+            "tool_choice_adjusted",
+            "this model cannot be forced to call a tool while it thinks",
+            setting="tool_choice",
+            asked=choice,
+            sent="auto",
+            advice="use tool_choice='auto' or turn thinking off",
+        )
+        return {"tool_choice": "auto"}
+
+
+def _as_notice(finding: Contradiction) -> Notice:
+    return Notice(finding.code, finding.message, finding.setting, finding.asked, finding.sent)

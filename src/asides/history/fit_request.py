@@ -1,0 +1,141 @@
+"""Fit thinking and sampling to what a model's rule allows. Returns findings and never raises.
+
+Not here: what a contradiction leads to (check), and the wire form of a setting (dialects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from asides.providers.provider import ModelRule, Sampled
+from asides.values.messages import Message, Sampling, ServerTool, Text, ToolResult
+from asides.values.notices import Notice
+from asides.values.thinking import EFFORTS, Effort, Thinking, Thought
+
+# Tokens for the answer beside a thinking budget.
+ANSWER_ROOM = 4096
+
+# The tokens that stand for an effort at a model that takes only budgets, and the other way round.
+BUDGETS: dict[Effort, int] = {
+    "minimal": 1_024,
+    "low": 2_048,
+    "medium": 8_192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 32_768,
+}
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """A setting that the model does not allow, and what can be sent instead."""
+
+    code: str
+    message: str
+    setting: str
+    asked: str
+    sent: str
+    advice: str
+
+
+Finding: TypeAlias = Contradiction | Notice
+
+
+def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thinking, list[Finding]]:
+    """Express the amount of thinking in a form that the model takes: a budget, or an effort."""
+    found: list[Finding] = []
+    forms = rule.forms
+    if not forms or not thinking.wanted:
+        return thinking, found
+    if thinking.mode == "between_tools" and "between_tools" not in forms:
+        message = "this model cannot be told to think only between calls of tools"
+        advice = "use thinking='auto'"
+        found.append(Contradiction("form_adjusted", message, "thinking", "between_tools", "auto", advice))
+        thinking = msgspec.structs.replace(thinking, mode="auto")
+    if thinking.budget is not None and "enabled" not in forms:
+        nearest = _effort_for_budget(thinking.budget, rule.efforts or EFFORTS)
+        sent = thinking.effort or nearest
+        message = "this model takes an effort, not a budget"
+        found.append(
+            Contradiction("budget_mapped", message, "thinking", str(thinking.budget), sent, f"use thinking={nearest!r}")
+        )
+        return msgspec.structs.replace(thinking, budget=None, effort=sent), found
+    if thinking.budget is None and "adaptive" not in forms and rule.budget is not None:
+        asked = thinking.effort
+        chosen = _fit_budget(BUDGETS[asked or "medium"], rule, limit)
+        code = "budget_chosen" if asked is None else "effort_mapped"
+        found.append(Notice(code, "this model thinks with a budget", "thinking", asked or "on", str(chosen)))
+        effort = asked if asked in (rule.efforts or ()) else None
+        return msgspec.structs.replace(thinking, mode=None, effort=effort, budget=chosen), found
+    return thinking, found
+
+
+def _fit_budget(budget: int, rule: ModelRule, limit: int | None) -> int:
+    """A budget that leaves room for an answer, but no less than the model's minimum."""
+    least, _ = rule.budget or (1, None)
+    most = budget
+    for ceiling in (limit, rule.max_output):
+        if ceiling is not None:
+            most = min(most, ceiling - min(ANSWER_ROOM, ceiling // 2))
+    return max(least, most)
+
+
+def _effort_for_budget(budget: int, takes: Sequence[Effort]) -> Effort:
+    enough: list[Effort] = [effort for effort in takes if BUDGETS[effort] >= budget]
+    return enough[0] if enough else takes[-1]
+
+
+def fit_sampling(sampling: Sampling, rule: ModelRule, *, thinks: bool) -> tuple[Sampling, list[Contradiction]]:
+    """The sampling settings that the model takes, and what was changed."""
+    found: list[Contradiction] = []
+    kept = sampling.given()
+    for name in _refused_names(rule, thinks=thinks):
+        value = kept.get(name)
+        if value is None or (name == "temperature" and thinks and value == rule.temperature):
+            continue
+        del kept[name]
+        if name in rule.refuses:
+            message, advice = f"{name} is not accepted by this model", f"leave {name} out"
+        else:
+            message, advice = f"{name} is not accepted while this model thinks", f"leave {name} or thinking out"
+        found.append(Contradiction("setting_dropped", message, name, "set", "nothing", advice))
+    top_p = sampling.top_p
+    if thinks and rule.top_p is not None and top_p is not None and "top_p" in kept:
+        least, most = rule.top_p
+        if not least <= top_p <= most:
+            kept["top_p"] = sent = min(max(top_p, least), most)
+            message = f"top_p is {least:g} to {most:g} while this model thinks"
+            advice = "change it or leave it out"
+            found.append(Contradiction("setting_adjusted", message, "top_p", f"{top_p:g}", f"{sent:g}", advice))
+    return Sampling(**kept), found
+
+
+def _refused_names(rule: ModelRule, *, thinks: bool) -> list[Sampled]:
+    names = dict.fromkeys((*rule.refuses, *(rule.forbids if thinks else ())))
+    return [name for name in names if name != "stop"]
+
+
+def ends_with_assistant(messages: Sequence[Message]) -> bool:
+    """Whether the conversation ends with an assistant message that the model should continue. A turn that the model
+    paused itself does not count.
+    """
+    if not messages or messages[-1].role != "assistant":
+        return False
+    parts = messages[-1].parts
+    return any(isinstance(part, Text) for part in parts) and not any(isinstance(part, ServerTool) for part in parts)
+
+
+def lacks_thinking(messages: Sequence[Message]) -> bool:
+    """Whether the current turn calls tools and does not begin with thinking, as turns of other models do."""
+    current: list[Message] = []
+    for message in reversed(messages):
+        if message.role == "assistant":
+            if message.parts:
+                current.insert(0, message)
+        elif any(not isinstance(part, ToolResult) for part in message.parts):
+            break
+    if not any(message.tool_calls for message in current):
+        return False
+    return not isinstance(current[0].parts[0], Thought)

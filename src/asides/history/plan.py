@@ -1,0 +1,280 @@
+"""Decide what of the history goes back to the model, and why: `plan(prompt, target) → Plan`. Pure.
+
+`check` checks the request itself. Not here: the wire form of the planned prompt (dialects), and the rules (providers).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from asides.dialects import plain_row
+from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
+from asides.history.check import OnConflict, check_request
+from asides.history.pair import add_missing_results, drop_orphan_results
+from asides.providers.provider import ReplayRule, Target
+from asides.values.errors import Unsupported
+from asides.values.messages import (
+    Image,
+    Message,
+    Part,
+    Prompt,
+    ProviderState,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, Thought
+
+__all__ = ["Decision", "OnConflict", "Plan", "plan"]
+
+_PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What happens to one part of the history, and why."""
+
+    message: int
+    part: int
+    action: Literal["keep", "drop", "convert"]
+    what: str
+    """The kind of part: "thought", "seal", "tool_call" …"""
+    why: str
+    since: str = ""
+    source: str = ""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A prompt that its target accepts, with the decisions and notices that led to it."""
+
+    prompt: Prompt
+    decisions: tuple[Decision, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
+    """Decide what of the history goes back, and check the request against the model's rules. Nothing is sent."""
+    decisions: list[Decision] = []
+    notices: list[Notice] = []
+    messages = _replay(prompt, target, decisions)
+    messages = _pair_calls(messages, notices, continues=prompt.state.continues)
+    messages, state = _resume(messages, prompt.state, target, decisions)
+    messages = _drop_blank_messages(messages, notices)
+    messages = _replace_pictures(messages, target, on_conflict, notices)
+    sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
+    return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
+
+
+def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
+    kept = tuple(
+        message
+        for place, message in enumerate(messages)
+        if place == len(messages) - 1
+        or message.role != "user"
+        or any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
+    )
+    if len(kept) < len(messages):
+        notices.append(Notice("blank_message_dropped", "messages without a word were left out", "messages"))
+    return kept
+
+
+def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[Message, ...]:
+    rule = target.provider.replay_rule(target.family or target.model)
+    if prompt.thinking.replay == "never":
+        rule = ReplayRule(when="never", source="Thinking(replay='never')")
+    last_user = max((number for number, message in enumerate(prompt.messages) if message.role == "user"), default=-1)
+    planned: list[Message] = []
+    for number, message in enumerate(prompt.messages):
+        if message.role != "assistant":
+            planned.append(message)
+            continue
+        replays = _replays_turn(rule, message, number, last_user)
+        parts = tuple(_replay_parts(message, number, replays, rule, target, decisions))
+        if parts or not message.parts:
+            planned.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
+    return tuple(planned)
+
+
+def _replays_turn(rule: ReplayRule, message: Message, number: int, last_user: int) -> bool:
+    match rule.when:
+        case "never":
+            return False
+        case "all" | "sealed":
+            return True
+        case "tool_turns":
+            return bool(message.tool_calls)
+        case "since_last_user":
+            return number > last_user
+
+
+def _replay_parts(
+    message: Message, number: int, replays: bool, rule: ReplayRule, target: Target, decisions: list[Decision]
+) -> list[Part]:
+    kept: list[Part] = []
+    for place, part in enumerate(message.parts):
+        if isinstance(part, Thought):
+            why = _reason_to_drop(part, replays, rule, target)
+            decisions.append(
+                Decision(
+                    number,
+                    place,
+                    "drop" if why else "keep",
+                    "thought",
+                    why or f"replay rule: {rule.when}",
+                    rule.since,
+                    rule.source,
+                )
+            )
+            if not why:
+                kept.append(part)
+        elif isinstance(part, Refusal) and takes_refusals_as_words(target.dialect):
+            why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
+            decisions.append(Decision(number, place, "convert", "refusal", why))
+            kept.append(Text(part.text))
+        elif isinstance(part, (ServerTool, UnknownPart)) and not _is_own(part.origin, target):
+            decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
+        elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
+            own = tuple(seal for seal in part.seals if _seal_is_own(seal, target))
+            if len(own) != len(part.seals):
+                decisions.append(Decision(number, place, "drop", "seal", "it was made by another model or endpoint"))
+            kept.append(msgspec.structs.replace(part, seals=own))
+        else:
+            kept.append(part)
+    return kept
+
+
+def _reason_to_drop(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
+    if thought.withheld:
+        return "its words were not kept when it was saved, and it cannot go back without them"
+    if not thought.complete:
+        return "the reply broke off inside it, or what stood before it was changed"
+    if thought.origin is not None and not _same_host(thought.origin, target):
+        return "another provider or endpoint made it"
+    if any(not _seal_is_own(seal, target) for seal in thought.seals):
+        return "its seals were made by another model"
+    if thought.origin is None and sealed_elsewhere(thought, target.dialect):
+        return "its seals were made in another dialect"
+    if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
+        return "replay rule: sealed"
+    return "" if replays else f"replay rule: {rule.when}"
+
+
+def _is_own(origin: Origin | None, target: Target) -> bool:
+    # The caller wrote a part without an origin, and means it.
+    return origin is None or _same_host(origin, target)
+
+
+def _same_host(origin: Origin, target: Target) -> bool:
+    # Recorded bytes may name no provider, no model, or an address that depends on an account. An unknown origin counts
+    # as the same host (requirements, H6).
+    unknown = not origin.endpoint or "$" in origin.endpoint
+    if origin.provider != target.origin.provider:
+        return unknown and origin.provider == plain_row(target.dialect).name
+    return unknown or _address(origin.endpoint) == _address(target.base_url)
+
+
+def _seal_is_own(seal: Seal, target: Target) -> bool:
+    # A seal of unknown origin came with an imported history, and its owner vouches for it (requirements, H6).
+    return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
+
+
+def _address(url: str) -> tuple[str, str, int | None, str]:
+    """An endpoint without meaningless differences: case, a closing slash, the default port."""
+    parts = urlsplit(url)
+    port = parts.port if parts.port != {"https": 443, "http": 80}.get(parts.scheme) else None
+    return parts.scheme, (parts.hostname or "").lower(), port, parts.path.rstrip("/")
+
+
+def _resume(
+    messages: tuple[Message, ...], state: ProviderState, target: Target, decisions: list[Decision]
+) -> tuple[tuple[Message, ...], ProviderState]:
+    """Keep only the messages after the turn that the provider continues from; keep all where there is no such turn.
+
+    If the named turn is not in the history, the last assistant turn stands for it: the messages after that one are
+    complete in themselves, tool results included.
+    """
+    if not (state.continues or state.resume):
+        return messages, state
+    turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
+    stored_at = {number: stored for number in turns if (stored := messages[number].stored) is not None}
+    start: int | None = None
+    if state.previous_response_id is not None:
+        named = [number for number, stored in stored_at.items() if stored.id == state.previous_response_id]
+        start = named[-1] if named else (turns[-1] if turns else None)
+    elif state.conversation is not None:
+        start = turns[-1] if turns else None
+    elif state.resume:
+        own = [number for number, stored in stored_at.items() if _is_own(stored.origin, target)]
+        if own:
+            start = own[-1]
+            state = msgspec.structs.replace(state, previous_response_id=stored_at[start].id)
+    if start is None:
+        return messages, state
+    why = "the provider has stored it"
+    decisions += [Decision(number, 0, "drop", "message", why) for number in range(start + 1)]
+    return messages[start + 1 :], state
+
+
+def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], *, continues: bool) -> tuple[Message, ...]:
+    """Give every call a result and every result its call, since providers refuse a history where one is missing."""
+    if not any(isinstance(part, (ToolCall, ToolResult)) for message in messages for part in message.parts):
+        return messages
+    kept, orphans = drop_orphan_results(messages, continues=continues)
+    notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
+    paired, dangling = add_missing_results(kept)
+    if dangling:
+        detail = f"{dangling} tool call(s) had no result; a note was sent instead"
+        notices.append(Notice("dangling_tool_call", detail))
+    return paired
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------
+
+
+def _replace_pictures(
+    messages: tuple[Message, ...], target: Target, on_conflict: OnConflict, notices: list[Notice]
+) -> tuple[Message, ...]:
+    """Put a note in the place of each picture, for a model that takes none.
+
+    A picture in the latest user message raises `Unsupported`. An earlier picture, or one in a tool's result, was fine
+    when it was sent – perhaps to another model – and must not end the conversation.
+    """
+    if target.facts.pictures or not any(_has_picture(message) for message in messages):
+        return messages
+    who = f"{target.provider.name}:{target.model}"
+    last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
+    if on_conflict == "raise" and any(isinstance(part, Image) for part in messages[last_user].parts):
+        raise Unsupported(
+            f"{who} takes no pictures, and the question has one. To do: leave it out, ask a model that sees, or "
+            "pass on_conflict='adjust'."
+        )
+    notices.append(Notice("pictures_dropped", f"{who} takes no pictures; a note stands in their place", "messages"))
+    return tuple(_without_pictures(message) if _has_picture(message) else message for message in messages)
+
+
+def _has_picture(message: Message) -> bool:
+    for part in message.parts:
+        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
+        if any(isinstance(each, Image) for each in inner):
+            return True
+    return False
+
+
+def _without_pictures(message: Message) -> Message:
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            parts.append(_PICTURE_NOTE)
+        elif isinstance(part, ToolResult) and not isinstance(part.content, str):
+            content = tuple(_PICTURE_NOTE if isinstance(each, Image) else each for each in part.content)
+            parts.append(msgspec.structs.replace(part, content=content))
+        else:
+            parts.append(part)
+    return msgspec.structs.replace(message, parts=tuple(parts))

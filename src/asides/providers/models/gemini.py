@@ -1,0 +1,111 @@
+"""What is known of the Gemini models, wherever they are served: how they are asked, what they refuse, what goes back.
+
+Not here: the rows of their hosts (table), and how a request spells any of it (dialects).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from asides.providers.provider import ModelRule, ReplayRule
+from asides.values.thinking import Effort
+
+_LEVELS: tuple[Effort, ...] = ("low", "medium", "high")
+_FROM_MINIMAL: tuple[Effort, ...] = ("minimal", *_LEVELS)
+
+_BUDGETS = "vercel/ai packages/google for the most; litellm constants.py for the least"
+_LEAST = "pydantic-ai profiles/google.py; vercel/ai packages/google getMinimumThinkingLevelForGemini3Model"
+_NEWEST = "unsure: ai.google.dev names these models; their levels are taken from the family before"
+_APART = (
+    "schema and tools together are for 3 and later: pydantic-ai profiles/google.py; before, 400 "
+    "(googleapis/python-genai#867, 2025-05; csells/dartantic#96, 2026-01)"
+)
+_SIGNATURES = "ai.google.dev/gemini-api/docs/thought-signatures"
+
+
+def _by_budget(
+    models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"], budget: tuple[int, int]
+) -> ModelRule:
+    """A model of the second family: it is given tokens; an effort stands for a number of them."""
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=default,
+        kind="summary",
+        efforts=_FROM_MINIMAL,
+        budget=budget,
+        ask_by="thinking_budget",
+        output_with_tools=False,
+        since="2026-08",
+        source=f"{_BUDGETS}; {_APART}",
+    )
+
+
+def _by_level(
+    models: str,
+    efforts: tuple[Effort, ...],
+    *,
+    since: str = "2026-08",
+    source: str = _LEAST,
+    signed: bool = True,
+    tools: bool = True,
+) -> ModelRule:
+    """A model of the third family and later: it is given a level, cannot stop, and wants the signature of its calls."""
+    return ModelRule(
+        models=models,
+        thinking="always",
+        default="on",
+        kind="summary",
+        efforts=efforts,
+        ask_by="thinking_level",
+        signed_calls=signed,
+        tools=tools,
+        since=since,
+        source=source,
+    )
+
+
+def _without(models: str, *, tools: bool = True, schema: bool = True) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking="never",
+        efforts=(),
+        tools=tools,
+        structured_output=None if schema else "nothing",
+        output_with_tools=False,
+        since="2026-08",
+        source=f"unsure: from memory; {_APART}",
+    )
+
+
+GEMINI_MODELS: tuple[ModelRule, ...] = (
+    # Models that speak or draw take no tools, and those before 3 no schema (pydantic-ai profiles/google.py).
+    _without("gemini-*-tts*", tools=False, schema=False),
+    _without("gemini-2.5-flash-image*", tools=False, schema=False),
+    # Signatures are not validated on the models that draw, and their level is their own.
+    _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False, tools=False),
+    _by_level("gemini-3.[7-9]*", _LEVELS),
+    _by_level("gemini-3*-pro*", _LEVELS),
+    _by_level("gemini-3*-flash*", _FROM_MINIMAL),
+    _by_level("gemini-3*", _LEVELS),
+    _by_level("gemini-pro-latest", _LEVELS),
+    _by_level("gemini-flash-latest", _LEVELS),
+    _by_level("gemini-4*", _LEVELS, since="2026-11", source=_NEWEST),
+    ModelRule(
+        models="gemini-[5-9]*",
+        kind="summary",
+        ask_by="thinking_level",
+        signed_calls=True,
+        since="2026-11",
+        source="unsure: not known yet; asked as the newest family is",
+    ),
+    _by_budget("gemini-2.5-pro*", "always", "on", (128, 32_768)),
+    _by_budget("gemini-2.5-flash-lite*", "optional", "off", (512, 24_576)),
+    _by_budget("gemini-2.5-flash*", "optional", "on", (1, 24_576)),
+    _without("gemini-[12].*"),
+)
+
+GEMINI_REPLAY: tuple[ReplayRule, ...] = (
+    # A signature goes back inside the part it came with; thoughts without one need not, and cost tokens.
+    ReplayRule(when="sealed", since="2026-08", source=f"{_SIGNATURES}; pydantic-ai models/google.py"),
+)

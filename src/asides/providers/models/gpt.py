@@ -1,0 +1,158 @@
+"""OpenAI's models, at OpenAI, at Azure and elsewhere: in chat completions (`GPT_MODELS`) and in Responses
+(`GPT_SUMMARISED`). Not here: the rows of their hosts (table).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
+from asides.providers.provider import ModelRule, Sampled
+from asides.values.thinking import Effort
+
+_MEASURED = "pydantic-ai profiles/openai.py, measured on the live API; unsure: the list of efforts, stop"
+
+_GPT_6 = "openrouter.ai guide to GPT-6; docs.laozhang.ai; unsure: the list of efforts"
+
+_MODEL_PAGES = "platform.openai.com/docs/models, the page of each; unsure: the list of efforts"
+
+_OPENAI_SAMPLING: tuple[Sampled, ...] = (
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+)
+
+
+def _without_pictures(rule: ModelRule) -> ModelRule:
+    return msgspec.structs.replace(rule, pictures=False)
+
+
+def _gpt(
+    models: str,
+    thinking: Literal["always", "optional", "unknown"],
+    efforts: tuple[Effort, ...] | None,
+    *,
+    default: Literal["on", "off"] | None = "on",
+    tools: bool = True,
+    endpoint: Literal["either", "responses"] = "either",
+    forbids: tuple[Sampled, ...] = _OPENAI_SAMPLING,
+    since: str = "2026-07",
+    source: str = _MEASURED,
+) -> ModelRule:
+    """A reasoning model of OpenAI: no thinking text in chat, other names for the limit and the system role."""
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=default,
+        kind="hidden",
+        efforts=efforts,
+        off_as_effort=thinking != "always",
+        forbids=forbids,
+        tools_while_thinking=tools,
+        endpoint=endpoint,
+        output_limit="max_completion_tokens",
+        system_role="developer",
+        since=since,
+        source=source,
+    )
+
+
+_FORMS = "platform.openai.com/docs/guides/structured-outputs and the page of each model; unsure: from memory"
+
+
+def _older_gpt(models: str, takes: Literal["json_object", "nothing"]) -> ModelRule:
+    """A model without thinking that takes no schema."""
+    return ModelRule(
+        models=models,
+        thinking="never",
+        efforts=(),
+        structured_output=takes,
+        since="2026-07",
+        source=f"{_MEASURED}; {_FORMS}",
+    )
+
+
+def _without_forms(rule: ModelRule) -> ModelRule:
+    """A model that takes neither tools nor a schema."""
+    return msgspec.structs.replace(rule, tools=False, structured_output="nothing", source=f"{rule.source}; {_FORMS}")
+
+
+GPT_MODELS = (
+    _gpt("gpt-6.1-sol*", "always", LOW_TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-astra*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-sol*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-luna*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6*", "unknown", None, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration).
+    _gpt("gpt-5.6*", "optional", LOW_TO_MAX, tools=False),
+    _gpt("gpt-5.[245]-pro*", "always", ("medium", "high", "xhigh"), tools=False, endpoint="responses"),
+    _gpt("gpt-5.5*", "optional", LOW_TO_XHIGH, tools=False),
+    _gpt("gpt-5.[123]-chat*", "always", ("medium",)),
+    _gpt("gpt-5.4*", "optional", LOW_TO_XHIGH, default="off", tools=False),
+    _gpt("gpt-5.3*", "optional", LOW_TO_XHIGH, default="off"),
+    _gpt("gpt-5.2*", "optional", LOW_TO_XHIGH, default="off"),
+    _gpt("gpt-5.1-codex-max*", "always", LOW_TO_XHIGH),
+    _gpt("gpt-5.1-codex*", "always", LOW_TO_HIGH),
+    _gpt("gpt-5.1*", "optional", LOW_TO_HIGH, default="off"),
+    _gpt("gpt-5.*", "unknown", None, default=None),
+    never_thinks("gpt-5-chat*", "2026-07", _MEASURED),
+    _gpt("gpt-5-pro*", "always", ("high",), endpoint="responses"),
+    _gpt("gpt-5-codex*", "always", LOW_TO_HIGH, endpoint="responses"),
+    _gpt("gpt-5-*", "always", ("minimal", *LOW_TO_HIGH)),
+    _gpt("gpt-5", "always", ("minimal", *LOW_TO_HIGH)),
+    _without_pictures(_without_forms(_gpt("o1-mini*", "always", ()))),
+    _without_forms(_gpt("o1-preview*", "always", ())),
+    # "Available in the Responses API only", as their pages say.
+    _gpt("o[13]-pro*", "always", LOW_TO_HIGH, endpoint="responses", source=_MODEL_PAGES),
+    _gpt("o[34]*-deep-research*", "always", (), endpoint="responses", source=_MODEL_PAGES),
+    _gpt("codex-mini*", "always", LOW_TO_HIGH, endpoint="responses", source=_MODEL_PAGES),
+    _gpt("computer-use-preview*", "always", (), endpoint="responses", source=_MODEL_PAGES),
+    _gpt("o1*", "always", LOW_TO_HIGH),
+    # Of the small ones, o4-mini is the first that sees (vercel.com/ai-gateway/models/o4-mini, 2026-11).
+    _without_pictures(_gpt("o3-mini*", "always", LOW_TO_HIGH, forbids=(*_OPENAI_SAMPLING, "stop"))),
+    _gpt("o[34]*", "always", LOW_TO_HIGH, forbids=(*_OPENAI_SAMPLING, "stop")),
+    # A schema is for gpt-4o of 2024-08 and later; before, there is JSON, and before that nothing.
+    _older_gpt("gpt-4o-2024-05*", "json_object"),
+    _older_gpt("gpt-4-turbo*", "json_object"),
+    _older_gpt("gpt-4-1106*", "json_object"),
+    _older_gpt("gpt-4-0125*", "json_object"),
+    _older_gpt("gpt-4", "nothing"),
+    _older_gpt("gpt-4-0[36]*", "nothing"),
+    _older_gpt("gpt-4-32k*", "nothing"),
+    never_thinks("gpt-4*", "2026-07", _MEASURED),
+    _older_gpt("gpt-3.5*", "json_object"),
+    _without_forms(never_thinks("chatgpt-*", "2026-07", _MEASURED)),
+)
+
+
+def _summarised(rule: ModelRule) -> ModelRule:
+    """The same model in Responses: its thinking comes as a summary, and tools are taken beside it."""
+    efforts = rule.efforts
+    if rule.models == "gpt-6.1-sol*":
+        efforts = LOW_TO_MAX  # in chat it stops at xhigh (docs.laozhang.ai, 2026-11-04)
+    if rule.thinking == "never":
+        return rule
+    return msgspec.structs.replace(rule, kind="summary", tools_while_thinking=True, efforts=efforts)
+
+
+GPT_SUMMARISED = tuple(_summarised(rule) for rule in GPT_MODELS)
+
+
+def gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | None = None) -> ModelRule:
+    """OpenAI\'s open weights: they always think, at three efforts."""
+    return ModelRule(
+        models=models,
+        thinking="always",
+        default="on",
+        efforts=LOW_TO_HIGH,
+        off_as_effort=False,
+        tags=tags,
+        since=since,
+        source=source,
+    )

@@ -1,0 +1,232 @@
+"""The same over real sockets: the offline stage serves the dialect on loopback, both shells ask, whole and streamed.
+
+Not here: the provider's own host, which is never asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import msgspec
+
+from asides.aio import AsyncClient
+from asides.client import Client
+from asides.dialects.dialect import ServedRequest
+from asides.options import Options
+from asides.settings import Settings
+from asides.testing.conformance.ask_each_way import TOOLS
+from asides.testing.conformance.case import Case
+from asides.testing.conformance.report import NotHere, expect
+from asides.testing.conformance.samples import ANSWER, CALLING, PLAIN, THOUGHT, Sample
+from asides.testing.conformance.turns import behind, is_strict, refused
+from asides.testing.stage import Fail, Raw, Say, Scene, Stage
+from asides.values.errors import AsidesError, AuthError, BadRequest, TransportError
+from asides.values.events import Event, ThoughtSealed
+from asides.values.messages import Message, user
+from asides.values.reply import Reply
+from asides.values.usage import Usage
+
+_KEY = "sk-conformance-0000"
+_SECONDS = 20.0
+LONG = Sample("a long answer", text=ANSWER * 3)
+LAST = Sample("a last answer", text="Because.")
+Value = TypeVar("Value")
+
+
+class _Answers(msgspec.Struct, frozen=True):
+    """What one shell got: the reply in one piece, the streamed one and its events."""
+
+    whole: Reply
+    streamed: Reply
+    events: list[Event]
+
+
+def _options(case: Case, stage: Stage) -> Options:
+    options = Options(
+        base_url=stage.url, api_key=_KEY, retries=0, timeout=_SECONDS, on_conflict="adjust", max_tokens=8000
+    )
+    if case.rule.thinking != "never":
+        options["thinking"] = "medium"
+    return options
+
+
+def _model(case: Case) -> str:
+    return f"{case.row.name}:{case.model}"
+
+
+class _Script:
+    """Scenes one after the other, the last again and again; a sample is said in the form that is asked for."""
+
+    def __init__(self, case: Case, scenes: tuple[Sample | Scene, ...]) -> None:
+        self._case = case
+        self._scenes = list(scenes)
+
+    def __call__(self, request: ServedRequest) -> Scene:
+        scene = self._scenes.pop(0) if len(self._scenes) > 1 else self._scenes[0]
+        if not isinstance(scene, Sample):
+            return scene
+        case = self._case
+        if not case.renames:
+            return Say(events=tuple(scene.events(case.target)))
+        writer = case.dialect.writer(model=case.model, stream=request.stream)
+        return Raw(case.body_of(scene, stream=request.stream), content_type=writer.content_type)
+
+
+def _stage(case: Case, *scenes: Sample | Scene) -> Stage:
+    if case.target.quirks.transport != "direct":
+        raise NotHere("its address is a cloud's, which the stage does not have")
+    key = None if case.target.quirks.auth == "nothing" else _KEY
+    return Stage(_Script(case, scenes), key=key, dialect=case.dialect.name)
+
+
+def _apart(work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+    """Run it in a loop of its own, also where the caller is inside of one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="asides-conformance") as thread:
+        return thread.submit(lambda: asyncio.run(work())).result()
+
+
+def blocking_is_awaiting(case: Case) -> None:
+    """Asked over real sockets, whole and streamed, blocking and awaiting: the same requests, events and reply."""
+    with _stage(case, PLAIN) as stage:
+        options = _options(case, stage)
+        blocking = _ask_blocking(case, options)
+        awaiting = _apart(lambda: _ask_awaiting(case, options))
+        bodies = [received.body for received in stage.requests]
+    got = [blocking.whole, blocking.streamed, awaiting.whole, awaiting.streamed]
+    replies = [_comparable(case, reply) for reply in got]
+    expect(
+        bodies[0] == bodies[2] and bodies[1] == bodies[3],
+        expected="the same requests, blocking and awaiting",
+        came="others",
+        to_do="let encode() depend on nothing but the prompt and the target.",
+    )
+    expect(
+        _without_seals(blocking.events) == _without_seals(awaiting.events),
+        expected="the same events, blocking and awaiting",
+        came=f"{len(blocking.events)} and {len(awaiting.events)} events, or others",
+        to_do="let a decoder depend on nothing but its bytes.",
+    )
+    expect(
+        all(reply == replies[0] for reply in replies),
+        expected="the same reply, blocking and awaiting, whole and streamed",
+        came="several",
+        to_do="see streamed_is_whole and any_chunking_is_the_same.",
+    )
+    expect(
+        replies[0].text == ANSWER,
+        expected="the answer that the server said",
+        came=f"{len(replies[0].text)} characters, of {len(ANSWER)}",
+        to_do="see thinking_is_filtered_from_the_answer.",
+    )
+    thought = got[0].thinking
+    expect(
+        thought is not None and (thought.text == THOUGHT or thought.kind == "hidden"),
+        expected="the thinking that the server sent, or its seals where it keeps the words to itself",
+        came="none" if thought is None else f"{len(thought.text)} characters, of {len(THOUGHT)}",
+        to_do="see thinking_is_extracted.",
+    )
+
+
+def _comparable(case: Case, reply: Reply) -> Reply:
+    """The reply without its seals, since a server may seal each answer anew, the same words too; and without counts
+    where they are not asked for in a stream, since the stage then sends none. Both are other checks'.
+    """
+    parts = tuple(msgspec.structs.replace(part, seals=()) if hasattr(part, "seals") else part for part in reply.parts)
+    usage = reply.usage if case.target.quirks.stream_usage else Usage()
+    return msgspec.structs.replace(reply, parts=parts, usage=usage)
+
+
+def _without_seals(events: list[Event]) -> list[Event]:
+    return [event for event in events if not isinstance(event, ThoughtSealed)]
+
+
+def _ask_blocking(case: Case, options: Options) -> _Answers:
+    with Client(providers=[case.row], settings=Settings()) as client:
+        whole = client.ask(_model(case), "What is it?", **options)
+        with client.stream(_model(case), "What is it?", **options) as stream:
+            events = list(stream)
+            return _Answers(whole, stream.reply, events)
+
+
+async def _ask_awaiting(case: Case, options: Options) -> _Answers:
+    async with AsyncClient(providers=[case.row], settings=Settings()) as client:
+        whole = await client.ask(_model(case), "What is it?", **options)
+        async with client.stream(_model(case), "What is it?", **options) as stream:
+            events = [event async for event in stream]
+            return _Answers(whole, stream.reply, events)
+
+
+def a_server_accepts_the_next_turn(case: Case) -> None:
+    """A question, a call, its result, the answer, one more question: a strict server takes every turn."""
+    if not is_strict(case):
+        raise NotHere("the stage's rules for this dialect are those of stricter hosts")
+    scenes = (CALLING, PLAIN, LAST)
+    with _stage(case, *scenes) as stage, Client(providers=[case.row], settings=Settings()) as client:
+        options = _options(case, stage)
+        options["tools"] = TOOLS
+        history: list[Message] = [user("What is it?")]
+        reply = Reply()
+        for number in range(len(scenes)):
+            try:
+                with client.stream(_model(case), history, **options) as stream:
+                    reply = stream.reply
+            except BadRequest as problem:
+                raise refused(case, f"turn {number + 1} to be accepted", str(problem)) from problem
+            message = reply.to_message()
+            history += [*([] if message is None else [message]), *behind(reply)]
+    expect(
+        reply.text == LAST.text,
+        expected="the answer of the last turn",
+        came=f"{len(reply.text)} characters",
+        to_do="see thinking_is_filtered_from_the_answer.",
+    )
+
+
+def errors_carry_what_had_come(case: Case) -> None:
+    """A wrong key is an AuthError; a stream that breaks off raises, with its thinking so far in `.partial`."""
+    body = case.body_of(LONG, stream=True)
+    content_type = case.dialect.writer(model=case.model, stream=True).content_type
+    cut = Raw(body, content_type=content_type, cut_after=len(body) * 3 // 4)
+    with (
+        _stage(case, Fail(status=401, message="no such key"), cut) as stage,
+        Client(providers=[case.row], settings=Settings()) as client,
+    ):
+        options = _options(case, stage)
+        refused = _error_of(lambda: client.ask(_model(case), "What is it?", **options))
+        expect(
+            isinstance(refused, AuthError),
+            expected="AuthError for status 401",
+            came=type(refused).__name__,
+            to_do="see errors_are_typed.",
+        )
+        expect(
+            _KEY not in f"{refused} {refused!r}",
+            expected="no key in an error",
+            came="it stands there",
+            to_do="put nothing of the request into errors.",
+        )
+        broken = _error_of(lambda: client.stream(_model(case), "What is it?", **options).reply)
+    expect(
+        isinstance(broken, TransportError),
+        expected="a TransportError for a stream that breaks off",
+        came=type(broken).__name__,
+        to_do="see a_cut_stream_is_never_silently_short.",
+    )
+    partial = None if broken is None else broken.partial
+    expect(
+        partial is not None and partial.thinking is not None and not partial.complete,
+        expected="the thinking that had come in .partial",
+        came="none" if partial is None or partial.thinking is None else "a reply that calls itself complete",
+        to_do="emit deltas as they come; a failure keeps the events before it.",
+    )
+
+
+def _error_of(work: Callable[[], object]) -> AsidesError | None:
+    try:
+        work()
+    except AsidesError as problem:
+        return problem
+    return None

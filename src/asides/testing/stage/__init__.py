@@ -1,0 +1,30 @@
+"""An offline server that speaks the providers' wire languages and plays a script: for tests, and for trying things out.
+
+Not a model. Loopback only, unless it is told otherwise.
+"""
+
+from __future__ import annotations
+
+from asides.testing.stage.actor import MODEL, improvise
+from asides.testing.stage.request_log import Received
+from asides.testing.stage.script import Delivery, Fail, Garbage, Hang, Raw, Refuse, Say, Scene, Script, load_script
+from asides.testing.stage.server import OpenStage, Stage, run
+
+__all__ = [
+    "MODEL",
+    "Delivery",
+    "Fail",
+    "Garbage",
+    "Hang",
+    "OpenStage",
+    "Raw",
+    "Received",
+    "Refuse",
+    "Say",
+    "Scene",
+    "Script",
+    "Stage",
+    "improvise",
+    "load_script",
+    "run",
+]

@@ -1,0 +1,164 @@
+"""What Bedrock checks, and Claude behind it signs: turns, pairs of calls and results, signatures, budgets, sampling.
+
+Not a copy of any server: written from the documented rules and from the errors that people report. A model whose name
+is known is held to its own row, others to the rules that all have. Signatures are made here and known when they return.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from asides.dialects.bedrock.blocks import REDACTED, SIGNATURE
+from asides.providers.provider import ModelRule
+from asides.providers.table import plain_row
+from asides.testing.stage.http_requests import Request
+from asides.values.events import Event, ThinkingDelta, ThoughtSealed
+from asides.values.thinking import Seal
+
+Wire: TypeAlias = dict[str, Any]
+
+_MODEL = re.compile(r"/model/([^/]+)/")
+
+
+class Rules:
+    """One stage's rules for Converse, and the signatures it gives out."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._given: dict[tuple[str, str], tuple[str, str]] = {}
+        """Seals that a script gave out itself, with their model and text."""
+
+    # --- signing ------------------------------------------------------------------------------------------------------
+
+    def seal(self, events: list[Event], request: Request) -> list[Event]:
+        """Every thought of a model that signs, signed, unless the script did it."""
+        model = _model_of(request)
+        texts: dict[int, str] = {}
+        sealed: list[Event] = []
+        signed = {event.block for event in events if isinstance(event, ThoughtSealed)}
+        waiting: int | None = None
+        for event in events:
+            if waiting is not None and getattr(event, "block", None) != waiting:
+                if waiting not in signed and _signs(model):
+                    seal = Seal(SIGNATURE, self._sign(model, texts[waiting]))
+                    sealed.append(ThoughtSealed(seal, waiting, "summary", "block"))
+                waiting = None
+            if isinstance(event, ThinkingDelta):
+                waiting = event.block
+                texts[waiting] = texts.get(waiting, "") + event.text
+            if isinstance(event, ThoughtSealed):
+                self._given[event.seal.kind, event.seal.value] = (model, texts.get(event.block, ""))
+            sealed.append(event)
+        return sealed
+
+    def _sign(self, model: str, text: str) -> str:
+        return b64encode(hmac.digest(self._secret, msgspec.json.encode([model, text]), "sha256")).decode()
+
+    # --- refusing -----------------------------------------------------------------------------------------------------
+
+    def refuse(self, request: Request) -> str | None:
+        """The first rule that this request breaks, in the words of the real servers as far as they are known."""
+        body: Wire = msgspec.json.decode(request.body)
+        return next(self._problems(body, _model_of(request)), None)
+
+    def _problems(self, body: Wire, model: str) -> Iterator[str]:
+        messages: list[Wire] = body.get("messages") or []
+        yield from _turn_problems(messages)
+        held = {name for message in messages for block in message["content"] for name in block}
+        if held & {"toolUse", "toolResult"} and not (body.get("toolConfig") or {}).get("tools"):
+            yield "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+        yield from _thinking_problems(body, _rule_of(model))
+        yield from self._seal_problems(messages, model)
+        for place, message in enumerate(messages):
+            if message["role"] == "assistant" and "reasoningContent" in (message["content"] or [{}])[-1]:
+                yield f"messages.{place}: The final block in an assistant message cannot be `thinking`."
+
+    def _seal_problems(self, messages: list[Wire], model: str) -> Iterator[str]:
+        for place, message in enumerate(messages):
+            for number, block in enumerate(message["content"]):
+                reasoning = block.get("reasoningContent")
+                if reasoning is None or self._is_ours(reasoning, model):
+                    continue
+                where = f"messages.{place}.content.{number}"
+                yield f"{where}: Invalid `signature` in `thinking` block"
+
+    def _is_ours(self, reasoning: Wire, model: str) -> bool:
+        if "redactedContent" in reasoning:
+            return self._given.get((REDACTED, reasoning["redactedContent"])) == (model, "")
+        told = reasoning.get("reasoningText") or {}
+        text, signature = told.get("text", ""), told.get("signature", "")
+        if self._given.get((SIGNATURE, signature)) == (model, text):
+            return True
+        return _signs(model) and hmac.compare_digest(self._sign(model, text).encode(), str(signature).encode())
+
+
+def _model_of(request: Request) -> str:
+    found = _MODEL.search(request.path)
+    return unquote(found[1]) if found else ""
+
+
+def _rule_of(model: str) -> ModelRule:
+    return plain_row("bedrock").rule(model)
+
+
+def _signs(model: str) -> bool:
+    """Whether thoughts of this model carry signatures: those that are told a form of thinking do."""
+    return bool(_rule_of(model).forms)
+
+
+def _turn_problems(messages: list[Wire]) -> Iterator[str]:
+    if not messages or messages[0].get("role") != "user":
+        yield "A conversation must start with a user message."
+    for place, message in enumerate(messages):
+        before = messages[place - 1] if place else None
+        if before is not None and before["role"] == message["role"]:
+            yield "A conversation must alternate between user and assistant roles."
+        if any(not block["text"].strip() for block in message["content"] if "text" in block):
+            yield f"The text field in the ContentBlock object at messages.{place} is blank."
+        yield from _pair_problems(message, messages[place + 1] if place + 1 < len(messages) else None, place)
+
+
+def _pair_problems(message: Wire, following: Wire | None, place: int) -> Iterator[str]:
+    calls = {block["toolUse"]["toolUseId"] for block in message["content"] if _is_call(block)}
+    results = {
+        block["toolResult"]["toolUseId"]
+        for block in (following or {"content": []})["content"]
+        if "toolResult" in block and "type" not in block["toolResult"]
+    }
+    if following is not None and calls != results:
+        yield f"Expected toolResult blocks at messages.{place + 1}.content for the following Ids: {sorted(calls)}"
+
+
+def _is_call(block: Wire) -> bool:
+    return "toolUse" in block and "type" not in block["toolUse"]
+
+
+def _thinking_problems(body: Wire, rule: ModelRule) -> Iterator[str]:
+    native = body.get("additionalModelRequestFields") or {}
+    inference = body.get("inferenceConfig") or {}
+    thinking = native.get("thinking") or {}
+    kind = thinking.get("type")
+    if kind is not None and rule.forms and kind not in rule.forms:
+        yield f"thinking.type.{kind}: this model does not support `thinking.type` {kind!r}"
+    if kind not in ("enabled", "adaptive") or not rule.forms:
+        return
+    limit = inference.get("maxTokens")
+    budget = thinking.get("budget_tokens")
+    if kind == "enabled" and (not isinstance(budget, int) or budget < 1024):
+        yield "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+    elif kind == "enabled" and limit is not None and budget >= limit and not native.get("anthropic_beta"):
+        yield "`max_tokens` must be greater than `thinking.budget_tokens`"
+    if inference.get("temperature") not in (None, 1, 1.0):
+        yield "`temperature` may only be set to 1 when thinking is enabled"
+    if native.get("top_k") is not None:
+        yield "`top_k` must be unset when thinking is enabled"
+    choice = (body.get("toolConfig") or {}).get("toolChoice") or {}
+    if (kind == "enabled" or not rule.forced_tools) and ({"any", "tool"} & set(choice)):
+        yield "Thinking may not be enabled when tool_choice forces tool use"

@@ -1,0 +1,99 @@
+"""What the environment says about the way out: which proxy, and whom to trust. Read when a request goes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from asides.transports.transport_errors import place_of
+from asides.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+
+def proxy_for(url: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """The proxy that the environment names for this address, or None.
+
+    HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in either case; NO_PROXY lists hosts, domains, host:port, networks, or "*".
+    """
+    environ = os.environ if environ is None else environ
+    names = (f"{url.partition(':')[0].lower()}_proxy", "all_proxy")
+    proxy = next((value for name in names if (value := _variable(name, environ))), None)
+    if proxy is None:
+        return None
+    parts = urlsplit(url)
+    if _is_exempt(parts.hostname or "", parts.port, _variable("no_proxy", environ) or ""):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if not proxy.lower().startswith(("http://", "https://")):
+        raise ConfigError(
+            f"the proxy {place_of(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a one, add "
+            "the host to NO_PROXY, or bring a transport= of your own."
+        )
+    return proxy
+
+
+def _variable(name: str, environ: Mapping[str, str]) -> str | None:
+    if name in environ:
+        return environ[name].strip() or None
+    # A CGI server turns a request's "Proxy:" header into HTTP_PROXY.
+    if name == "http_proxy" and "REQUEST_METHOD" in environ:
+        return None
+    return environ.get(name.upper(), "").strip() or None
+
+
+def _is_exempt(host: str, port: int | None, exceptions: str) -> bool:
+    host = host.lower()
+    for entry in (entry.strip().lower() for entry in exceptions.split(",")):
+        if entry == "*":
+            return True
+        if "/" in entry and _in_network(host, entry):
+            return True
+        name, _, wanted_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+        name = name.lstrip("*").lstrip(".").strip("[]")
+        if name and (not wanted_port or wanted_port == str(port)) and (host == name or host.endswith(f".{name}")):
+            return True
+    return False
+
+
+def _in_network(host: str, network: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def proxy_login(proxy: str) -> tuple[str, str | None]:
+    """A proxy's address without its credentials, and these as user:password, or None."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return proxy, None
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return address, f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+
+
+def tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
+    """Whom to trust: the system, with SSL_CERT_FILE and SSL_CERT_DIR, and REQUESTS_CA_BUNDLE where it is set."""
+    import ssl
+
+    environ = os.environ if environ is None else environ
+    context = ssl.create_default_context()
+    bundle = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+    if bundle:
+        try:
+            if Path(bundle).is_dir():
+                context.load_verify_locations(capath=bundle)
+            else:
+                context.load_verify_locations(cafile=bundle)
+        except (OSError, ssl.SSLError) as problem:
+            raise ConfigError(
+                f"REQUESTS_CA_BUNDLE names {bundle}, which does not read as certificates ({problem}). "
+                "To do: correct the path or unset it."
+            ) from None
+    return context

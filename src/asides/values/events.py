@@ -1,0 +1,165 @@
+"""What arrives, while it arrives.
+
+    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | TextDelta | RefusalDelta | ToolCallDelta
+                            | PartArrived | UsageReported | Warned)* ReplyEnded
+
+`block` orders the parts of a reply: a new number is a new part, deltas of a block arrive in order, and parts are
+sorted by their numbers, which need not be dense. UsageReported is a snapshot: later values replace earlier ones, field
+by field. Nothing follows ReplyEnded. There are no start and end events: block numbers carry the boundary, and
+`blocks(events)` groups for a user interface. Errors are raised, with `.partial`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from asides.values.messages import File, Image, ServerTool, UnknownPart
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
+from asides.values.usage import Usage
+
+StopKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"]
+
+
+class StopReason(msgspec.Struct, frozen=True):
+    """Why the model stopped: our word for it, and the provider's own."""
+
+    reason: StopKind = "unknown"
+    raw: str | None = None
+
+
+class ReplyStarted(msgspec.Struct, frozen=True, tag="reply_started"):
+    """The first event: who answers."""
+
+    model: str | None = None
+    id: str | None = None
+    origin: Origin | None = None
+    stored: bool = False
+    """The provider keeps the reply under its id."""
+
+
+class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking", gc=False):
+    """More of a thought."""
+
+    text: str
+    block: int = 0
+    kind: ThoughtKind = "raw"
+    source: ThoughtSource = "field"
+    via: str | None = None
+
+    def __repr__(self) -> str:
+        return f"ThinkingDelta(<{len(self.text)} characters>, block={self.block})"
+
+
+class ThoughtSealed(msgspec.Struct, frozen=True, tag="sealed"):
+    """An opaque token for a block: of a thought (which it may create, without text), or of the text or call there."""
+
+    seal: Seal
+    block: int = 0
+    kind: ThoughtKind = "hidden"
+    """What a thought is that exists only through its seals."""
+    source: ThoughtSource = "field"
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
+    """More of the answer."""
+
+    text: str
+    block: int = 0
+
+    def __repr__(self) -> str:
+        return f"TextDelta(<{len(self.text)} characters>, block={self.block})"
+
+
+class RefusalDelta(msgspec.Struct, frozen=True, tag="refusal"):
+    """More of the model's own words for not answering."""
+
+    text: str
+    block: int = 0
+
+    def __repr__(self) -> str:
+        return f"RefusalDelta(<{len(self.text)} characters>, block={self.block})"
+
+
+class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
+    """More of a call. `id` and `name` come once, arguments in pieces of JSON text."""
+
+    block: int
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    custom: bool = False
+    """The arguments are text of the tool's own form, not JSON."""
+
+    def __repr__(self) -> str:
+        return (
+            f"ToolCallDelta(block={self.block}, id={self.id!r}, name={self.name!r}, <{len(self.arguments)} characters>)"
+        )
+
+
+class PartArrived(msgspec.Struct, frozen=True, tag="part"):
+    """A part that comes whole: a tool that the provider ran itself, a picture or a sound, or something unknown. A later
+    one of the same block replaces it, which is how such a tool tells its progress.
+    """
+
+    part: ServerTool | Image | File | UnknownPart
+    block: int
+
+
+class UsageReported(msgspec.Struct, frozen=True, tag="usage"):
+    """What it has cost so far, as far as this event knows."""
+
+    usage: Usage
+
+
+class Warned(msgspec.Struct, frozen=True, tag="warned"):
+    """Something was adjusted, dropped or not understood."""
+
+    notice: Notice
+
+    @property
+    def code(self) -> str:
+        """The notice's code, to match on."""
+        return self.notice.code
+
+
+class ReplyEnded(msgspec.Struct, frozen=True, tag="reply_ended"):
+    """The last event."""
+
+    stop: StopReason = StopReason()
+    truncated_thought: bool = False
+    """The reply ended inside a thinking tag."""
+
+
+Event: TypeAlias = (
+    ReplyStarted
+    | ThinkingDelta
+    | ThoughtSealed
+    | TextDelta
+    | RefusalDelta
+    | ToolCallDelta
+    | PartArrived
+    | UsageReported
+    | Warned
+    | ReplyEnded
+)
+
+
+def blocks(events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
+    """Group neighbouring deltas of one block, for a user interface; events without a block stand alone as (-1,
+    [event]).
+    """
+    group: list[Event] = []
+    current = -1
+    for event in events:
+        block: int = getattr(event, "block", -1)
+        if group and (block != current or block == -1):
+            yield current, group
+            group = []
+        current = block
+        group.append(event)
+    if group:
+        yield current, group

@@ -1,0 +1,199 @@
+"""What a model said, as one value. Not here: how it is put together (folding)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from asides.values.errors import NoAnswer
+from asides.values.events import (
+    StopReason,
+)
+from asides.values.messages import (
+    Message,
+    Part,
+    Refusal,
+    StoredResponse,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from asides.values.notices import Notice
+from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
+from asides.values.usage import Usage
+
+Revealed: TypeAlias = Literal["thinking_raw", "thinking_encrypted"]
+Outcome: TypeAlias = Literal["answered", "tool_calls", "starved", "unterminated", "refused", "filtered"]
+
+_ADVICE: dict[Outcome, str] = {
+    "answered": "the answer is blank.",
+    "tool_calls": "it asked for tools instead; run them and send their results.",
+    "starved": "it ran out of tokens while thinking; raise max_tokens or ask for less thinking.",
+    "unterminated": "it stopped after thinking, without an answer; ask again, or ask for less thinking.",
+    "refused": "it refused; reply.refusal has its words.",
+    "filtered": "the provider's filter stopped it; change the request.",
+}
+
+
+class Reply(msgspec.Struct, frozen=True, eq=False):
+    """What a model said: the answer in `text`, the thinking apart, the rest as values."""
+
+    parts: tuple[Part, ...] = ()
+    """The reply in order: thoughts, text, tool calls, each with its own seals."""
+    usage: Usage = Usage()
+    stop: StopReason = StopReason()
+    warnings: tuple[Notice, ...] = ()
+    model: str | None = None
+    id: str | None = None
+    origin: Origin | None = None
+    complete: bool = True
+    """False for the `.partial` of an error or of a cancelled stream."""
+    payloads: tuple[bytes, ...] = ()
+    """The JSON documents it was read from, as received; not part of equality."""
+    streamed: bool = False
+    stored: bool = False
+    """The provider keeps it: the next turn may go on from its id."""
+    revealed: tuple[Revealed, ...] = ()
+    """What the caller asked to see in `metadata` besides; not part of equality."""
+
+    @property
+    def text(self) -> str:
+        """The answer. Never thinking; "" when there is none."""
+        return "".join([part.text for part in self.parts if type(part) is Text])
+
+    @property
+    def content(self) -> str:
+        """The answer, under the name that other libraries use."""
+        return self.text
+
+    @property
+    def thinking(self) -> Thought | None:
+        """The thinking of the whole reply, blocks joined by a blank line; None when there is none."""
+        thoughts = [part for part in self.parts if type(part) is Thought]
+        if not thoughts:
+            return None
+        text = join_thoughts([thought.text for thought in thoughts])
+        seals = tuple(seal for thought in thoughts for seal in thought.seals if seal.value)
+        if text is None and not seals:
+            return None
+        shown = [thought for thought in thoughts if thought.text] or thoughts
+        kind: ThoughtKind = "hidden"
+        if text is not None:
+            kind = "summary" if all(thought.kind == "summary" for thought in shown) else "raw"
+        first = shown[0]
+        return Thought(
+            text or "", kind, first.source, self.origin, seals, first.via, all(thought.complete for thought in thoughts)
+        )
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in order."""
+        return tuple(part for part in self.parts if type(part) is ToolCall)
+
+    @property
+    def refusal(self) -> str | None:
+        """The model's own words for not answering."""
+        return "".join(part.text for part in self.parts if type(part) is Refusal) or None
+
+    @property
+    def seals(self) -> tuple[Seal, ...]:
+        """Every opaque token of the reply, in order."""
+        return tuple(
+            seal
+            for part in self.parts
+            if not isinstance(part, (Refusal, ToolResult))
+            for seal in part.seals
+            if seal.value
+        )
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the question, in one word."""
+        if self.stop.reason == "content_filter":
+            return "filtered"
+        if self.stop.reason == "refusal" or self.refusal:
+            return "refused"
+        if self.tool_calls:
+            return "tool_calls"
+        if self.text.strip():
+            return "answered"
+        return "starved" if self.stop.reason == "length" else "unterminated"
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The flat, read-only view: model, usage, raw, thinking, thinking_type, thinking_source."""
+        view: dict[str, Any] = {"model": self.model, "usage": self.usage, "raw": self.raw, "thinking_source": "none"}
+        thought = self.thinking
+        if thought is not None:
+            view["thinking_source"] = thought.source
+            if thought.text:
+                view["thinking"] = thought.text
+                view["thinking_type"] = thought.kind
+            if "thinking_raw" in self.revealed and thought.text and thought.kind == "raw":
+                view["thinking_raw"] = thought.text
+        if "thinking_encrypted" in self.revealed:
+            view["thinking_encrypted"] = tuple(seal.value for seal in self.seals if seal.kind == "encrypted")
+        return MappingProxyType(view)
+
+    @property
+    def raw(self) -> Any:
+        """What was received: the decoded response, or the list of decoded events."""
+        documents = [_readable(payload) for payload in self.payloads]
+        if self.streamed:
+            return documents
+        return documents[0] if documents else None
+
+    def with_tags(self) -> str:
+        """The old habit: the thinking in front of the answer, in tags; the answer alone when there is none."""
+        thought = self.thinking
+        if thought is None or not thought.text:
+            return self.text
+        return f"<thinking>{thought.text}</thinking>\n\n{self.text}"
+
+    def to_message(self) -> Message | None:
+        """The assistant message for history; None when the server sent no choice at all."""
+        if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
+            return None
+        kept = StoredResponse(self.id, self.origin) if self.stored and self.id else None
+        return Message("assistant", self.parts, stored=kept)
+
+    def require_answer(self) -> Reply:
+        """This reply, or `NoAnswer` with advice when there is no answer in it."""
+        outcome = self.outcome
+        if self.text.strip() and outcome in ("answered", "tool_calls"):
+            return self
+        raise NoAnswer(f"{self.model or 'the model'} gave no answer ({outcome}): {_ADVICE[outcome]}", self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return (
+            f"Reply(<{len(self.text)} characters>, outcome={self.outcome!r}, thinking={self.thinking!r}, "
+            f"tool_calls={list(self.tool_calls)!r}, stop={self.stop!r}, usage={self.usage!r})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reply):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _COMPARED)
+
+    def __ne__(self, other: object) -> bool:
+        # The Struct's own comparison answers != by itself and would not ask __eq__.
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# How it was framed is not what was said: streamed and whole must be equal (contract §4.2).
+_COMPARED = tuple(name for name in Reply.__struct_fields__ if name not in ("payloads", "streamed", "revealed"))
+
+
+def _readable(payload: bytes) -> Any:
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return payload.decode("utf-8", "replace")

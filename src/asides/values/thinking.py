@@ -1,0 +1,279 @@
+"""How much to think, how to show it, and what a thought is and where it came from.
+
+Not here: how a provider wants to be asked (dialects), and what of a thought goes back to it (plan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from asides.values.errors import InvalidThinking
+from asides.values.notices import Notice
+
+Effort: TypeAlias = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
+Mode: TypeAlias = Literal["off", "auto", "on", "between_tools"]
+Show: TypeAlias = Literal["none", "summary", "raw"]
+Summary: TypeAlias = Literal["auto", "concise", "detailed"]
+ThoughtKind: TypeAlias = Literal["summary", "raw", "hidden"]
+ThoughtSource: TypeAlias = Literal["field", "tags", "block", "responses_summary", "responses_raw"]
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+def nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
+    """The supported effort that is closest to the one asked for; of two, the lower, which costs less."""
+    place = EFFORTS.index(asked)
+    return min(supported, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Who made a thought: seals go back only there."""
+
+    provider: str
+    endpoint: str
+    """The base URL, without credentials."""
+    model: str
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """An opaque token of a provider, kept byte for byte and never shown."""
+
+    kind: str
+    """What it is on the wire: "signature", "encrypted", "redacted", "thought_signature", "reasoning_details" …"""
+    value: str
+    """The token; "" for an entry that only has to go back as it came."""
+    origin: Origin | None = None
+    entry: str | None = None
+    """The JSON object that carried the value, verbatim, where the whole object has to go back."""
+
+    def __repr__(self) -> str:
+        return f"Seal(kind={self.kind!r}, value=<{len(self.value)} characters>)"
+
+
+class Thought(msgspec.Struct, frozen=True, tag="thought"):
+    """One block of a model's thinking, or the view of all of them (`reply.thinking`)."""
+
+    text: str
+    kind: ThoughtKind = "raw"
+    source: ThoughtSource = "field"
+    origin: Origin | None = None
+    seals: tuple[Seal, ...] = ()
+    via: str | None = None
+    """The wire field that carried it, since providers want it back under the name they used."""
+    complete: bool = True
+    """False when the reply broke off inside it, or what its seals hold to has changed: it can be shown, not sent back.
+    """
+    withheld: bool = False
+    """Its words were left out when it was saved, and it cannot go back without them."""
+
+    def __repr__(self) -> str:
+        size = f"<{len(self.text)} characters>"
+        return f"Thought({size}, kind={self.kind!r}, source={self.source!r}, seals={len(self.seals)})"
+
+
+# A server that closes its tag after every token sends many blocks of a word each (contract, §5).
+_FRAGMENT_LENGTH = 24
+_FRAGMENTS = 6
+
+
+def join_thoughts(texts: Sequence[str]) -> str | None:
+    """The thinking of a whole reply: a blank line between blocks, verbatim inside, None when nothing is left."""
+    kept = [text for text in texts if text and not text.isspace()]
+    if len(kept) < 2:
+        return kept[0] if kept else None
+    if len(kept) >= _FRAGMENTS and all(len(text) <= _FRAGMENT_LENGTH and "\n" not in text for text in kept):
+        return " ".join(text.strip() for text in kept)
+    return "\n\n".join(kept)
+
+
+class Thinking(msgspec.Struct, frozen=True):
+    """What is asked of the model. Every field unset means: the provider's default, and nothing is sent."""
+
+    mode: Mode | None = None
+    """"off", "auto" (the model decides), "on" (no effort named), "between_tools" (only between calls of tools, for the
+    few models that know it); None = unset, or implied by effort or budget."""
+    effort: Effort | None = None
+    budget: int | None = None
+    """Tokens to think with."""
+    show: Show = "summary"
+    """What the provider is asked to show and what a sink prints; never what goes into `text`."""
+    summary: Summary | None = None
+    replay: Literal["auto", "never"] = "auto"
+    """What of earlier thinking goes back: the provider's rule, or nothing."""
+
+    @property
+    def asked(self) -> bool:
+        """True when anything about the amount of thinking was said."""
+        return self.mode is not None or self.effort is not None or self.budget is not None
+
+    @property
+    def wanted(self) -> bool:
+        """True when thinking was asked for, by any of its spellings."""
+        return self.asked and self.mode != "off"
+
+
+ThinkingSetting: TypeAlias = "Thinking | str | int | bool | Mapping[str, Any] | None"
+
+
+def read_thinking(
+    setting: ThinkingSetting = None,
+    *,
+    reasoning_effort: str | None = None,
+    reasoning: Mapping[str, Any] | None = None,
+) -> tuple[Thinking, tuple[Notice, ...]]:
+    """Read every spelling that people have in their hands into one value.
+
+    `setting` is contract §3's `thinking=`, the Anthropic object included; `reasoning_effort` and the OpenRouter object
+    `reasoning` are the two other habits. Two that contradict each other raise `InvalidThinking`.
+    """
+    given = [
+        name
+        for name, value in (("thinking", setting), ("reasoning_effort", reasoning_effort), ("reasoning", reasoning))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise InvalidThinking(f"{' and '.join(given)} both say how much to think; give one of them.", setting=given[0])
+    notices: list[Notice] = []
+    if reasoning_effort is not None:
+        return _read_word(reasoning_effort), ()
+    if reasoning is not None:
+        return _read_openrouter(reasoning, notices), tuple(notices)
+    if isinstance(setting, Mapping):
+        return _read_mapping(setting, notices), tuple(notices)
+    if isinstance(setting, Thinking):
+        # A Struct takes any value in any field; here is where it is looked at.
+        return _read_mapping(msgspec.structs.asdict(setting), notices), tuple(notices)
+    if setting is None:
+        return Thinking(), ()
+    if isinstance(setting, bool):
+        return Thinking(mode="on" if setting else "off"), ()
+    if isinstance(setting, int):
+        return _read_budget(setting), ()
+    return _read_word(setting), ()
+
+
+def _read_word(word: object) -> Thinking:
+    if not isinstance(word, str):
+        raise InvalidThinking(
+            f"thinking is a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
+        )
+    name = word.strip().lower()
+    if name in EFFORTS:
+        return Thinking(effort=name)
+    match name:
+        case "off" | "none" | "false" | "disabled":
+            return Thinking(mode="off")
+        case "auto" | "adaptive":
+            return Thinking(mode="auto")
+        case "on" | "true" | "enabled":
+            return Thinking(mode="on")
+        case _ if name.isdecimal():
+            return _read_budget(int(name))
+        case _:
+            raise InvalidThinking(
+                f"thinking={word!r} is not known; use off, auto, {', '.join(EFFORTS)}, or a number of tokens.",
+                setting="thinking",
+            )
+
+
+def _read_budget(tokens: object) -> Thinking:
+    if not isinstance(tokens, int) or isinstance(tokens, bool):
+        raise InvalidThinking(
+            f"a thinking budget is a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
+        )
+    if tokens < 0:
+        raise InvalidThinking(f"a thinking budget of {tokens} tokens is below zero.", setting="thinking")
+    return Thinking(mode="off") if tokens == 0 else Thinking(budget=tokens)
+
+
+def _read_summary(word: object, notices: list[Notice]) -> Summary | None:
+    match word:
+        case None | "none":
+            return None
+        case "auto":
+            return "auto"
+        case "concise":
+            return "concise"
+        case "detailed":
+            return "detailed"
+        case "brief":
+            notices.append(
+                Notice(
+                    "summary_mapped", "brief is called concise today", setting="summary", asked="brief", sent="concise"
+                )
+            )
+            return "concise"
+        case _:
+            raise InvalidThinking(f"summary={word!r} is not known; use auto, concise or detailed.", setting="summary")
+
+
+_THEIR_FIELDS = frozenset({"effort", "max_tokens", "exclude", "enabled", "summary"})
+
+
+def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
+    if not isinstance(value, Mapping):
+        raise InvalidThinking(
+            f"reasoning is an object with {', '.join(sorted(_THEIR_FIELDS))}, not {type(value).__name__}.",
+            setting="reasoning",
+        )
+    _only_known(value, _THEIR_FIELDS, "reasoning")
+    show: Show = "none" if value.get("exclude") is True or value.get("summary") == "none" else "summary"
+    summary = _read_summary(value.get("summary"), notices)
+    if value.get("enabled") is False:
+        return Thinking(mode="off", show=show, summary=summary)
+    asked = Thinking(mode="on") if value.get("enabled") is True else Thinking()
+    if value.get("effort") is not None:
+        asked = _read_word(value["effort"])
+    elif value.get("max_tokens") is not None:
+        asked = _read_budget(value["max_tokens"])
+    return msgspec.structs.replace(asked, show=show, summary=summary)
+
+
+_OUR_FIELDS = frozenset({"effort", "budget", "show", "summary", "replay", "mode"})
+
+
+def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
+    """The Anthropic object, or our own fields as a mapping (as `asides.toml` has them)."""
+    if "type" in value:
+        display: Show = "none" if value.get("display") == "omitted" else "summary"
+        match value["type"]:
+            case "disabled":
+                return Thinking(mode="off", show=display)
+            case "adaptive":
+                return Thinking(mode="auto", show=display)
+            case "between_tools":
+                return Thinking(mode="between_tools", show=display)
+            case "enabled":
+                budget = value.get("budget_tokens")
+                asked = Thinking(mode="on") if budget is None else _read_budget(budget)
+                return msgspec.structs.replace(asked, show=display)
+            case other:
+                raise InvalidThinking(
+                    f"thinking type {other!r} is not known; use enabled, adaptive, between_tools or disabled.",
+                    setting="thinking",
+                )
+    _only_known(value, _OUR_FIELDS, "thinking")
+    fields = {name: held for name, held in value.items() if held is not None}
+    if fields.get("summary") == "none" and fields.get("show", "summary") == "summary":
+        fields["show"] = "none"
+    fields["summary"] = _read_summary(fields.get("summary"), notices)
+    for name, read in (("budget", _read_budget), ("effort", _read_word)):
+        if name in fields:
+            told = read(fields.pop(name))
+            amount = {"mode": told.mode, "effort": told.effort, "budget": told.budget}
+            fields = {**{name: held for name, held in amount.items() if held is not None}, **fields}
+    try:
+        return msgspec.convert(fields, Thinking)
+    except msgspec.ValidationError as problem:
+        raise InvalidThinking(f"thinking does not read: {problem}.", setting="thinking") from None
+
+
+def _only_known(value: Mapping[str, Any], fields: frozenset[str], setting: str) -> None:
+    unknown = sorted(str(name) for name in value if name not in fields)
+    if unknown:
+        raise InvalidThinking(
+            f"{setting} has no field {unknown[0]!r}; it has {', '.join(sorted(fields))}.", setting=setting
+        )

@@ -1,0 +1,207 @@
+"""Finds the tags of a text that comes in pieces, and tells which of them stand in code and so are no tags.
+Not here: what a tag means where it stands (`tag_splitter`). Nor is this a Markdown parser: code is a fence, or a span
+of inline code in one line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple, Protocol
+
+from asides.wire.inline_tags.grammars import Grammar, Matcher, Role
+
+_CODE_MARK = re.compile(r"\n|`+|~{3,}")
+# A byte order mark or zero-width space in front of a tag makes no answer.
+_SOLID = re.compile(r"[^\s\ufeff\u200b]")
+
+
+class CodeSpans:
+    """Whether the answer, as far as read, ends inside code. Read only when a tag asks: `unread` is what came since."""
+
+    __slots__ = ("_line_start", "_opening", "fence", "fences", "inline", "unread")
+
+    def __init__(self) -> None:
+        self.unread: list[str] = []
+        self.fence = ""
+        """The run that opened the fence we are in."""
+        self.fences = 0
+        """How many fences were opened so far."""
+        self.inline = 0
+        """The length of the backtick run that is open on this line."""
+        self._opening = False  # still on the line that opened the fence
+        self._line_start = True  # only blanks on this line so far
+
+    def read(self) -> None:
+        """Catch up. The text so far ends where a tag begins, so that no run of backticks is cut."""
+        text = "".join(self.unread)
+        self.unread.clear()
+        line = 0
+        for found in _CODE_MARK.finditer(text):
+            run = found[0]
+            if run == "\n":
+                line = found.end()
+                self._line_start, self._opening, self.inline = True, False, 0
+                continue
+            leading = self._line_start and not text[line : found.start()].strip()
+            self._line_start = False
+            if self.fence:
+                self._in_fence(run, leading, text, found.end())
+            elif leading and len(run) >= 3:
+                self.fence, self._opening = run, True
+                self.fences += 1
+            elif run[0] == "`":
+                self._tick(run)
+        self._line_start = self._line_start and not text[line:].strip()
+
+    def _in_fence(self, run: str, leading: bool, text: str, end: int) -> None:
+        if self._opening:
+            if run[0] == "`" == self.fence[0]:  # ```code``` on one line is inline code
+                self.inline, self.fence = len(self.fence), ""
+                self._tick(run)
+        elif leading and run.startswith(self.fence):
+            line_end = text.find("\n", end)
+            if not text[end : None if line_end < 0 else line_end].strip():
+                self.fence = ""
+
+    def _tick(self, run: str) -> None:
+        if self.inline == len(run):
+            self.inline = 0
+        elif not self.inline and len(run) <= 3:  # with no bound a line could be read again for each length
+            self.inline = len(run)
+
+
+@cache
+def _line_verdict(run: int, final: bool) -> re.Pattern[str]:
+    """What decides an open inline span: a closing run of the same length, or the end of the line."""
+    return re.compile(rf"(?<!`)`{{{run}}}{'(?!`)' if final else '(?=[^`])'}|\n")
+
+
+class Found(NamedTuple):
+    """A live tag and the text it was written as."""
+
+    role: Role
+    grammar: Grammar
+    text: str
+
+
+class Put(Protocol):
+    """Takes the plain text between tags. `fenced`: the text is a tag of this role, in a fence."""
+
+    def __call__(self, text: str, fenced: Role | None = None, /) -> None:
+        """Keep the text."""
+
+
+class TagScanner:
+    """Reads text piece by piece and holds back only what the next characters may still make a live tag."""
+
+    __slots__ = ("_line", "_span", "_ticks", "buffer", "final", "pos", "tail")
+
+    def __init__(self) -> None:
+        self.buffer = ""
+        self.pos = 0
+        self.final = False
+        """No more text will come."""
+        self.tail = ""
+        """The end of the text so far, while it may still become a tag."""
+        self._line: list[str] = []  # from a tag on that a backtick later in its line may turn into code
+        self._span = 0  # how many backticks that takes
+        self._ticks = 0  # how many stand at the end of _line: the next text may prolong them
+
+    @property
+    def holds(self) -> bool:
+        """Whether the next text has to be read together with text that came before."""
+        return bool(self._line or self.tail)
+
+    def take(self, text: str) -> bool:
+        """Make text the buffer, behind what was held; False while that is not enough to go on."""
+        text = self.tail + text
+        self.tail = ""
+        if self._line:
+            if not self.final and not _line_verdict(self._span, False).search("`" * self._ticks + text):
+                self._hold_line(text)
+                return False
+            text = "".join((*self._line, text))
+            self._line = []
+        self.buffer, self.pos = text, 0
+        return True
+
+    def find(self, matcher: Matcher, code: CodeSpans | None, put: Put) -> Found | None:
+        """Put the text before the next live tag and return that tag; None when more text is needed."""
+        buffer = self.buffer
+        start = at = self.pos
+        match = matcher.whole if self.final else matcher.growing
+        while (hit := matcher.trigger(buffer, at)) is not None:
+            at = hit.start()
+            found = match(buffer, at)
+            if found is None:
+                at += 1
+                continue
+            put(buffer[start:at])
+            start = at
+            tag = matcher.tag_of(found)
+            if tag is None:
+                self.tail = buffer[at:]
+                self.pos = len(buffer)
+                return None
+            end = found.end()
+            if code is not None:
+                code.read()
+                if code.fence:
+                    put(found[0], tag.role)
+                    start = at = end
+                    continue
+                if code.inline:
+                    verdict = _line_verdict(code.inline, self.final).search(buffer, end)
+                    if verdict is None and not self.final:
+                        self._span, self._ticks = code.inline, 0
+                        self._hold_line(buffer[at:])
+                        self.pos = len(buffer)
+                        return None
+                    if verdict is not None and verdict[0] != "\n":
+                        put(buffer[at : verdict.end()])
+                        start = at = verdict.end()
+                        continue
+                    code.inline = 0
+            self.pos = end
+            return Found(tag.role, tag.grammar, found[0])
+        put(buffer[start:])
+        self.pos = len(buffer)
+        return None
+
+    def blanks(self) -> str:
+        """Read the blanks that come next."""
+        solid = _SOLID.search(self.buffer, self.pos)
+        start, self.pos = self.pos, solid.start() if solid else len(self.buffer)
+        return self.buffer[start : self.pos]
+
+    def find_here(self, matcher: Matcher) -> Found | None:
+        """Read the tag that comes next; None when the next text is none, or (`holds`) may become one."""
+        found = (matcher.whole if self.final else matcher.growing)(self.buffer, self.pos)
+        if found is None:
+            return None
+        tag = matcher.tag_of(found)
+        if tag is None:
+            self.tail = self.buffer[self.pos :]
+            self.pos = len(self.buffer)
+            return None
+        self.pos = found.end()
+        return Found(tag.role, tag.grammar, found[0])
+
+    def rest(self) -> str:
+        """Read all there is."""
+        start, self.pos = self.pos, len(self.buffer)
+        return self.buffer[start:]
+
+    def back(self, text: str) -> None:
+        """Let text that was read be read again."""
+        if self.buffer.startswith(text, start := self.pos - len(text)) and start >= 0:
+            self.pos = start
+        else:
+            self.buffer, self.pos = text + self.buffer[self.pos :], 0
+
+    def _hold_line(self, text: str) -> None:
+        self._line.append(text)
+        ticks = len(text) - len(text.rstrip("`"))
+        # One more than the span needs is enough to know: too long.
+        self._ticks = min(ticks + (self._ticks if ticks == len(text) else 0), self._span + 1)

@@ -1,0 +1,391 @@
+"""Takes text apart into thinking and answer: the state machine behind `inline_tags`, whose docstring tells its rules.
+Not here: how tags are written (`tag_grammars`), and how they are found in pieces of text (`tag_scanner`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Literal, TypeAlias, get_args
+
+from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, channel_of, rules_for
+from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
+
+Position: TypeAlias = Literal["auto", "leading", "anywhere"]
+StartsInside: TypeAlias = bool | Literal["auto"]
+Piece: TypeAlias = tuple[int, bool, str]
+"""(number of the segment, is it thinking, text); the text is never empty."""
+
+_MOST_MENTIONS = 4
+
+_UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel)\|>", re.IGNORECASE)
+
+
+class _State(Enum):
+    ORPHAN = auto()
+    HEAD = auto()
+    THINK = auto()
+    NEST = auto()
+    TEXT = auto()
+    DEAD = auto()
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+class Splitter:
+    """Takes text in any chunking apart into thinking and answer, each piece as early as it is certain.
+
+    Segments are numbered in document order: a new number where thinking and answer change, where a further thinking
+    block begins, and where a further harmony message begins. Call `finish` once, at the end.
+    """
+
+    def __init__(
+        self, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = False
+    ) -> None:
+        if position not in get_args(Position):
+            raise ValueError(f"position={position!r} is not known; use {', '.join(get_args(Position))}")
+        if starts_inside not in (True, False, "auto"):
+            raise ValueError(f"starts_inside={starts_inside!r} is not known; use True, False or 'auto'")
+        self.truncated = False
+        """After `finish`: the text ended inside a thinking block."""
+        self.began_with_thinking = False
+        self._rules = rules_for(tags)
+        self._position = position
+        self._implied = starts_inside is True
+        self._state = _State.ORPHAN if starts_inside == "auto" else _State.HEAD
+        if not self._rules.grammars and not self._implied:
+            self._state = _State.DEAD
+
+        self._scanner = TagScanner()
+        self._out: list[Piece] = []
+        self._segment = -1
+        self._kind: bool | None = None  # of the last piece; None: the next piece begins a segment
+        self._plain: Callable[[str], object] | None = None  # finds nothing in text that can go straight through
+        self._unread: list[str] | None = None  # where such text is noted for `_code`
+
+        self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
+        self._held: list[str] = []  # of ORPHAN
+        self._unclosed: tuple[int, Role, int] | None = None  # of ORPHAN: a fence, its first tag, the place in _held
+        self._code = CodeSpans()
+
+        self._fresh = False  # no solid text in this block yet
+        self._adjacent = False  # it began directly behind another one of the same grammar
+        self._running = False  # and went on in its text
+        self._carried: list[str] = []  # a blank block between such two
+        self._grammar: Grammar | None = None
+        self._leading = False
+        self._within: Matcher = self._rules.within(None) if self._implied else _NO_TAGS
+        self._depth: dict[Grammar, int] = {}
+        self._nested: list[tuple[bool, str]] = []  # of NEST: (is a tag, text)
+        self._cut: int | None = None  # the place in _nested of the first closing tag
+        self._nested_code = CodeSpans()  # of what follows it, should that be answer
+        self._mentions = 0
+        self._controls = False  # the reply uses a grammar with control tokens
+        self._text_matcher: Matcher = _NO_TAGS
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take the next text; return every piece that is certain now. Any chunking gives the same segments."""
+        plain = self._plain
+        if plain is not None and plain(text) is None:
+            if not text:
+                return []
+            if self._unread is not None:
+                self._unread.append(text)
+            return [(self._segment, self._kind is True, text)]
+        self._out = []
+        self._run(text)
+        self._arm()
+        return self._out
+
+    def finish(self, *, cut: bool = False) -> list[Piece]:
+        """The text is complete: return what was held.
+
+        `cut`: it broke off, so that a closing tag may be missing; what is undecided then is thinking (contract, §4.1).
+        """
+        self._out = []
+        self._scanner.final = True
+        if self._controls and _UNFINISHED_HEADER.match(self._scanner.tail):
+            self._scanner.tail = ""
+        self._run("")
+        if cut and self._state is _State.ORPHAN:
+            self._emit(True, "".join(self._held))
+            self._held, self._state = [], _State.THINK
+        while self._settle():
+            pass
+        if self._state is _State.THINK:
+            self.truncated = True
+        elif self._state is _State.HEAD and not self.began_with_thinking and not self._implied:
+            self._emit(False, "".join(self._blanks))
+        return self._out
+
+    # -- the machine
+
+    def _run(self, text: str) -> None:
+        if self._scanner.take(text):
+            while self._step():
+                pass
+
+    def _step(self) -> bool:
+        match self._state:
+            case _State.THINK:
+                return self._think()
+            case _State.TEXT:
+                return self._text()
+            case _State.HEAD:
+                return self._head()
+            case _State.NEST:
+                return self._nest()
+            case _State.ORPHAN:
+                return self._orphan()
+            case _State.DEAD:
+                self._emit(False, self._scanner.rest())
+                return False
+
+    def _arm(self) -> None:
+        """Choose how the next text may go straight through, if at all."""
+        self._plain = self._unread = None
+        if self._scanner.holds:
+            return
+        if self._state is _State.THINK:
+            if not self._fresh:
+                self._plain = self._within.trigger
+        elif self._kind is False:
+            if self._state is _State.DEAD:
+                self._plain = _nothing
+            elif self._state is _State.TEXT:
+                self._plain = self._text_matcher.trigger
+                self._unread = self._code.unread
+
+    def _settle(self) -> bool:
+        """Decide at the end of the text what only the end decides; True when text was read again."""
+        if self._state is _State.ORPHAN:
+            held, code = self._held, self._code
+            code.read()
+            number, role, place = self._unclosed or (0, Role.OPEN, 0)
+            if code.fence and code.fences == number and role is Role.ORPHAN:
+                self._began_inside("".join(held[:place]))
+                self._run("".join(held[place + 1 :]))
+            else:
+                self._state = _State.HEAD
+                self._run("".join(held))
+            return True
+        if self._state is _State.NEST:
+            nested, cut = self._nested, self._cut
+            self._state = _State.THINK
+            self._emit(True, "".join(text for _, text in nested[:cut]))
+            if cut is None:
+                return False
+            self._mentions += 1
+            self._close()
+            self._run("".join(text for _, text in nested[cut + 1 :]))
+            return True
+        return False
+
+    def _find(self, matcher: Matcher, code: CodeSpans | None) -> Found | None:
+        return self._scanner.find(matcher, code, self._pass)
+
+    def _pass(self, text: str, fenced: Role | None = None) -> None:
+        """Plain text of the present state goes to where that state keeps it."""
+        if not text:
+            return
+        match self._state:
+            case _State.THINK:
+                self._emit(True, text)
+            case _State.NEST:
+                self._nested.append((False, text))
+                if self._cut is not None:
+                    self._nested_code.unread.append(text)
+            case _State.ORPHAN:
+                if fenced and (self._unclosed is None or self._unclosed[0] != self._code.fences):
+                    self._unclosed = self._code.fences, fenced, len(self._held)
+                self._held.append(text)
+                self._code.unread.append(text)
+            case _:
+                self._emit(False, text)
+                self._code.unread.append(text)
+
+    def _emit(self, thinking: bool, text: str) -> None:
+        if not text:
+            return
+        if thinking:
+            if self._fresh:
+                if text.isspace():
+                    self._blanks.append(text)
+                    return
+                text = "".join((*self._blanks, text))
+                self._fresh = False
+                # A server that closes its tag after every chunk: the next block goes on where this one ended.
+                self._running = self._adjacent and (self._running or text[0] == " ")
+                self._segment += not self._running
+        elif self._kind is not False:
+            self._segment += 1
+        self._kind = thinking
+        self._out.append((self._segment, thinking, text))
+
+    # -- the states; each returns False when it needs more text
+
+    def _orphan(self) -> bool:
+        tag = self._find(self._rules.orphans, self._code)
+        if tag is None:
+            return False
+        role, grammar, text = tag
+        if role is Role.ORPHAN:
+            self._controls = bool(grammar.control)
+            self._began_inside("".join(self._held))
+        else:
+            self._state = _State.HEAD
+            self._scanner.back("".join((*self._held, text)))
+        self._held = []
+        return True
+
+    def _began_inside(self, thought: str) -> None:
+        self._open(None, leading=True)
+        self._emit(True, thought)
+        self._close()
+
+    def _head(self) -> bool:
+        scanner = self._scanner
+        if blanks := scanner.blanks():
+            self._blanks.append(blanks)
+        if scanner.pos == len(scanner.buffer):
+            return False
+        found = scanner.find_here(self._rules.opens_and_controls if self._controls else self._rules.opens)
+        if scanner.tail:
+            return False
+        if found is None:
+            return self._no_tag_in_front()
+        role, grammar, text = found
+        channel = channel_of(text) if role is Role.HEADER else None
+        self._controls = self._controls or channel is not None
+        if channel is Channel.TOOL:
+            scanner.back(text)
+            return self._no_tag_in_front()
+        if role is Role.OPEN or channel is Channel.THINKING:
+            self._open(grammar, leading=True, void=grammar.closes_itself(text))
+            return True
+        self._blanks = []
+        if channel is Channel.ANSWER:
+            self._begin_answer()
+        return True
+
+    def _no_tag_in_front(self) -> bool:
+        blanks = "" if self.began_with_thinking else "".join(self._blanks)
+        self._blanks = []
+        if self._implied and not self.began_with_thinking:
+            self._open(None, leading=True)
+        else:
+            self._begin_answer()
+        self._pass(blanks)
+        return True
+
+    def _begin_answer(self) -> None:
+        self._code = CodeSpans()
+        if self._kind is False:
+            self._kind = None
+        self._go_on_with_answer()
+
+    def _go_on_with_answer(self) -> None:
+        live = self._position == "anywhere" or (self._position == "auto" and self.began_with_thinking)
+        self._state = _State.TEXT if live or self._controls else _State.DEAD
+        if not live:
+            self._text_matcher = self._rules.controls
+        else:
+            self._text_matcher = self._rules.opens_and_controls if self._controls else self._rules.opens
+
+    def _text(self) -> bool:
+        tag = self._find(self._text_matcher, self._code)
+        if tag is None:
+            return False
+        role, grammar, text = tag
+        if role is Role.OPEN:
+            self._open(grammar, leading=False, void=grammar.closes_itself(text))
+        elif role is Role.HEADER:
+            self._controls = True
+            match channel_of(text):
+                case Channel.THINKING:
+                    self._open(grammar, leading=False)
+                case Channel.ANSWER:
+                    self._begin_answer()
+                case Channel.TOOL:
+                    self._go_on_with_answer()
+                    self._pass(text)
+        return True
+
+    def _open(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
+        if leading:
+            self.began_with_thinking = True
+        if grammar is not None and grammar.control:
+            self._controls = True
+        if void:
+            return
+        self._state = _State.THINK
+        self._leading = leading
+        again = grammar is not None and grammar is self._grammar and not grammar.header
+        self._adjacent = again and self._kind is True and not self._blanks
+        self._grammar = grammar
+        self._fresh = True
+        self._blanks = self._carried if self._adjacent else []
+        self._carried = []
+        self._within = self._rules.within(grammar)
+        self._depth = dict.fromkeys(self._rules.grammars if grammar is None else (grammar,), 1)
+
+    def _close(self) -> None:
+        runs = self._running or "".join(self._blanks).startswith(" ")
+        self._carried = self._blanks if self._fresh and self._adjacent and runs else []
+        self._fresh = False
+        self._blanks = []
+        if self._leading:
+            self._state = _State.HEAD
+        else:
+            self._go_on_with_answer()
+
+    def _think(self) -> bool:
+        tag = self._find(self._within, None)
+        if tag is None:
+            return False
+        role, grammar, text = tag
+        if role is Role.CLOSE:
+            self._close()
+        elif role is Role.HEADER:  # ends the thought unsaid; what it opens is read by the next state
+            self._controls = True
+            self._close()
+            self._scanner.back(text)
+        elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
+            self._emit(True, text)
+        else:
+            self._depth[grammar] += 1
+            self._state = _State.NEST
+            self._nested = [(True, text)]
+            self._cut = None
+        return True
+
+    def _nest(self) -> bool:
+        tag = self._find(self._within, None if self._cut is None else self._nested_code)
+        if tag is None:
+            return False
+        role, grammar, text = tag
+        if role is Role.HEADER or (role is Role.OPEN and grammar.closes_itself(text)):
+            self._pass(text)
+            return True
+        self._depth[grammar] += 1 if role is Role.OPEN else -1
+        if not self._depth[grammar]:
+            self._state = _State.THINK
+            for is_tag, inner in self._nested:
+                if is_tag:
+                    self._fresh, self._adjacent = True, False
+                    self._blanks = []
+                else:
+                    self._emit(True, inner)
+            self._close()
+            return True
+        if role is Role.CLOSE and self._cut is None:
+            self._cut = len(self._nested)
+            self._nested_code = CodeSpans()
+        self._nested.append((True, text))
+        return True
+
+
+_NO_TAGS = Matcher(())

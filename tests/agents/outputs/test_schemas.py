@@ -1,0 +1,35 @@
+"""The schema of a type, as a root that providers take."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asides.agents.outputs.schemas import schema_of
+
+
+class Tree(msgspec.Struct):
+    children: list[Tree] = []
+
+
+class Leaf(msgspec.Struct):
+    colour: str
+
+
+def test_a_type_that_holds_itself_keeps_its_definition() -> None:
+    schema = schema_of(Tree)
+    assert schema["type"] == "object"
+    assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert schema["$defs"]["Tree"]["type"] == "object"
+
+
+def test_a_type_that_nothing_refers_to_stands_at_the_root_alone() -> None:
+    assert schema_of(Leaf) == {
+        "title": "Leaf",
+        "type": "object",
+        "properties": {"colour": {"type": "string"}},
+        "required": ["colour"],
+    }
+
+
+def test_a_type_that_is_no_object_is_its_own_root() -> None:
+    assert schema_of(list[int]) == {"type": "array", "items": {"type": "integer"}}

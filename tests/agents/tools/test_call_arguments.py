@@ -1,0 +1,175 @@
+"""Calls as models make them: read where it is plain what is meant, and otherwise told what is wrong, all at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+
+from asides.agents.tools.executor import BadArguments
+from asides.agents.tools.function_tool import tool
+from asides.values.messages import ToolCall
+from tests.agents.tools.calls import call
+
+
+class Place(msgspec.Struct):
+    city: str
+    country: str = "FR"
+
+
+@tool
+def forecast(
+    place: Place,
+    days: Annotated[int, msgspec.Meta(ge=1)],
+    unit: Literal["c", "f"] = "c",
+    tags: list[str] | None = None,
+    loud: bool = False,
+) -> tuple[Any, ...]:
+    return place, days, unit, tags, loud
+
+
+PARIS = {"city": "Paris"}
+
+
+def refusal(made: ToolCall, of: Any = forecast) -> str:
+    with pytest.raises(BadArguments) as caught:
+        of.run(made)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "got"),
+    [
+        ({"place": PARIS, "days": 3}, (Place("Paris"), 3, "c", None, False)),
+        ({"place": PARIS, "days": "3", "loud": "true"}, (Place("Paris"), 3, "c", None, True)),
+        ({"place": PARIS, "days": 3.0, "loud": 1}, (Place("Paris"), 3, "c", None, True)),
+        ({"place": '{"city": "Paris"}', "days": 3, "tags": ' ["a"]'}, (Place("Paris"), 3, "c", ["a"], False)),
+        ({"place": PARIS, "days": 3, "unit": None, "tags": None, "loud": None}, (Place("Paris"), 3, "c", None, False)),
+        ({"place": {**PARIS, "planet": "Earth"}, "days": 3}, (Place("Paris"), 3, "c", None, False)),
+    ],
+)
+def test_what_is_plainly_meant_is_taken(arguments: dict[str, Any], got: tuple[Any, ...]) -> None:
+    assert forecast.run(call(**arguments)) == got
+
+
+def test_text_that_looks_like_json_stays_text_where_text_is_wanted() -> None:
+    @tool
+    def save(text: str, either: str | list[int]) -> str:
+        return f"{text} {either}"
+
+    assert save.run(call(text='{"a": 1}', either="[1]")) == '{"a": 1} [1]'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, ["place is missing", "days is missing (it takes {", "; "]),
+        (
+            {"place": PARIS, "days": "soon"},
+            ['days: Expected `int`, got `str` (it takes {"type":"integer","minimum":1})'],
+        ),
+        ({"place": PARIS, "days": 0}, ["days: Expected `int` >= 1"]),
+        ({"place": PARIS, "days": 1.5}, ["days: Expected `int`, got `float`"]),
+        ({"place": PARIS, "days": None}, ["days: Expected `int`, got `null`"]),
+        ({"place": {}, "days": 1}, ["place: Object missing required field `city`", '"required":["city"]']),
+        ({"place": {"city": 3}, "days": 1}, ["place.city: Expected `str`, got `int`"]),
+        ({"place": "Paris", "days": 1}, ["place: Expected `object`, got `str`"]),
+        ({"place": "{Paris}", "days": 1}, ["place: Expected `object`, got `str`"]),
+        ({"place": '{"town": "Paris"}', "days": 1}, ["place: Expected `object`, got `str`"]),
+        ({"place": PARIS, "days": 1, "tags": ["a", 2]}, ["tags[1]: Expected `str`, got `int`"]),
+        ({"place": PARIS, "days": 1, "unit": "kelvin"}, ["unit: Invalid enum value 'kelvin'", '"enum":["c","f"]']),
+        ({"place": PARIS, "days": 1, "units": "c"}, ["there is no argument units (did you mean unit?)"]),
+        ({"place": PARIS, "days": 1, "zzz": "c"}, ["no argument zzz (it takes place, days, unit, tags, loud)"]),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_name_and_what_is_wanted(
+    arguments: dict[str, Any], words: list[str]
+) -> None:
+    told = refusal(call(**arguments))
+    assert told.startswith("The arguments of named do not fit: ")
+    assert told.endswith(". To do: call it again with ones that do.")
+    for word in words:
+        assert word in told
+
+
+def test_a_key_that_does_not_fit_is_told_as_one() -> None:
+    @tool
+    def count(times: dict[int, str]) -> str:
+        return str(times)
+
+    assert count.run(call(times={"1": "x"})) == "{1: 'x'}"
+    assert "times: Expected `int`, got `str` as a key" in refusal(call(times={"x": "x"}), count)
+
+
+def test_a_tool_without_parameters_takes_none() -> None:
+    @tool
+    def now() -> str:
+        return "now"
+
+    assert now.run(call()) == "now"
+    assert "no argument zone (it takes none)" in refusal(call(zone="UTC"), now)
+
+
+def test_many_problems_are_cut_to_what_a_model_reads() -> None:
+    assert len(refusal(call(**{f"wrong_{number}": 1 for number in range(500)}))) < 1700
+    assert len(refusal(call(place=PARIS, days=1, unit="x" * 10_000))) < 1700
+
+
+def test_a_long_schema_is_not_repeated() -> None:
+    def choose(one: Any) -> str:
+        return str(one)
+
+    choose.__annotations__["one"] = Literal[tuple(f"choice number {number}" for number in range(50))]
+
+    assert "it takes" not in refusal(call(one="none"), tool(choose))
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ('{"place": {"city": "Par', "they are no JSON (Input data was truncated)"),
+        ("{'place': 1}", "they are no JSON (JSON is malformed"),
+        ("[1, 2]", "they are a JSON list, and not an object"),
+    ],
+)
+def test_arguments_that_are_no_object_are_told_so(raw: str, words: str) -> None:
+    assert words in refusal(ToolCall("1", "forecast", {}, raw))
+
+
+def test_raw_arguments_that_are_an_object_after_all_are_read() -> None:
+    made = ToolCall("1", "forecast", {}, '{"place": {"city": "Paris"}, "days": 2}')
+    assert forecast.run(made) == (Place("Paris"), 2, "c", None, False)
+
+
+def test_text_of_its_own_form_is_the_one_argument() -> None:
+    @tool
+    def run_code(code: str, language: str = "python") -> str:
+        return f"{language}: {code}"
+
+    @tool
+    def show(text: str = "") -> str:
+        return text
+
+    made = ToolCall("1", "run_code", {}, '{"not": json', custom=True)
+    assert run_code.run(made) == 'python: {"not": json'
+    assert show.run(made) == '{"not": json'
+    assert "it takes a JSON object, and got text" in refusal(made)
+
+    @tool
+    def wait(seconds: float) -> str:
+        return f"{seconds} s"
+
+    assert wait.run(ToolCall("1", "wait", {}, "3", custom=True)) == "3.0 s"
+    assert "seconds: Expected `float`, got `str`" in refusal(made, wait)
+
+
+def test_a_time_is_read_from_text_or_from_a_timestamp() -> None:
+    @tool
+    def remind(at: dt.datetime) -> str:
+        return at.isoformat()
+
+    assert remind.run(call(at="2026-01-02T03:04:05Z")) == "2026-01-02T03:04:05+00:00"
+    assert remind.run(call(at=0)) == "1970-01-01T00:00:00+00:00"
+    assert "at: Invalid RFC3339 encoded datetime" in refusal(call(at="tomorrow"), remind)

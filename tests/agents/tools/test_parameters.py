@@ -1,0 +1,303 @@
+"""Types of parameters: how the model sees each, and what the function gets."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict
+
+import msgspec
+import pytest
+
+from asides.agents.tools.function_tool import tool
+from asides.agents.tools.parameters import Declared, Parameters, read_parameters
+from asides.agents.tools.signatures import tool_of
+from asides.values.errors import ConfigError
+from tests.agents.tools.calls import call
+
+
+@dataclasses.dataclass
+class Place:
+    """A place.
+
+    Nothing that a model needs.
+    """
+
+    city: str
+    country: str = "FR"
+
+
+class Box(msgspec.Struct):
+    width: Annotated[int, msgspec.Meta(ge=1, description="in cm")]
+    inner: Box | None = None
+
+
+class Options(TypedDict):
+    loud: bool
+    colour: NotRequired[str]
+
+
+class Unit(enum.Enum):
+    CELSIUS = "c"
+    FAHRENHEIT = "f"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+City = NewType("City", str)
+
+
+def parameters(kind: Any, default: Any = msgspec.UNSET, words: str = "") -> Parameters:
+    return read_parameters("thing", [Declared("it", kind, default)], {"it": words} if words else {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "given", "got"),
+    [
+        (int, {"type": "integer"}, 3, 3),
+        (float, {"type": "number"}, 3, 3.0),
+        (bool, {"type": "boolean"}, True, True),
+        (str, {"type": "string"}, "3", "3"),
+        (City, {"type": "string"}, "Paris", "Paris"),
+        (Any, {}, {"a": [1]}, {"a": [1]}),
+        (None, {"type": "null"}, None, None),
+        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, None, None),
+        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}, 3, 3),  # noqa: UP045 - people write it
+        (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}, "3", "3"),
+        (Literal["b", "a"], {"enum": ["a", "b"]}, "b", "b"),
+        (list[int], {"type": "array", "items": {"type": "integer"}}, [1], [1]),
+        (Sequence[int], {"type": "array", "items": {"type": "integer"}}, [1], [1]),
+        (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, [1, 2], {1, 2}),
+        (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}, [1, 2], (1, 2)),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, {"a": 1}),
+        (Mapping[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, {"a": 1}),
+        (
+            dt.datetime,
+            {"type": "string", "format": "date-time"},
+            "2026-01-02T03:04:05Z",
+            dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        ),
+        (
+            dt.time | None,
+            {"anyOf": [{"type": "string", "format": "time"}, {"type": "null"}]},
+            "03:04:05",
+            dt.time(3, 4, 5),
+        ),
+        (dt.date, {"type": "string", "format": "date"}, "2026-01-02", dt.date(2026, 1, 2)),
+        (dt.timedelta, {"type": "string", "format": "duration"}, "PT5S", dt.timedelta(seconds=5)),
+        (decimal.Decimal, {"type": "string", "format": "decimal"}, "1.10", decimal.Decimal("1.10")),
+        (uuid.UUID, {"type": "string", "format": "uuid"}, str(uuid.UUID(int=7)), uuid.UUID(int=7)),
+        (bytes, {"type": "string", "contentEncoding": "base64"}, "YWI=", b"ab"),
+        (Path, {"type": "string", "format": "path"}, "a/b", Path("a/b")),
+        (list[Path], {"type": "array", "items": {"type": "string", "format": "path"}}, ["a"], [Path("a")]),
+        (Annotated[int, msgspec.Meta(ge=1)], {"type": "integer", "minimum": 1}, 1, 1),
+    ],
+    ids=str,
+)
+def test_plain_types(kind: Any, schema: dict[str, Any], given: Any, got: Any) -> None:
+    read = parameters(kind)
+    assert read.each[0].schema == schema
+    assert read.definitions == {}
+    found = read.each[0].reader.read(given)
+    assert (found, type(found)) == (got, type(got))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "definition", "given", "got"),
+    [
+        (
+            Place,
+            "Place",
+            {
+                "title": "Place",
+                "description": "A place.",
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "country": {"type": "string", "default": "FR"}},
+                "required": ["city"],
+            },
+            {"city": "Paris"},
+            Place("Paris"),
+        ),
+        (
+            Options,
+            "Options",
+            {
+                "title": "Options",
+                "type": "object",
+                "properties": {"loud": {"type": "boolean"}, "colour": {"type": "string"}},
+                "required": ["loud"],
+            },
+            {"loud": "true"},
+            {"loud": True},
+        ),
+        (Unit, "Unit", {"title": "Unit", "enum": ["c", "f"]}, "f", Unit.FAHRENHEIT),
+        (Level, "Level", {"title": "Level", "enum": [1, 2]}, "2", Level.HIGH),
+        (
+            Point,
+            "Point",
+            {
+                "title": "Point",
+                "type": "array",
+                "prefixItems": [{"type": "integer"}, {"type": "integer", "default": 0}],
+                "minItems": 1,
+                "maxItems": 2,
+            },
+            [1],
+            Point(1),
+        ),
+        (
+            Box,
+            "Box",
+            {
+                "title": "Box",
+                "type": "object",
+                "properties": {
+                    "width": {"type": "integer", "minimum": 1, "description": "in cm"},
+                    "inner": {"anyOf": [{"$ref": "#/$defs/Box"}, {"type": "null"}], "default": None},
+                },
+                "required": ["width"],
+            },
+            {"width": 2, "inner": {"width": "1"}},
+            Box(2, Box(1)),
+        ),
+    ],
+    ids=str,
+)
+def test_classes_are_definitions(kind: Any, name: str, definition: dict[str, Any], given: Any, got: Any) -> None:
+    read = parameters(kind)
+    assert read.each[0].schema == {"$ref": f"#/$defs/{name}"}
+    assert read.definitions == {name: definition}
+    assert read.schema()["$defs"] == {name: definition}
+    assert read.each[0].reader.read(given) == got
+
+
+def test_two_classes_of_one_name_stay_two() -> None:
+    def another() -> Any:
+        @dataclasses.dataclass
+        class Place:
+            planet: str
+
+        return Place
+
+    read = read_parameters("thing", [Declared("here", Place), Declared("there", another())], {})
+    assert [parameter.schema["$ref"] for parameter in read.each] == ["#/$defs/Place", "#/$defs/Place_2"]
+    assert list(read.definitions["Place"]["properties"]) == ["city", "country"]
+    assert list(read.definitions["Place_2"]["properties"]) == ["planet"]
+    again = read_parameters("thing", [Declared("here", Place), Declared("there", list[Place])], {})
+    assert list(again.definitions) == ["Place"]
+
+
+def test_two_classes_of_one_name_in_one_parameter_are_refused() -> None:
+    one, two = (dataclasses.make_dataclass("Same", [("it", kind)]) for kind in (int, str))
+    with pytest.raises(ConfigError, match="two classes in it have the same name"):
+        parameters(tuple[one, two])  # type: ignore[valid-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "shown"),
+    [
+        (int, 3, 3),
+        (int, None, None),
+        (list[int], [1], [1]),
+        (Unit, Unit.CELSIUS, "c"),
+        (Place, Place("Paris"), {"city": "Paris", "country": "FR"}),
+        (dt.date, dt.date(2026, 1, 2), "2026-01-02"),
+        (Path, Path("a/b"), "a/b"),
+        (dict[int, int], {1: 2}, {"1": 2}),
+        (set[int], {1}, [1]),
+    ],
+    ids=str,
+)
+def test_defaults_are_seen(kind: Any, default: Any, shown: Any) -> None:
+    (parameter,) = parameters(kind, default).each
+    assert parameter.required is False
+    assert parameter.schema["default"] == shown
+
+
+def test_a_default_that_only_python_has_is_not_seen_and_works() -> None:
+    sentinel = object()
+
+    def ask(it: Any = sentinel) -> bool:
+        return it is sentinel
+
+    made = tool(ask)
+    assert made.tool.parameters["properties"] == {"it": {}}
+    assert made.run(call()) is True
+
+
+def test_what_may_be_anything_is_not_described() -> None:
+    def show(given: object, untyped="x") -> str:  # type: ignore[no-untyped-def]  # pyright: ignore[reportMissingParameterType]
+        return f"{given} {untyped}"
+
+    made = tool(show)
+    assert made.tool.parameters["properties"] == {"given": {}, "untyped": {"default": "x"}}
+    assert made.run(call(given=[1], untyped={})) == "[1] {}"
+
+
+class Documented:
+    def __init__(self, documentation: str) -> None:
+        self.documentation = documentation
+
+    def __repr__(self) -> str:
+        return "Documented()"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (int, "from the docstring"),
+        (Place, "from the docstring"),
+        (Annotated[int, msgspec.Meta(description="annotated")], "annotated"),
+        (Annotated[int, msgspec.Meta(ge=1)], "from the docstring"),
+        (Annotated[int, "annotated"], "annotated"),
+        (Annotated[int, Documented("annotated")], "annotated"),
+        (Annotated[Place, msgspec.Meta(description="annotated")], "annotated"),
+        (Optional[Annotated[int, msgspec.Meta(description="annotated")]], "annotated"),  # noqa: UP045 - 3.11 has no | here
+    ],
+    ids=str,
+)
+def test_annotated_says_it_or_else_the_docstring(kind: Any, words: str) -> None:
+    assert parameters(kind, words="from the docstring").each[0].schema["description"] == words
+
+
+def takes_a_lock(city: str, lock: threading.Lock) -> None: ...
+def takes_a_function(city: str, then: Callable[[], None]) -> None: ...
+def takes_two_objects(city: str, place: Place | Options) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(takes_a_lock, "lock"), (takes_a_function, "then"), (takes_two_objects, "place")],
+)
+def test_a_type_that_json_cannot_carry_is_named_with_its_parameter(function: Callable[..., Any], name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{function.__name__} takes what JSON cannot carry: {name} \(") as caught:
+        tool_of(function)
+    assert "\n" not in str(caught.value)
+    assert "schema_hook" not in str(caught.value)
+
+
+def test_strict_closes_every_object_and_leaves_nothing_beside_a_reference() -> None:
+    @tool(strict=True)
+    def put(box: Annotated[Box, "what to put"], default: dict[str, int]) -> None: ...
+
+    schema = put.tool.parameters
+    assert schema["additionalProperties"] is False
+    assert schema["$defs"]["Box"]["additionalProperties"] is False
+    assert schema["properties"]["box"]["additionalProperties"] is False
+    assert schema["properties"]["box"]["description"] == "what to put"
+    assert "$ref" not in schema["properties"]["box"]
+    assert schema["properties"]["default"]["additionalProperties"] == {"type": "integer"}

@@ -1,0 +1,197 @@
+"""What a model is told of a call: values of every kind, and failures in words, never with more than it may know."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import re
+import warnings
+from pathlib import Path
+from typing import Any, TypedDict
+
+import msgspec
+import pytest
+
+from asides.agents.tools.executor import BadArguments, Raised, Returned, TimedOut
+from asides.agents.tools.results import denied, result_of, unknown_tool
+from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
+from asides.values.reply import Reply
+from asides.values.result import Result, Step
+from asides.values.thinking import Thought
+
+CALL = ToolCall("call_7", "look")
+PICTURE = Image(data=b"\x89PNG")
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Size(msgspec.Struct):
+    width: int
+
+
+@dataclasses.dataclass
+class Place:
+    city: str
+    since: dt.date
+
+
+class Found(TypedDict):
+    place: Place
+
+
+class Matrix:
+    """As arrays of other libraries have it."""
+
+    def tolist(self) -> list[list[int]]:
+        return [[1, 2], [3, 4]]
+
+    def __repr__(self) -> str:
+        return "Matrix()"
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("fine", "fine"),
+        ("", ""),
+        (None, "Done; there is nothing to report."),
+        (3, "3"),
+        (2**100, str(2**100)),
+        (True, "true"),
+        (1.5, "1.5"),
+        (["a", "b"], '["a","b"]'),
+        ([], "[]"),
+        ((), "[]"),
+        ({"a": None}, '{"a":null}'),
+        ({1: {2}}, '{"1":[2]}'),
+        (Size(3), '{"width":3}'),
+        (Found(place=Place("Ulm", dt.date(854, 7, 22))), '{"place":{"city":"Ulm","since":"0854-07-22"}}'),
+        (decimal.Decimal("1.10"), '"1.10"'),
+        (Colour.RED, '"red"'),
+        (Path("a/b"), '"a/b"'),
+        ({"m": Matrix()}, '{"m":[[1,2],[3,4]]}'),
+        (Text("words"), (Text("words"),)),
+        (PICTURE, (PICTURE,)),
+        (["see:", PICTURE, {"width": 3}], (Text("see:"), PICTURE, Text('{"width":3}'))),
+        ((File("a.pdf", b"%PDF"),), (File("a.pdf", b"%PDF"),)),
+    ],
+    ids=repr,
+)
+def test_a_value_is_told(value: Any, content: Any) -> None:
+    assert result_of(CALL, Returned(value)) == ToolResult("call_7", content, "look")
+
+
+def test_a_result_is_taken_as_it_is_with_the_id_of_the_call() -> None:
+    own = ToolResult("whatever", "no such place", is_error=True, cache=True)
+    assert result_of(CALL, Returned(own)) == ToolResult("call_7", "no such place", "look", is_error=True, cache=True)
+    assert result_of(CALL, Returned(ToolResult("", "x", name="other"))).name == "other"
+
+
+def test_another_models_answer_is_told_without_its_thinking() -> None:
+    thought = Thought("CANARY", "raw", "field")
+    reply = Reply(parts=(thought, Text("42")))
+    run = Result(Size(3), messages=(Message("assistant", (thought, Text("42"))),), steps=(Step(1, reply),))
+    for value, text in ((reply, "42"), (run.messages[0], "42"), (run, '{"width":3}'), (Result("42"), "42")):
+        assert result_of(CALL, Returned(value)) == ToolResult("call_7", text, "look")
+
+
+async def waits() -> str:
+    return "never"
+
+
+def endless() -> list[Any]:
+    held: list[Any] = []
+    held.append(held)
+    return held
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (object, r"look ran, and what it gave \(object\) cannot be told"),
+        (lambda: {"a": object()}, r"\(dict\) cannot be told.*what JSON can carry"),
+        (lambda: [PICTURE, object()], r"\(list\) cannot be told"),
+        (lambda: {(1, 2): 3}, r"\(dict\)"),
+        (endless, r"\(list\)"),
+        (lambda: iter([1]), r"\(list_iterator\)"),
+        (lambda: b"\x89PNG", r"\(bytes\) cannot be told.*asides\.Image"),
+        (waits, r"\(coroutine\) cannot be told.*make the function async"),
+    ],
+)
+def test_what_cannot_be_told_is_an_error_and_no_exception(make: Any, words: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = result_of(CALL, Returned(make()))
+    assert result.is_error
+    assert result.call_id == "call_7"
+    assert re.search(words, result.text)
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no such city"), "ValueError: no such city"),
+        (KeyError("Ulm"), "KeyError: 'Ulm'"),
+        (ValueError(), "ValueError, without a reason."),
+        (Wordless(), "Wordless, without a reason."),
+        (BadArguments("days is missing"), "days is missing"),
+        (ExceptionGroup("two", [OSError("disk"), ValueError("city")]), "OSError: disk; ValueError: city"),
+        (PermissionError("key sk-live-1234567890 was refused"), "PermissionError: key *** was refused"),
+    ],
+    ids=repr,
+)
+def test_what_was_raised_is_told_in_words(error: Exception, text: str) -> None:
+    assert result_of(CALL, Raised(error)) == ToolResult("call_7", text, "look", is_error=True)
+
+
+def test_what_was_raised_is_told_without_a_traceback_and_not_at_length() -> None:
+    try:
+        raise ValueError("sk-live-" + "x" * 5000 + " and " + "y" * 5000)
+    except ValueError as error:
+        text = result_of(CALL, Raised(error)).text
+    assert len(text) == len(f"ValueError: *** and {'y' * 5000}"[:1000]) + 1
+    assert "Traceback" not in text
+    assert __file__ not in text
+    assert "xxx" not in text
+
+
+def test_a_call_that_took_too_long_is_told() -> None:
+    assert result_of(CALL, TimedOut(2.5)) == ToolResult(
+        "call_7", "look was given up after 2.5 s: it took too long. To do: ask for less of it.", "look", is_error=True
+    )
+    assert "after" not in result_of(CALL, TimedOut()).text
+
+
+def test_a_call_that_may_not_be_run_is_told_with_the_reason() -> None:
+    assert denied(CALL).text == "The call of look was not allowed. To do: go on without it."
+    assert denied(CALL, " Not today. ").text == "The call of look was not allowed: Not today. To do: go on without it."
+    assert "sk-live" not in denied(CALL, "sk-live-1234567890").text
+    assert denied(CALL).is_error
+    assert denied(CALL).call_id == "call_7"
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "text"),
+    [
+        ("get_wether", ["get_weather", "add"], "There is no tool named 'get_wether'. Did you mean get_weather?"),
+        ("zzz", ["get_weather", "add"], "There is no tool named 'zzz'. There are add, get_weather."),
+        ("zzz", [], "There is no tool named 'zzz'. There are none. To do: answer without one."),
+    ],
+)
+def test_a_tool_that_there_is_not_is_told_with_those_that_there_are(name: str, names: list[str], text: str) -> None:
+    assert unknown_tool(ToolCall("call_7", name), names) == ToolResult("call_7", text, name, is_error=True)
+
+
+def test_of_very_many_tools_not_all_are_named() -> None:
+    text = unknown_tool(ToolCall("1", "z" * 500), [f"tool_{number}" for number in range(500)]).text
+    assert "and more." in text
+    assert len(text) < 600

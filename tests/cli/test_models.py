@@ -1,0 +1,101 @@
+"""`asides models --refresh`: what is offered today beside what is known, and where the two disagree."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from asides.cli.models import differences
+from asides.providers.provider import ModelRule
+from asides.testing.stage import OpenStage
+from asides.values.model_info import ModelInfo, ThinkingInfo
+from tests.cli.children import here
+
+_THINKS = ThinkingInfo(True, None, ("adaptive", "enabled"), ("low", "medium", "high", "max"))
+_AS_KNOWN = ModelInfo("claude-opus-4-6", context=200_000, max_output=128_000, thinking=_THINKS)
+_OTHERWISE = ModelInfo("claude-3-5-haiku-20241022", max_output=8_192, thinking=ThinkingInfo(True, efforts=()))
+_CAPSYS = pytest.CaptureFixture[str]
+
+
+@pytest.mark.requirement("FT-59", "FT-45")
+def test_a_list_shows_what_both_say_and_marks_where_they_disagree(stage: OpenStage, capsys: _CAPSYS) -> None:
+    at = ["-m", "anthropic", "--refresh", "--base-url", stage(models=[_AS_KNOWN, _OTHERWISE]).url]
+    told = here(capsys, "models", *at)
+    assert told.code == 0
+    head, same, other = told.out.splitlines()
+    assert head.split("  ")[0] == "MODEL"
+    efforts = ["low", "medium", "high", "max"]
+    said = ["thinks", "adaptive", "enabled:", *efforts]
+    assert same.split() == ["claude-opus-4-6", "optional", *efforts, *said, "200000", "128000"]
+    assert other.endswith("8192    thinking: the rule says never")
+    assert "anthropic lists 2 models; 1 of them differ from the rules." in told.err
+
+
+def test_as_json_the_two_stand_apart(stage: OpenStage, capsys: _CAPSYS) -> None:
+    url = stage(models=[_AS_KNOWN, _OTHERWISE]).url
+    told = here(capsys, "models", "anthropic", "--refresh", "--json", "--base-url", url)
+    assert told.code == 0
+    same, other = json.loads(told.out)
+    assert same["id"] == "claude-opus-4-6"
+    assert same["thinking"] == {
+        "supported": True,
+        "always": None,
+        "types": list(_THINKS.types),
+        "efforts": list(_THINKS.efforts or ()),
+    }
+    assert (same["known"]["thinking"], same["differs"]) == ("optional", [])
+    assert (other["known"]["thinking"], other["differs"]) == ("never", ["thinking: the rule says never"])
+
+
+def test_one_model_of_the_list_or_none(stage: OpenStage, capsys: _CAPSYS) -> None:
+    url = stage(models=["qwen/qwen3-32b", "other"]).url
+    told = here(capsys, "models", "-m", "groq:qwen/qwen3-32b", "--refresh", "--base-url", url)
+    assert (told.code, len(told.out.splitlines())) == (0, 2)
+    assert "groq lists 1 model." in told.err
+    told = here(capsys, "models", "-m", "groq:gone", "--refresh", "--base-url", url)
+    assert (told.code, told.out) == (6, "")
+    assert "groq does not list gone" in told.err
+
+
+def test_what_goes_wrong_has_its_exit_code(stage: OpenStage, capsys: _CAPSYS, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "-m PROVIDER" in here(capsys, "models", "--refresh").err
+    assert here(capsys, "models", "--refresh").code == 2
+    assert "for --refresh" in here(capsys, "models", "-m", "groq", "--base-url", "http://127.0.0.1:9").err
+    assert here(capsys, "models", "-m", "groq", "--refresh").code == 3
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_wrong-key-of-mine")
+    refused = here(capsys, "models", "-m", "groq", "--refresh", "--base-url", stage(key="right").url)
+    assert refused.code == 3
+    assert "gsk_wrong-key-of-mine" not in refused.err
+
+
+@pytest.mark.parametrize(
+    ("rule", "told", "found"),
+    [
+        (ModelRule(), ThinkingInfo(True, True, ("enabled",), ("low",)), []),
+        (ModelRule(thinking="optional", efforts=("low", "high")), None, []),
+        (ModelRule(thinking="optional", efforts=("low", "high")), ThinkingInfo(True, efforts=("high", "low")), []),
+        (
+            ModelRule(thinking="optional", efforts=("low",)),
+            ThinkingInfo(True, efforts=("low", "max")),
+            ["efforts: the rule says low"],
+        ),
+        (ModelRule(thinking="always"), ThinkingInfo(False), ["thinking: the rule says always"]),
+        (ModelRule(thinking="never"), ThinkingInfo(True), ["thinking: the rule says never"]),
+        (ModelRule(thinking="never", efforts=()), ThinkingInfo(False, efforts=("low",)), []),
+        (ModelRule(thinking="optional"), ThinkingInfo(True, True), ["thinking: the rule says optional"]),
+        (ModelRule(thinking="always"), ThinkingInfo(True, False), ["thinking: the rule says always"]),
+        (
+            ModelRule(thinking="optional", forms=("enabled", "disabled")),
+            ThinkingInfo(True, types=("adaptive", "enabled")),
+            ["types: the rule says enabled"],
+        ),
+        (ModelRule(thinking="optional", forms=("adaptive", "disabled")), ThinkingInfo(True, types=("adaptive",)), []),
+    ],
+)
+def test_only_what_both_say_can_disagree(rule: ModelRule, told: ThinkingInfo | None, found: list[str]) -> None:
+    assert differences(rule, ModelInfo("m", thinking=told)) == found
+
+
+def test_the_most_tokens_of_output_may_differ_too() -> None:
+    assert differences(ModelRule(max_output=8), ModelInfo("m", max_output=9)) == ["output: the rule says 8"]

@@ -1,0 +1,148 @@
+"""One task at a time, and every way out of a turn: left early, let go of, closed by others, Ctrl-C, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import asides
+from asides.conversations.async_ import AsyncConversation
+from asides.conversations.sync import Conversation
+from asides.testing.stage import Hang, OpenStage, Say
+from asides.values.errors import ConfigError
+from tests.conversations.talking import PLAIN, options, told
+
+
+def test_a_second_question_meanwhile_is_refused_and_changes_nothing(stage: OpenStage) -> None:
+    theatre = stage(Say(text="First.", delay=0.3))
+    chat = Conversation(PLAIN, **options(PLAIN, theatre))
+    other = threading.Thread(target=chat.ask, args=("one",))
+    other.start()
+    assert theatre.wait_until(lambda: len(theatre.requests) == 1)
+    for change in (lambda: chat.ask("two"), lambda: chat.append("two"), lambda: chat.truncate(0), chat.refresh):
+        with pytest.raises(ConfigError, match="in use"):
+            change()
+    other.join()
+    assert told(chat.messages) == [("user", "one"), ("assistant", "First.")]
+    chat.append("two")
+
+
+async def test_a_second_question_of_another_task_is_refused(stage: OpenStage) -> None:
+    theatre = stage(Say(text="First.", delay=0.2))
+    chat = AsyncConversation(PLAIN, **options(PLAIN, theatre))
+    done = await asyncio.gather(chat.ask("one"), chat.ask("two"), return_exceptions=True)
+    assert isinstance(done[1], ConfigError)
+    assert told(chat.messages) == [("user", "one"), ("assistant", "First.")]
+
+
+def test_an_open_stream_holds_the_conversation_and_one_that_was_never_read_does_not(stage: OpenStage) -> None:
+    theatre = stage(Say(text="some words", piece=2))
+    chat = Conversation(PLAIN, **options(PLAIN, theatre))
+    unread = chat.stream("never")
+    opened = chat.stream("one")
+    next(opened)
+    with pytest.raises(ConfigError, match="in use"):
+        chat.ask("two")
+    opened.close()
+    opened.close()
+    chat.ask("two")
+    with pytest.raises(ConfigError, match="went on"):
+        next(unread)
+    chat.ask("three")
+    del unread
+    assert [text for role, text in told(chat.messages) if role == "user"][-2:] == ["two", "three"]
+
+
+def test_a_stream_that_is_let_go_of_ends_its_turn(stage: OpenStage) -> None:
+    theatre = stage(Say(text="some words", piece=2), Say(text="Good."))
+    chat = Conversation(PLAIN, **options(PLAIN, theatre))
+    events = chat.stream("one")
+    for event in events:
+        if isinstance(event, asides.TextDelta):
+            break
+    del events
+    chat.ask("two")
+    assert [role for role, _ in told(chat.messages)] == ["user", "assistant", "user", "assistant"]
+
+
+def test_ctrl_c_in_the_middle_keeps_what_came(stage: OpenStage) -> None:
+    theatre = stage(Say(text="one two three", piece=4, pause=0.002, hang_after=600), Say(text="Good."))
+    chat = Conversation(PLAIN, **options(PLAIN, theatre))
+
+    def listen() -> None:
+        with chat.stream("go") as events:
+            for event in events:
+                if isinstance(event, asides.TextDelta):
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        listen()
+    assert told(chat.messages)[0] == ("user", "go")
+    assert "one two three".startswith(told(chat.messages)[1][1])
+    assert theatre.wait_until(lambda: theatre.closed_early == 1)
+    chat.ask("on")
+
+
+def test_closing_from_another_thread_ends_the_turn(stage: OpenStage) -> None:
+    theatre = stage(Say(text="one two three", piece=4, hang_after=600), Say(text="Good."))
+    chat = Conversation(PLAIN, **options(PLAIN, theatre))
+    events = chat.stream("go")
+    threading.Timer(0.2, events.close).start()
+    for _ in events:
+        pass
+    assert told(chat.messages)[0] == ("user", "go")
+    chat.ask("on")
+
+
+async def test_a_cancelled_task_keeps_what_came_of_a_stream_and_nothing_of_an_ask(stage: OpenStage) -> None:
+    theatre = stage(Say(text="one two three", piece=4, hang_after=600), Hang(), Say(text="Good."))
+    chat = AsyncConversation(PLAIN, **options(PLAIN, theatre))
+    heard = asyncio.Event()
+
+    async def listen() -> None:
+        async with chat.stream("go") as events:
+            async for event in events:
+                if isinstance(event, asides.TextDelta):
+                    heard.set()
+
+    for work, is_ready in ((listen(), heard.wait), (chat.ask("hang"), lambda: asyncio.sleep(0.1))):
+        task = asyncio.ensure_future(work)
+        await is_ready()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [role for role, _ in told(chat.messages)] == ["user", "assistant"]
+    assert "one two three".startswith(told(chat.messages)[1][1])
+    await chat.ask("on")
+    assert len(chat) == 4
+
+
+async def test_who_leaves_a_stream_has_the_turn_at_once(stage: OpenStage) -> None:
+    theatre = stage(Say(text="one two three", piece=4, hang_after=600), Say(text="Good."))
+    chat = AsyncConversation(PLAIN, **options(PLAIN, theatre))
+    async with chat.stream("go") as events:
+        async for event in events:
+            if isinstance(event, asides.TextDelta):
+                break
+    assert [role for role, _ in told(chat)] == ["user", "assistant"]
+    # Also without events: what is left, and what came in lists.
+    async with chat.stream("go") as events:
+        async for _ in events.batches():
+            break
+    assert len(chat) == 4
+    assert (await chat.ask("on")).text == "Good."
+
+
+async def test_closing_from_another_task_ends_the_turn(stage: OpenStage) -> None:
+    theatre = stage(Say(text="one two three", piece=4, hang_after=600), Say(text="Good."))
+    chat = AsyncConversation(PLAIN, **options(PLAIN, theatre))
+    events = chat.stream("go")
+    asyncio.get_running_loop().call_later(0.2, lambda: closing.append(asyncio.ensure_future(events.close())))
+    closing: list[asyncio.Future[None]] = []
+    async for _ in events:
+        pass
+    await asyncio.gather(*closing)
+    assert told(chat)[0] == ("user", "go")
+    await chat.ask("on")

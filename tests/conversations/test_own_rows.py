@@ -1,0 +1,74 @@
+"""Rows of the caller's own: what they say of seals and details holds for histories as what ours say does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import asides
+from asides.conversations.history import Transcript
+from asides.providers.provider import ModelRule, Provider
+from asides.testing.stage import OpenStage, Say
+from asides.values.messages import Message, Text, user
+from asides.values.thinking import Origin, Seal, Thought
+
+KEY = "sk-made-up-1618"
+SLOW = Say(thinking="hm", text="one two three four five six", piece=3)
+BOUND = Provider(name="mine", base_url="http://127.0.0.1:9/v1", models=(ModelRule(models="*", prefix_bound=True),))
+
+
+@pytest.fixture
+def client(stage: OpenStage) -> Iterator[asides.Client]:
+    row = asides.Provider(
+        name="mine", base_url=stage(SLOW).url, key="optional", quirks=asides.Quirks(replay_as="details")
+    )
+    with asides.Client(providers=[row], api_key=KEY) as client:
+        yield client
+
+
+def thoughts(chat: Transcript) -> list[tuple[str, bool]]:
+    return [
+        (part.text, part.complete) for message in chat.messages for part in message.parts if isinstance(part, Thought)
+    ]
+
+
+def test_details_of_an_answer_that_was_left_do_not_go_back(client: asides.Client) -> None:
+    chat = asides.Conversation("mine:m", client=client)
+    with chat.stream("?") as events:
+        for event in events:
+            if isinstance(event, asides.TextDelta):
+                break
+    assert thoughts(chat) == [("hm", False)]
+
+
+def test_details_of_a_run_that_was_left_do_not_go_back(client: asides.Client) -> None:
+    chat = asides.Conversation(client=client)
+    with asides.Agent("mine:m", client=client).stream("?", conversation=chat) as events:
+        for event in events:
+            if isinstance(event, asides.TextDelta):
+                break
+    assert thoughts(chat) == [("hm", False)]
+
+
+def test_seals_behind_words_that_are_not_saved_are_worthless_where_the_row_says_so() -> None:
+    origin = Origin("mine", "http://127.0.0.1:9/v1", "m")
+    history = [
+        user("?"),
+        Message("assistant", (Thought("words", origin=origin), Text("1"))),
+        user("?"),
+        Message(
+            "assistant", (Thought("", "hidden", origin=origin, seals=(Seal("encrypted", "x", origin),)), Text("2"))
+        ),
+    ]
+    with asides.Client(providers=[BOUND]) as client:
+        saved = asides.Conversation(client=client, messages=history).to_json()
+    again = asides.Conversation.from_json(saved)
+    assert thoughts(again) == [("", True), ("", False)]
+    with asides.Client() as nobody:
+        assert thoughts(
+            asides.Conversation.from_json(asides.Conversation(client=nobody, messages=history).to_json())
+        ) == [
+            ("", True),
+            ("", True),
+        ]

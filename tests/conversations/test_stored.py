@@ -1,0 +1,64 @@
+"""A shelf: what this process knows of a conversation, beside others that write to the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from asides.conversations.store.protocol import StoreConflict
+from asides.conversations.store.sqlite import SqliteStore
+from asides.conversations.stored import Shelf
+from asides.values.messages import assistant, user
+
+KNOWN = (user("1"), assistant("one"))
+OTHERS = (user("uno"), assistant("eins"))
+NEW = (user("2"), assistant("two"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(tmp_path / "talks.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def shelf(store: SqliteStore) -> Shelf:
+    """One that knows two messages."""
+    store.append("talk", KNOWN)
+    shelf = Shelf(store, "talk")
+    shelf.open()
+    return shelf
+
+
+def test_what_nobody_else_touched_is_not_read_again(shelf: Shelf) -> None:
+    assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *NEW)
+    assert shelf.newer((*KNOWN, *NEW)) is None
+
+
+def test_what_others_wrote_behind_the_known_stands_in_front_of_the_new(shelf: Shelf, store: SqliteStore) -> None:
+    store.append("talk", OTHERS)
+    assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *OTHERS, *NEW)
+
+
+def test_what_others_rewrote_counts_also_when_it_is_just_as_long(shelf: Shelf, store: SqliteStore) -> None:
+    about = store.about("talk")
+    assert about is not None
+    store.replace("talk", OTHERS, expected=about.version)
+    assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*OTHERS, *NEW)
+
+
+def test_a_change_of_all_is_refused_when_others_were_faster(shelf: Shelf, store: SqliteStore) -> None:
+    store.append("talk", OTHERS)
+    with pytest.raises(StoreConflict):
+        shelf.replace(NEW, None, None)
+    kept = store.load("talk")
+    assert kept is not None
+    assert kept.messages == (*KNOWN, *OTHERS)
+
+
+def test_what_was_deleted_is_told(shelf: Shelf, store: SqliteStore) -> None:
+    store.delete("talk")
+    with pytest.raises(StoreConflict, match="deleted by somebody else"):
+        shelf.newer(KNOWN)

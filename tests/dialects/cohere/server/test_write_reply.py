@@ -1,0 +1,101 @@
+"""The server half of Cohere's chat: replies written, in events and whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from asides.dialects import find_dialect
+from asides.values.events import (
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from asides.values.fold import fold
+from asides.values.messages import UnknownPart
+from asides.values.notices import Notice
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
+from asides.wire.sse import SseReader
+from tests.decoding import reply_of, target
+
+DIALECT = find_dialect("cohere")
+EVENTS: list[Event] = [
+    ReplyStarted("m", "r1"),
+    Warned(Notice("noted")),
+    ThinkingDelta("plan", 0, "raw", "block", "content"),
+    TextDelta("42", 5),
+    RefusalDelta("!", 6),
+    PartArrived(UnknownPart('{"type":"sound"}'), 7),
+    PartArrived(UnknownPart('{"type":"sound","again":true}'), 7),
+    ThoughtSealed(Seal("signature", "of another dialect"), 0),
+    ThoughtSealed(Seal("citations", "", None, '[{"start":0,"content_index":9}]'), 5),
+    ToolCallDelta(8, None, "look", '{"n":'),
+    ToolCallDelta(8, arguments="1}"),
+    ThoughtSealed(Seal("tool_plan", "", None, '"I will."'), 8),
+    UsageReported(Usage(1, 2, None, 0)),
+    UsageReported(Usage(None, 3)),
+    ReplyEnded(StopReason("tool_calls", "tool_use")),
+]
+
+
+def written(*, stream: bool, include_usage: bool = True) -> bytes:
+    writer = DIALECT.writer(model="m", stream=stream, include_usage=include_usage)
+    assert writer.content_type == ("text/event-stream" if stream else "application/json")
+    body = b"".join(writer.write([event]) for event in EVENTS)
+    assert writer.write([TextDelta("late")]) == b""
+    return body
+
+
+def documents(body: bytes) -> list[Any]:
+    reader = SseReader()
+    return [json.loads(payload) for payload in reader.feed(body) + reader.finish()]
+
+
+def test_events_have_their_types_and_items_their_places() -> None:
+    told = documents(written(stream=True))
+    assert [document["type"] for document in told if not document["type"].startswith("content")] == [
+        "message-start",
+        "tool-plan-delta",
+        "tool-call-start",
+        "tool-call-end",
+        "citation-start",
+        "citation-end",
+        "message-end",
+    ]
+    starts = [
+        (one["index"], one["delta"]["message"]["content"]["type"]) for one in told if one["type"] == "content-start"
+    ]
+    assert starts == [(0, "thinking"), (1, "text"), (2, "text"), (3, "sound")]
+    citation = next(one for one in told if one["type"] == "citation-start")
+    assert citation["delta"]["message"]["citations"] == {"start": 0, "content_index": 1}
+    assert told[-1]["delta"] == {
+        "finish_reason": "TOOL_CALL",
+        "usage": {"tokens": {"input_tokens": 1, "output_tokens": 3}, "cached_tokens": 0},
+    }
+
+
+def test_whole_and_streamed_are_the_same_reply() -> None:
+    streamed, whole = (reply_of([written(stream=stream)], target(), "cohere")[0] for stream in (True, False))
+    assert streamed == whole
+    assert (whole.text, whole.id) == ("42!", "r1")
+    assert whole.tool_calls[0].id == fold(EVENTS).tool_calls[0].id
+    assert json.loads(written(stream=False))["message"]["tool_plan"] == "I will."
+
+
+def test_usage_is_left_out_where_nobody_asked_for_it() -> None:
+    assert "usage" not in documents(written(stream=True, include_usage=False))[-1]["delta"]
+
+
+def test_a_reply_that_nobody_ended_says_no_reason() -> None:
+    writer = DIALECT.writer(model="m", stream=False)
+    assert json.loads(writer.write([ReplyStarted(), ReplyEnded()])) == {"id": "", "message": {"role": "assistant"}}

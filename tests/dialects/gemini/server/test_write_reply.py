@@ -1,0 +1,159 @@
+"""Events as a response: which part a signature goes to, when a call is written, endings, usage, errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from asides.dialects.gemini import dialect
+from asides.values.events import (
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    StopKind,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from asides.values.messages import Image, ServerTool
+from asides.values.notices import Notice
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
+
+END = ReplyEnded(StopReason("stop"))
+
+
+def seal(value: str, block: int, kind: str = "thought_signature") -> ThoughtSealed:
+    return ThoughtSealed(Seal(kind, value), block)
+
+
+def whole(*events: Event) -> dict[str, Any]:
+    written: dict[str, Any] = json.loads(dialect.writer(model="m", stream=False).write(events))
+    return written
+
+
+def parts(*events: Event) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = whole(*events, END)["candidates"][0]["content"]["parts"]
+    return found
+
+
+def test_a_signature_goes_into_the_part_it_came_behind() -> None:
+    assert parts(
+        ThinkingDelta("plan", 0),
+        TextDelta("4", 1),
+        TextDelta("2", 1),
+        seal("s1", 1),
+        seal("other dialect", 1, "signature"),
+        seal("s2", 2),
+        TextDelta("", 3),
+        seal("s3", 3),
+    ) == [
+        {"text": "plan", "thought": True},
+        {"text": "4"},
+        {"text": "2", "thoughtSignature": "s1"},
+        {"text": "", "thought": True, "thoughtSignature": "s2"},
+        {"text": "", "thoughtSignature": "s3"},
+    ]
+
+
+def test_a_second_signature_of_a_block_has_a_part_of_its_own() -> None:
+    assert parts(TextDelta("42", 0), seal("s1", 0), seal("s2", 0)) == [
+        {"text": "42", "thoughtSignature": "s1"},
+        {"text": "", "thought": True, "thoughtSignature": "s2"},
+    ]
+
+
+def test_calls_wait_until_they_are_whole_and_keep_their_place() -> None:
+    written = parts(
+        TextDelta("so", 0),
+        ToolCallDelta(1, "a", "look", '{"at":'),
+        ToolCallDelta(2, None, "look", "{}"),
+        ToolCallDelta(1, arguments='"x"}'),
+        seal("s1", 1),
+        PartArrived(Image(data=b"hi"), 3),
+        seal("s2", 3),
+        TextDelta("then", 4),
+    )
+    made_up = written[2]["functionCall"].pop("id")
+    assert made_up.startswith("call_")
+    assert written == [
+        {"text": "so"},
+        {"functionCall": {"id": "a", "name": "look", "args": {"at": "x"}}, "thoughtSignature": "s1"},
+        {"functionCall": {"name": "look", "args": {}}},
+        {"inlineData": {"mimeType": "image/png", "data": "aGk="}, "thoughtSignature": "s2"},
+        {"text": "then"},
+    ]
+
+
+def test_tools_of_the_server_go_where_they_were() -> None:
+    document = whole(
+        PartArrived(ServerTool("executableCode", json='{"executableCode":{"code":"1"}}'), 0),
+        PartArrived(ServerTool("of another dialect", json="{}"), 1),
+        PartArrived(ServerTool("groundingMetadata", json='{"a":1}'), 2),
+        END,
+    )
+    candidate = document["candidates"][0]
+    assert candidate["content"]["parts"] == [{"executableCode": {"code": "1"}}]
+    assert candidate["groundingMetadata"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        (StopReason("stop"), "STOP"),
+        (StopReason("tool_calls"), "STOP"),
+        (StopReason("length"), "MAX_TOKENS"),
+        (StopReason("content_filter", "RECITATION"), "RECITATION"),
+        (StopReason("content_filter", "content_filter"), "SAFETY"),
+        (StopReason("refusal"), "SAFETY"),
+        (StopReason(), "OTHER"),
+    ],
+)
+def test_how_it_ends(stop: StopReason, said: StopKind) -> None:
+    assert whole(ReplyEnded(stop))["candidates"][0]["finishReason"] == said
+
+
+def test_counts_leave_thinking_outside_and_what_nobody_counted_out() -> None:
+    document = whole(UsageReported(Usage(10, 35, 30, None, 45)), END)
+    assert document["usageMetadata"] == {
+        "promptTokenCount": 10,
+        "candidatesTokenCount": 5,
+        "thoughtsTokenCount": 30,
+        "totalTokenCount": 45,
+    }
+    assert "usageMetadata" not in whole(END)
+
+
+def test_a_stream_has_a_chunk_for_each_part_and_says_who_speaks() -> None:
+    writer = dialect.writer(model="m", stream=True)
+    events: list[Event] = [
+        ReplyStarted("gemini-9", "r1"),
+        Warned(Notice("a")),
+        TextDelta("4", 0),
+        TextDelta("2", 0),
+        RefusalDelta("no", 1),
+        END,
+        TextDelta("late", 2),
+    ]
+    assert writer.content_type == "text/event-stream"
+    lines = writer.write(events).decode().split("\r\n\r\n")
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line]
+    assert [chunk["candidates"][0]["content"]["parts"] for chunk in chunks] == [[{"text": "4"}], [{"text": "2"}]]
+    assert [chunk["candidates"][0].get("finishMessage") for chunk in chunks] == [None, "no"]
+    assert {(chunk["modelVersion"], chunk["responseId"]) for chunk in chunks} == {("gemini-9", "r1")}
+
+
+def test_errors_in_the_words_of_the_dialect() -> None:
+    assert json.loads(dialect.write_error(429, "slower")) == {
+        "error": {"code": 429, "message": "slower", "status": "RESOURCE_EXHAUSTED"}
+    }
+    assert json.loads(dialect.write_error(502, "gone"))["error"]["status"] == "INTERNAL"
+    assert json.loads(dialect.write_error(400, "no", "FAILED"))["error"]["status"] == "FAILED"

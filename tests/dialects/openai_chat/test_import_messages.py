@@ -1,0 +1,316 @@
+"""Messages as people and clients write them: every form that is understood, and clear words for those that are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.dialects.openai_chat.import_messages import read_message, read_messages
+from asides.values.errors import ConfigError
+from asides.values.messages import File, Image, Message, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.thinking import Seal, Thought
+
+
+def parts(**message: Any) -> tuple[Part, ...]:
+    return read_message(message).parts
+
+
+def test_a_question() -> None:
+    assert read_message({"role": "user", "content": "hi"}) == Message("user", (Text("hi"),))
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_both_names_of_the_system_role(role: str) -> None:
+    assert read_message({"role": role, "content": "be brief"}) == Message("system", (Text("be brief"),))
+
+
+@pytest.mark.parametrize("content", [None, "", []])
+def test_no_content(content: Any) -> None:
+    assert read_message({"role": "user", "content": content}) == Message("user")
+
+
+def test_a_name() -> None:
+    assert read_message({"role": "user", "content": "hi", "name": "ada"}).name == "ada"
+
+
+@pytest.mark.parametrize(
+    ("part", "read"),
+    [
+        ("plain", Text("plain")),
+        ({"type": "text", "text": "a"}, Text("a")),
+        ({"type": "input_text", "text": "a"}, Text("a")),
+        ({"type": "image_url", "image_url": {"url": "https://h/a.png"}}, Image(url="https://h/a.png")),
+        ({"type": "image_url", "image_url": "https://h/a.png"}, Image(url="https://h/a.png")),
+        ({"type": "image_url", "image_url": {"url": "u", "detail": "low"}}, Image(url="u", detail="low")),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/webp;base64,AAE="}},
+            Image(data=b"\x00\x01", media_type="image/webp"),
+        ),
+        ({"type": "input_image", "image_url": "data:;base64,AAE="}, Image(data=b"\x00\x01")),
+        ({"type": "file", "file": {"file_id": "f1"}}, File(id="f1")),
+        (
+            {"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;charset=utf-8;base64,AAE="}},
+            File(name="a.txt", data=b"\x00\x01", media_type="text/plain"),
+        ),
+        ({"type": "file", "file": {"file_data": "AAE="}}, File(data=b"\x00\x01")),
+        ({"type": "input_file", "file_url": "https://h/a.pdf"}, File(url="https://h/a.pdf")),
+        (
+            {"type": "input_audio", "input_audio": {"data": "AAE=", "format": "mp3"}},
+            File(name="audio.mp3", data=b"\x00\x01", media_type="audio/mpeg"),
+        ),
+        (
+            {"type": "video_url", "video_url": {"url": "v"}},
+            UnknownPart('{"type":"video_url","video_url":{"url":"v"}}'),
+        ),
+    ],
+)
+def test_content_parts(part: Any, read: Part) -> None:
+    assert parts(role="user", content=[part]) == (read,)
+
+
+# --- assistant ----------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_with_everything() -> None:
+    message = {
+        "role": "assistant",
+        "content": "42",
+        "reasoning_content": "plan",
+        "refusal": "no",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
+    }
+    assert read_message(message).parts == (
+        Thought("plan", via="reasoning_content"),
+        Text("42"),
+        Refusal("no"),
+        ToolCall("c1", "f", {"a": 1}),
+    )
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
+def test_every_field_for_thinking_keeps_its_name(field: str) -> None:
+    assert parts(role="assistant", content="a", **{field: "t"}) == (Thought("t", via=field), Text("a"))
+
+
+def test_of_two_fields_the_first_with_text_counts() -> None:
+    assert parts(role="assistant", reasoning="b", reasoning_content="a") == (Thought("a", via="reasoning_content"),)
+    assert parts(role="assistant", reasoning="b", reasoning_content=" ") == (Thought("b", via="reasoning"),)
+
+
+@pytest.mark.parametrize("blank", ["", " \n", None, 5])
+def test_a_blank_field_is_no_thought(blank: Any) -> None:
+    assert parts(role="assistant", content="a", reasoning_content=blank) == (Text("a"),)
+
+
+def test_details_are_seals_of_one_thought() -> None:
+    details = [
+        {"type": "reasoning.text", "text": "pl", "signature": "s1", "index": 0},
+        {"type": "reasoning.encrypted", "data": "xyz", "index": 1},
+        {"type": "reasoning.text", "text": "an", "index": 2},
+    ]
+    seals = (
+        Seal("reasoning_details", "s1", None, '{"type":"reasoning.text","text":"pl","signature":"s1","index":0}'),
+        Seal("reasoning_details", "xyz", None, '{"type":"reasoning.encrypted","data":"xyz","index":1}'),
+        Seal("reasoning_details", "", None, '{"type":"reasoning.text","text":"an","index":2}'),
+    )
+    assert parts(role="assistant", reasoning_details=details) == (
+        Thought("plan", seals=seals, via="reasoning_details"),
+    )
+    assert parts(role="assistant", reasoning="plan", reasoning_details=details) == (
+        Thought("plan", seals=seals, via="reasoning"),
+    )
+
+
+def test_a_summary_in_details_is_one() -> None:
+    (thought,) = parts(role="assistant", reasoning_details=[{"type": "reasoning.summary", "summary": "short"}])
+    assert isinstance(thought, Thought)
+    assert (thought.text, thought.kind) == ("short", "summary")
+
+
+@pytest.mark.parametrize("details", [5, [], [5, "x"], None])
+def test_details_that_are_none_are_left_out(details: Any) -> None:
+    assert parts(role="assistant", content="a", reasoning_details=details) == (Text("a"),)
+
+
+@pytest.mark.parametrize("refusal", [None, "", 5])
+def test_no_refusal(refusal: Any) -> None:
+    assert parts(role="assistant", content="a", refusal=refusal) == (Text("a"),)
+
+
+def test_details_without_words_are_a_hidden_thought() -> None:
+    (thought,) = parts(role="assistant", reasoning_details=[{"type": "reasoning.encrypted", "data": "xyz"}])
+    assert isinstance(thought, Thought)
+    assert (thought.text, thought.kind, [seal.value for seal in thought.seals]) == ("", "hidden", ["xyz"])
+
+
+def test_thinking_in_a_content_list() -> None:
+    content = [
+        {
+            "type": "thinking",
+            "thinking": [{"type": "text", "text": "pl"}, {"type": "text", "text": "an"}],
+            "signature": "s",
+        },
+        {"type": "text", "text": "42"},
+        {"type": "reasoning", "text": "more"},
+        {"type": "thinking", "thinking": [5, {"text": 5}, {"text": "odd"}], "signature": ""},
+        {"type": "thinking", "thinking": 5, "signature": 5},
+    ]
+    assert parts(role="assistant", content=content) == (
+        Thought("plan", source="block", seals=(Seal("signature", "s"),), via="content"),
+        Text("42"),
+        Thought("more", source="block", via="content"),
+        Thought("odd", source="block", via="content"),
+        Thought("", "hidden", "block", via="content"),
+    )
+
+
+def test_thinking_that_a_client_left_in_front_of_the_words_is_a_thought() -> None:
+    assert parts(role="assistant", content="<think>plan</think>\n\n42") == (Thought("plan", source="tags"), Text("42"))
+    (cut,) = parts(role="assistant", content="<think>pla")
+    assert isinstance(cut, Thought)
+    assert not cut.complete
+
+
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_people_may_write_about_tags(role: str) -> None:
+    assert parts(role=role, content="<think>x</think> means?") == (Text("<think>x</think> means?"),)
+    assert parts(role="assistant", content="Use <think>x</think>.") == (Text("Use <think>x</think>."),)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call"),
+    [
+        ('{"a":1}', ToolCall("c", "f", {"a": 1})),
+        ({"a": 1}, ToolCall("c", "f", {"a": 1})),
+        ("", ToolCall("c", "f")),
+        (None, ToolCall("c", "f")),
+        ('{"a":', ToolCall("c", "f", {}, '{"a":')),
+        ("[1]", ToolCall("c", "f", {}, "[1]")),
+    ],
+)
+def test_arguments(arguments: Any, call: ToolCall) -> None:
+    told = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]
+    assert parts(role="assistant", tool_calls=told) == (call,)
+
+
+def test_a_signature_beside_a_call_or_a_message_is_kept_with_what_carried_it() -> None:
+    carrier = {"google": {"thought_signature": "c2ln"}}
+    seal = Seal("thought_signature", "c2ln", None, '{"google":{"thought_signature":"c2ln"}}')
+    told = {"id": "c", "function": {"name": "f"}, "extra_content": carrier}
+    assert parts(role="assistant", tool_calls=[told]) == (ToolCall("c", "f", {}, None, (seal,)),)
+    assert parts(role="assistant", content="a", extra_content=carrier) == (
+        Thought("", "hidden", seals=(seal,)),
+        Text("a"),
+    )
+    (unread,) = parts(role="assistant", extra_content={"vendor": 1})
+    assert isinstance(unread, Thought)
+    assert unread.seals == (Seal("thought_signature", "", None, '{"vendor":1}'),)
+    blanks: list[tuple[str, Any]] = [
+        ("extra_content", {}),
+        ("extra_content", "x"),
+        ("thought_signature", ""),
+        ("thought_signature", 5),
+    ]
+    for field, blank in blanks:
+        assert parts(role="assistant", content="a", **{field: blank}) == (Text("a"),)
+    assert parts(role="assistant", thought_signature="c2ln") == (
+        Thought("", "hidden", seals=(Seal("thought_signature", "c2ln"),)),
+    )
+
+
+def test_a_call_of_another_kind_is_kept_as_it_is() -> None:
+    told = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}
+    assert parts(role="assistant", tool_calls=[told]) == (
+        UnknownPart('{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}'),
+    )
+
+
+# --- tools --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ("sunny", "sunny"),
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "sunny"}], "sunny"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], (Text("a"), Text("b"))),
+        ([{"type": "image_url", "image_url": {"url": "u"}}], (Image(url="u"),)),
+    ],
+)
+def test_a_result(content: Any, read: Any) -> None:
+    message = {"role": "tool", "tool_call_id": "c", "content": content, "name": "f"}
+    assert read_message(message) == Message("tool", (ToolResult("c", read, "f"),))
+
+
+def test_calls_from_before_there_were_ids_are_matched_with_their_results() -> None:
+    call = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a":1}'}}
+    result = {"role": "function", "name": "f", "content": "x"}
+    history = read_messages([call, result, call, result])
+    first, answer, second, other = history
+    assert first.tool_calls[0] == ToolCall("call_f_1", "f", {"a": 1})
+    assert answer.parts == (ToolResult("call_f_1", "x", "f"),)
+    assert second.tool_calls[0].id == "call_f_2"
+    assert other.parts == (ToolResult("call_f_2", "x", "f"),)
+    assert read_message(call).tool_calls[0].id == "call_f"
+
+
+# --- nonsense -----------------------------------------------------------------------------------------------------
+
+SECRET = "do-not-repeat-me"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (SECRET, "not text"),
+        ([SECRET], "not a list"),
+        ({"content": SECRET}, "role is missing"),
+        ({"role": 5, "content": SECRET}, "role is text, not a number"),
+        ({"role": "robot", "content": SECRET}, "the role 'robot' is not known; use system, developer, user"),
+        ({"role": "user", "content": 5}, "content is text or a list of parts, not a number"),
+        ({"role": "user", "content": True}, "not true or false"),
+        ({"role": "user", "content": {"text": SECRET}}, "not an object"),
+        ({"role": "user", "content": b"bytes"}, "not bytes"),
+        ({"role": "user", "content": [5]}, "a content part is an object with a type, not a number"),
+        ({"role": "user", "content": [{"text": SECRET}]}, "no type"),
+        ({"role": "user", "content": [{"type": "text"}]}, "text is missing"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "no url"),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": 5}}]}, "no url"),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": ""}]}, "no url"),
+        ({"role": "user", "content": [{"type": "input_audio", "input_audio": SECRET}]}, "no data"),
+        ({"role": "user", "content": [{"type": "file", "file": SECRET}]}, "is an object, not text"),
+        ({"role": "user", "content": [{"type": "file", "file": {}}]}, "neither file_data nor file_id"),
+        ({"role": "user", "content": [{"type": "file", "file": {"file_data": SECRET + "!"}}]}, "not base64"),
+        ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, "no data"),
+        ({"role": "user", "content": [{"type": "x", "y": object()}]}, "cannot be written as JSON"),
+        ({"role": "user", "content": "a", "name": 5}, "name is text"),
+        ({"role": "assistant", "tool_calls": {}}, "tool_calls is a list, not an object"),
+        ({"role": "assistant", "tool_calls": [5]}, "a tool call is an object"),
+        ({"role": "assistant", "tool_calls": [{"id": "c"}]}, "no function"),
+        ({"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}, "id is missing"),
+        ({"role": "assistant", "tool_calls": [{"id": "c", "function": {}}]}, "name is missing"),
+        (
+            {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": 5}}]},
+            "the arguments of f are JSON text, not a number",
+        ),
+        ({"role": "tool", "content": SECRET}, "tool_call_id is missing"),
+        (
+            {"role": "tool", "tool_call_id": "c", "content": [{"type": "refusal", "refusal": SECRET}]},
+            "a tool result is text",
+        ),
+        ({"role": "function", "content": SECRET}, "name is missing"),
+        (None, "not null"),
+    ],
+)
+def test_nonsense_is_told_in_words_that_do_not_repeat_it(message: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_message(message)
+    assert SECRET not in str(caught.value)
+
+
+def test_an_error_in_a_history_says_where() -> None:
+    with pytest.raises(ConfigError, match=r"messages\[1\]: the role 'robot'"):
+        read_messages([{"role": "user", "content": "a"}, {"role": "robot"}])

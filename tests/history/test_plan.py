@@ -1,0 +1,298 @@
+"""What `plan` lets through, adapts, refuses and sends back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import asides
+from asides.history.plan import Plan, plan
+from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
+from asides.testing.stage import OpenStage, Say
+from asides.values.errors import InvalidThinking
+from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.thinking import Origin, Seal, Thinking, Thought
+
+URL = "http://127.0.0.1:9/v1"
+
+
+def target(
+    rule: ModelRule | None = None,
+    *,
+    when: ReplayWhen = "never",
+    name: str = "example",
+    model: str = "m",
+    url: str = URL,
+) -> Target:
+    row = Provider(
+        name=name, base_url=url, models=(rule,) if rule else (), replay=(ReplayRule(when=when),), quirks=Quirks()
+    )
+    return Target(row, model, url, row.rule(model))
+
+
+def ask(rule: ModelRule, thinking: Thinking | None = None, *, adjust: bool = False, **settings: object) -> Plan:
+    prompt = Prompt((user("hi"),), thinking=thinking or Thinking(), **settings)  # type: ignore[arg-type]
+    return plan(prompt, target(rule), on_conflict="adjust" if adjust else "raise")
+
+
+def codes(planned: Plan) -> list[str]:
+    return [notice.code for notice in planned.notices]
+
+
+OPTIONAL = ModelRule(thinking="optional", efforts=("low", "high"), budget=(1024, 8000))
+ALWAYS = ModelRule(thinking="always", efforts=("low", "medium"))
+
+
+# --- how much to think ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("FT-27", "FT-11")
+def test_the_nearest_effort_is_sent_and_said() -> None:
+    planned = ask(OPTIONAL, Thinking(effort="max"))
+    assert planned.prompt.thinking.effort == "high"
+    assert [(notice.code, notice.asked, notice.sent) for notice in planned.notices] == [
+        ("effort_mapped", "max", "high")
+    ]
+    assert ask(OPTIONAL, Thinking(effort="minimal")).prompt.thinking.effort == "low"
+    assert ask(OPTIONAL, Thinking(effort="medium")).prompt.thinking.effort == "low"
+    mapped = ModelRule(thinking="optional", efforts=("low", "high"), effort_map=(("medium", "high"),))
+    assert ask(mapped, Thinking(effort="medium")).prompt.thinking.effort == "high"
+
+
+def test_an_unset_effort_stays_unset() -> None:
+    planned = ask(OPTIONAL)
+    assert planned.prompt.thinking == Thinking()
+    assert planned.notices == ()
+
+
+def test_what_is_not_known_is_sent_as_asked_with_a_warning() -> None:
+    planned = ask(ModelRule(), Thinking(effort="xhigh"))
+    assert planned.prompt.thinking.effort == "xhigh"
+    assert codes(planned) == ["unknown_model"]
+
+
+def test_thinking_asked_of_a_model_that_does_not_think() -> None:
+    never = ModelRule(thinking="never")
+    with pytest.raises(InvalidThinking, match="does not think") as caught:
+        ask(never, Thinking(effort="low"))
+    assert caught.value.setting == "thinking"
+    planned = ask(never, Thinking(effort="low"), adjust=True)
+    assert not planned.prompt.thinking.asked
+    assert codes(planned) == ["thinking_unsupported"]
+    assert codes(ask(never, Thinking(mode="off"))) == []
+
+
+def test_off_asked_of_a_model_that_cannot_stop() -> None:
+    with pytest.raises(InvalidThinking, match="cannot stop thinking"):
+        ask(ALWAYS, Thinking(mode="off"))
+    planned = ask(ALWAYS, Thinking(mode="off"), adjust=True)
+    assert planned.prompt.thinking.effort == "low"
+    assert codes(planned) == ["thinking_cannot_stop"]
+
+
+@pytest.mark.requirement("FT-27")
+@pytest.mark.parametrize(
+    ("budget", "max_tokens", "sent"),
+    [
+        (1023, None, (1024, 1024 + 4096)),
+        (9000, None, (8000, 8000 + 4096)),
+        (4000, 3000, (1500, 3000)),
+        (2000, 2000, (1024, 2000)),
+        (1024, 1024, (1024, 5120)),
+    ],
+)
+def test_pain_D1_a_budget_that_does_not_fit_raises_or_is_adjusted(
+    budget: int, max_tokens: int | None, sent: tuple[int, int]
+) -> None:
+    with pytest.raises(InvalidThinking):
+        ask(OPTIONAL, Thinking(budget=budget), max_tokens=max_tokens)
+    planned = ask(OPTIONAL, Thinking(budget=budget), adjust=True, max_tokens=max_tokens).prompt
+    assert (planned.thinking.budget, planned.max_tokens) == sent
+
+
+def test_pain_D1_a_budget_without_a_limit_gets_room_for_an_answer() -> None:
+    planned = ask(OPTIONAL, Thinking(budget=2000))
+    assert planned.prompt.max_tokens == 2000 + 4096
+    assert codes(planned) == ["max_tokens_chosen"]
+
+
+@pytest.mark.requirement("FT-21", "S0-59", "S1-11")
+def test_pain_D3_a_setting_that_the_model_refuses_while_it_thinks() -> None:
+    rule = ModelRule(thinking="optional", default="on", forbids=("temperature", "stop"))
+    with pytest.raises(InvalidThinking, match="temperature"):
+        ask(rule, Thinking(mode="on"), sampling=Sampling(temperature=0.5))
+    habit = ask(rule, sampling=Sampling(temperature=0.5, seed=1), stop=("x",))
+    assert (habit.prompt.sampling, habit.prompt.stop) == (Sampling(seed=1), ())
+    assert codes(habit) == ["setting_dropped", "setting_dropped"]
+    off = ask(rule, Thinking(mode="off"), sampling=Sampling(temperature=0.5))
+    assert off.prompt.sampling.temperature == 0.5
+
+
+def test_a_forced_tool_where_the_model_refuses_it() -> None:
+    rule = ModelRule(thinking="always", forced_tools=False)
+    with pytest.raises(InvalidThinking, match="forced"):
+        ask(rule, tool_choice="required")
+    planned = ask(rule, tool_choice="get_weather", adjust=True)
+    assert planned.prompt.tool_choice == "auto"
+    assert ask(rule, tool_choice="auto").notices == ()
+
+
+def test_an_empty_system_prompt_is_none() -> None:
+    assert ask(OPTIONAL, system="").prompt.system is None
+
+
+# --- what goes back ---------------------------------------------------------------------------------------------------
+
+
+def said(
+    text: str,
+    thought: str,
+    *calls: ToolCall,
+    origin: Origin | None = None,
+    seals: tuple[Seal, ...] = (),
+    complete: bool = True,
+) -> Message:
+    return Message("assistant", (Thought(thought, origin=origin, seals=seals, complete=complete), Text(text), *calls))
+
+
+CALL = ToolCall("c1", "look_up", {})
+RESULT = Message("tool", (ToolResult("c1", "found"),))
+HISTORY = (
+    user("1"),
+    said("a", "T1"),
+    user("2"),
+    said("b", "T2", CALL),
+    RESULT,
+    said("c", "T3"),
+    user("3"),
+    said("d", "T4", ToolCall("c2", "look_up")),
+    Message("tool", (ToolResult("c2", "x"),)),
+)
+
+
+def thoughts_sent(planned: Plan) -> list[str]:
+    return [part.text for message in planned.prompt.messages for part in message.parts if isinstance(part, Thought)]
+
+
+@pytest.mark.requirement("S0-09", "S3-07", "FT-28")
+@pytest.mark.parametrize(
+    ("when", "sent"),
+    [("never", []), ("tool_turns", ["T2", "T4"]), ("since_last_user", ["T4"]), ("all", ["T1", "T2", "T3", "T4"])],
+)
+def test_the_replay_rule_of_the_row_decides(when: ReplayWhen, sent: list[str]) -> None:
+    planned = plan(Prompt(HISTORY), target(when=when))
+    assert thoughts_sent(planned) == sent
+    assert len(planned.decisions) == 4
+    assert HISTORY[1].parts[0] == Thought("T1"), "the history itself is not touched"
+
+
+def test_replay_never_beats_the_row() -> None:
+    assert thoughts_sent(plan(Prompt(HISTORY, thinking=Thinking(replay="never")), target(when="all"))) == []
+
+
+def test_only_the_maker_gets_its_thoughts_back_and_gets_them_back() -> None:
+    ours, theirs = Origin("example", URL, "m"), Origin("other", "http://127.0.0.1:8/v1", "n")
+    history = (user("1"), said("a", "mine", origin=ours), user("2"), said("b", "foreign", origin=theirs), user("3"))
+    assert thoughts_sent(plan(Prompt(history), target(when="all"))) == ["mine"]
+    there = target(when="all", name="other", model="n", url="http://127.0.0.1:8/v1")
+    assert thoughts_sent(plan(Prompt(history), there)) == ["foreign"]
+    assert [
+        message.text for message in plan(Prompt(history), there).prompt.messages if message.role == "assistant"
+    ] == ["a", "b"]
+
+
+def test_a_seal_is_bound_to_its_model_and_a_plain_thought_to_its_host() -> None:
+    other_model = Origin("example", URL, "older")
+    sealed = said("a", "sealed", origin=other_model, seals=(Seal("signature", "s", other_model),))
+    plain = said("b", "plain", origin=other_model)
+    assert thoughts_sent(plan(Prompt((user("1"), sealed, user("2"), plain, user("3"))), target(when="all"))) == [
+        "plain"
+    ]
+
+
+@pytest.mark.parametrize("same", ["http://127.0.0.1:9/v1/", "HTTP://127.0.0.1:9/v1"])
+def test_addresses_that_mean_the_same_are_the_same(same: str) -> None:
+    history = (user("1"), said("a", "mine", origin=Origin("example", same, "m")), user("2"))
+    assert thoughts_sent(plan(Prompt(history), target(when="all"))) == ["mine"]
+
+
+def test_a_thought_of_unknown_origin_is_kept_and_a_broken_one_is_not() -> None:
+    history = (user("1"), said("a", "imported"), user("2"), said("b", "cut", complete=False), user("3"))
+    assert thoughts_sent(plan(Prompt(history), target(when="all"))) == ["imported"]
+
+
+def test_a_turn_that_only_thought_is_dropped_with_its_thought() -> None:
+    history = (user("1"), Message("assistant", (Thought("hm"),)), user("2"))
+    assert [message.role for message in plan(Prompt(history), target()).prompt.messages] == ["user", "user"]
+
+
+def test_every_call_is_answered_and_every_result_asked_for() -> None:
+    history = (
+        user("1"),
+        Message("assistant", (ToolCall("c1", "f"), ToolCall("c2", "g"))),
+        RESULT,
+        Message("tool", (ToolResult("zz", "?"),)),
+        user("2"),
+    )
+    planned = plan(Prompt(history), target())
+    results = [
+        part.call_id for message in planned.prompt.messages for part in message.parts if isinstance(part, ToolResult)
+    ]
+    assert results == ["c1", "c2"]
+    assert codes(planned) == ["orphan_tool_result", "dangling_tool_call"]
+    assert [message.role for message in planned.prompt.messages] == ["user", "assistant", "tool", "tool", "user"]
+
+
+def test_H6_what_recorded_bytes_say_goes_back_where_the_row_has_no_address_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    model = "anthropic.claude-sonnet-4-5-20250929-v1:0"
+    content = [
+        {"reasoningContent": {"reasoningText": {"text": "a thought", "signature": "seal"}}},
+        {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}},
+    ]
+    body = json.dumps({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "tool_use"})
+    turn = asides.decode("bedrock", body, provider="bedrock", model=model).to_message()
+    assert turn is not None
+    result = {"role": "tool", "tool_call_id": "c", "content": "1"}
+    history: list[Message | dict[str, str]] = [user("?"), turn, result]
+    sent = asides.explain(f"bedrock:{model}", history, thinking=3000).body
+    assert sent["messages"][1]["content"] == content
+    elsewhere = asides.explain("bedrock:us.anthropic.claude-opus-4-7", history).body
+    assert "seal" not in json.dumps(elsewhere)
+
+
+@pytest.mark.parametrize("named", [{}, {"model": "claude-sonnet-4-5"}, {"provider": "anthropic"}])
+def test_H6_recorded_bytes_of_which_not_all_is_named_go_back_in_their_own_dialect_only(named: dict[str, str]) -> None:
+    content = [{"type": "thinking", "thinking": "t", "signature": "seal"}, {"type": "text", "text": "hi"}]
+    body = json.dumps({"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"})
+    turn = asides.decode("anthropic", body, **named).to_message()  # type: ignore[arg-type]
+    assert turn is not None
+    history = [user("?"), turn, user("?")]
+    sent = asides.explain("anthropic:claude-sonnet-4-5", history, thinking=3000).body
+    assert sent["messages"][1]["content"] == content
+    for elsewhere in ("openai-responses:gpt-5", "google:gemini-3-pro-preview", "deepseek:deepseek-chat"):
+        assert "seal" not in json.dumps(asides.explain(elsewhere, history).body)
+
+
+def test_a_turn_without_parts_in_front_of_calls_breaks_nothing() -> None:
+    from asides.history.fit_request import lacks_thinking
+
+    called = Message("assistant", (ToolCall("call_1", "look"),))
+    assert lacks_thinking((user("?"), Message("assistant"), called))
+    assert not lacks_thinking((user("?"), Message("assistant")))
+
+
+@pytest.mark.parametrize("model", ["cohere:command-a-reasoning-08-2025", "moonshot:kimi-k2-thinking", "groq:qwen3"])
+def test_what_was_said_without_a_word_is_left_out_of_the_past(model: str, stage: OpenStage) -> None:
+    open_stage = stage(Say(text="Well."))
+    past = [Message("user"), Message("assistant", (Text("Yes?"),)), user("  \n"), Message("assistant", (Text("?"),))]
+    reply = asides.ask(model, [*past, user("There.")], base_url=open_stage.url, api_key="made-up")
+    assert reply.text == "Well."
+    assert open_stage.requests[0].problem is None
+    assert "blank_message_dropped" in [notice.code for notice in reply.warnings]
+    served = open_stage.requests[0].served
+    assert served is not None
+    assert [message.text for message in served.prompt.messages if message.role == "user"] == ["There."]

@@ -1,0 +1,39 @@
+"""Every row of the table, in every dialect that it speaks, is held to the suite that authors of providers run."""
+
+from __future__ import annotations
+
+import pytest
+
+from asides.providers.find import list_providers
+from asides.providers.provider import Provider
+from asides.testing.conformance import examine
+
+SPOKEN = [
+    (row, dialect) for row in list_providers() for dialect in (row.dialect, *(other.dialect for other in row.also))
+]
+# What may have nothing to look at, and why; any other check has to be run for every row.
+_MAY_BE_SKIPPED: dict[str, tuple[str, ...]] = {
+    "the_capability_is_declared": ("nothing is declared",),
+    "thinking_can_be_asked_for": ("cannot be told to think",),
+    "thinking_can_be_switched_off": ("unless it is asked",),
+    "an_amount_is_sent_or_told": ("does not think",),
+    "models_can_be_listed": ("there is no list",),
+    "seals_return": ("no server of this dialect seals",),
+    "a_surprise_behind_the_end_changes_nothing": ("nothing can stand behind the end",),
+    "examples_are_read": ("no examples were given",),
+    "blocking_is_awaiting": ("a cloud's",),
+    "a_server_accepts_the_next_turn": ("a cloud's", "those of stricter hosts"),
+    "errors_carry_what_had_come": ("a cloud's",),
+}
+
+
+def test_there_are_rows_to_examine() -> None:
+    assert len(SPOKEN) >= 90
+
+
+@pytest.mark.parametrize(("row", "dialect"), SPOKEN, ids=[f"{row.name}-{dialect}" for row, dialect in SPOKEN])
+def test_a_row_conforms(row: Provider, dialect: str) -> None:
+    report = examine(row, dialect=dialect, quick=True)
+    report.raise_on_failure()
+    for finding in report.skipped:
+        assert any(words in finding.why for words in _MAY_BE_SKIPPED.get(finding.check, ())), finding

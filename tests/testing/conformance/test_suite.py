@@ -1,0 +1,258 @@
+"""The suite as authors use it: reports in words, classes of tests for pytest and unittest, examples, other dialects."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import asides
+from asides.dialects import others
+from asides.testing.conformance import (
+    CHECKS,
+    NETWORK,
+    Example,
+    Finding,
+    Nonconformance,
+    ProviderSuite,
+    Report,
+    checks,
+    describe,
+    examine,
+)
+from tests.testing.conformance.broken_toys import LosesTheMark, reading
+from tests.testing.conformance.test_toy import RECORDED, ROW_ONLY
+from tests.testing.conformance.toy import TOY, ToyDialect, ToyWriter, dialect
+
+PURE = tuple(name for name in CHECKS if name not in NETWORK)
+
+
+def test_a_report_says_what_was_expected_what_came_and_what_to_do() -> None:
+    report = examine(TOY, dialect=reading(LosesTheMark), quick=True)
+    assert not report.passed
+    assert {finding.check for finding in report.failures} == {"seals_return", "a_server_accepts_the_next_turn"}
+    finding = report.of("seals_return")
+    told = str(report)
+    assert told.startswith("toy:pondering-1 (toy): 2 of 31 checks failed, 1 skipped")
+    for words in (finding.expected, finding.came, finding.to_do):
+        assert words in told
+    with pytest.raises(Nonconformance, match=r"toy:pondering-1 \(toy\) does not conform") as caught:
+        report.raise_on_failure()
+    assert isinstance(caught.value, AssertionError)
+    assert "ThoughtSealed" in str(caught.value)
+    with pytest.raises(KeyError, match="nothing_there was not run"):
+        report.of("nothing_there")
+
+
+def test_a_good_report_is_given_back() -> None:
+    report = examine(TOY, dialect=dialect, quick=True)
+    assert report.raise_on_failure() is report
+    assert (report.provider, report.model, report.dialect) == ("toy", "pondering-1", "toy")
+    assert str(report.of("nothing_leaks")) == "passed   nothing_leaks"
+    assert str(report.of("examples_are_read")).startswith("skipped  examples_are_read: no examples were given")
+
+
+def test_a_report_is_a_value() -> None:
+    report = Report("mine", "one", "toy", (Finding("nothing_leaks", "failed", "this", "that", "look"),))
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+
+
+def test_every_check_says_what_has_to_hold() -> None:
+    assert len(CHECKS) == len(set(CHECKS)) == 31
+    for name in CHECKS:
+        assert describe(name).endswith(".")
+        assert hasattr(ProviderSuite, f"test_{name}")
+
+
+def test_what_the_authors_code_raises_is_told_with_its_place() -> None:
+    class Raising(ToyDialect):
+        def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ToyWriter:
+            raise LookupError("not here")
+
+    (check,) = (one for one in checks(TOY, dialect=Raising()) if one.name == "deltas_add_up")
+    finding = check.find()
+    assert finding.came.startswith("LookupError was raised, at test_suite.py:")
+    with pytest.raises(Nonconformance) as caught:
+        check()
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+def test_sockets_can_be_left_out_and_so_can_checks() -> None:
+    assert tuple(check.name for check in checks(TOY, dialect=dialect, network=False)) == PURE
+    left = examine(TOY, dialect=dialect, network=False, skip=PURE[1:], quick=True)
+    assert [finding.check for finding in left.findings] == [PURE[0]]
+    with pytest.raises(ValueError, match="'nothing_leeks' is no check; there are"):
+        checks(TOY, skip=["nothing_leeks"])
+
+
+def test_a_dialect_is_known_only_while_it_is_examined() -> None:
+    assert "toy" not in others()
+    examine(TOY, dialect=dialect, network=False, quick=True).raise_on_failure()
+    assert "toy" not in others()
+    with pytest.raises(asides.Unsupported, match="'toy' is neither a dialect nor a provider"):
+        asides.decode("toy", b"{}", provider=TOY)
+
+
+def test_a_row_is_examined_in_each_dialect_that_it_speaks() -> None:
+    row = asides.find_provider("openai")
+    names = {
+        examine(row, dialect=name, network=False, quick=True).dialect for name in ("openai_chat", "openai_responses")
+    }
+    assert names == {"openai_chat", "openai_responses"}
+    wrong = examine(row, dialect="cohere", network=False, quick=True, skip=CHECKS[1:])
+    assert wrong.failures[0].came.startswith("Unsupported was raised")
+
+
+async def test_it_runs_inside_a_loop_too() -> None:
+    await asyncio.sleep(0)
+    report = examine(TOY, dialect=dialect, quick=True, skip=PURE)
+    assert [finding.verdict for finding in report.findings] == ["passed"] * len(NETWORK)
+
+
+def test_a_turn_that_a_models_maker_would_refuse_is_told_and_not_held_against_another_host() -> None:
+    """The stage's rules for chat go by model names; a row may know better than they do what its host takes."""
+    row = asides.Provider(
+        name="my-host",
+        base_url="https://llm.example/v1",
+        models=(asides.ModelRule(models="deepseek-v4*", thinking="optional", default="on"),),
+    )
+    report = examine(row, quick=True)
+    assert report.passed
+    for name in ("seals_return", "a_server_accepts_the_next_turn"):
+        assert "the maker of this model would refuse the turn" in report.of(name).why
+        assert "must be passed back" in report.of(name).why
+    knowing = msgspec.structs.replace(row, replay=(asides.ReplayRule(when="tool_turns"),))
+    assert examine(knowing, quick=True).of("a_server_accepts_the_next_turn").verdict == "passed"
+
+
+# --- examples -----------------------------------------------------------------------------------------------------
+
+
+def verdict(*examples: Example) -> Finding:
+    return examine(ROW_ONLY, examples=examples, network=False, quick=True).of("examples_are_read")
+
+
+def test_an_example_may_come_in_one_form_and_say_little() -> None:
+    assert verdict(Example(whole=RECORDED.whole)).verdict == "passed"
+    assert verdict(Example(stream=RECORDED.stream), RECORDED).verdict == "passed"
+    whole = asides.decode("openai_chat", RECORDED.whole or b"", provider=ROW_ONLY)
+    assert (whole.text, whole.thinking and whole.thinking.text) == ("42", "six times seven")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"text": "43"}, "text"),
+        ({"thinking": ""}, "thinking"),
+        ({"tool_calls": (("look", {}),)}, "tool_calls"),
+        ({"seals": ("abc",)}, "seals"),
+        ({"stop": "length"}, "stop"),
+        ({"outcome": "starved"}, "outcome"),
+        ({"reply": asides.Reply()}, "reply"),
+    ],
+)
+def test_an_example_that_becomes_something_else_is_told_by_field_and_not_by_content(
+    change: dict[str, object], field: str
+) -> None:
+    finding = verdict(msgspec.structs.replace(RECORDED, **change))
+    assert (finding.verdict, finding.came) == ("failed", f"it differs in {field}")
+    assert "six times seven" not in str(finding)
+
+
+def test_whole_and_stream_that_differ_are_told() -> None:
+    stream = (RECORDED.stream or b"").replace(b'"content":"42"', b'"content":"43"')
+    finding = verdict(msgspec.structs.replace(RECORDED, stream=stream))
+    assert finding.came == "they differ in parts"
+
+
+def test_an_example_of_another_model_is_read_by_its_rule() -> None:
+    tagged = b'{"model":"t","choices":[{"index":0,"message":{"content":"plan</think>42"},"finish_reason":"stop"}]}'
+    row = msgspec.structs.replace(
+        ROW_ONLY,
+        models=(asides.ModelRule(models="t", tags=("think",), starts_inside=True, thinking="always"), *ROW_ONLY.models),
+    )
+    for model, text in (("t", "42"), (None, "plan</think>42")):
+        report = examine(
+            row, model="ponder-1", examples=[Example(whole=tagged, model=model, text=text)], network=False, quick=True
+        )
+        assert report.of("examples_are_read").verdict == "passed"
+
+
+# --- as tests -----------------------------------------------------------------------------------------------------
+
+_FILE = """
+import unittest
+import asides
+from asides.testing.conformance import ProviderSuite
+from tests.testing.conformance.broken_toys import LosesTheMark, reading
+from tests.testing.conformance.toy import TOY, dialect
+
+class TestToy(ProviderSuite{base}):
+    provider = TOY
+    dialect = {dialect}
+    quick = True
+    network = False
+    skip = ("the_row_reads",)
+"""
+
+
+def run_tests(folder: Path, *command: str) -> str:
+    """What a test runner printed."""
+    home = Path(__file__).parents[2]
+    paths = f"{Path(asides.__file__).parent.parent}:{home}"
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        env={"PYTHONPATH": paths, "PATH": "/usr/bin:/bin"},
+    )
+    return done.stdout + done.stderr
+
+
+def test_with_pytest_each_check_is_a_test(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(_FILE.format(base="", dialect="dialect"), encoding="utf-8")
+    told = run_tests(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py")
+    # Sockets, one that was left out, and no examples.
+    assert f"{len(CHECKS) - len(NETWORK) - 2} passed, {len(NETWORK) + 2} skipped" in told
+
+
+def test_with_pytest_a_failure_shows_the_words_and_nothing_of_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(_FILE.format(base="", dialect="reading(LosesTheMark)"), encoding="utf-8")
+    told = run_tests(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py")
+    assert "1 failed" in told
+    assert "to do:    emit ThoughtSealed" in told
+
+
+def test_with_unittest_too(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(
+        _FILE.format(base=", unittest.TestCase", dialect="dialect"), encoding="utf-8"
+    )
+    told = run_tests(tmp_path, "unittest", "test_mine")
+    assert f"Ran {len(CHECKS)} tests" in told
+    assert f"OK (skipped={len(NETWORK) + 2})" in told
+
+
+def test_a_suite_without_a_provider_says_so() -> None:
+    class TestNobody(ProviderSuite):
+        pass
+
+    with pytest.raises(TypeError, match="TestNobody names no provider"):
+        TestNobody.hold("the_row_reads")
+
+
+def test_what_is_left_out_is_skipped_by_name() -> None:
+    class TestMine(ProviderSuite):
+        provider = TOY
+        dialect = dialect
+        skip = ("the_row_reads",)
+
+    with pytest.raises(unittest.SkipTest, match="TestMine leaves the_row_reads out"):
+        TestMine.hold("the_row_reads")

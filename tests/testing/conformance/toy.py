@@ -1,0 +1,345 @@
+"""A made-up provider with a wire language of its own: JSON documents, one per line in a stream. Both halves.
+
+It is as small as a dialect gets that does everything: thinking with a mark that has to come back, answers, calls,
+counts, errors, a list of models. The suite is proven on it and on its broken kin. A smaller one is in the docs
+(adding-a-dialect.md).
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
+from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.message_encoder import FlatMessageEncoder, Wire
+from asides.dialects.model_lists import base_path, list_request, read_list
+from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.request_fields import RequestFields
+from asides.dialects.unsupported_settings import absent_settings, known_sampling
+from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
+from asides.testing.stage.http_requests import Request
+from asides.values.errors import ProviderError, from_status
+from asides.values.events import (
+    Event,
+    StopKind,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+)
+from asides.values.fold import fold
+from asides.values.messages import Message, Part, Prompt, Text, ToolCall, ToolResult
+from asides.values.model_info import ModelInfo, ModelPage
+from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thinking, Thought, read_thinking
+from asides.values.tools import Tool
+from asides.values.usage import Usage, reported_usage
+from asides.wire.framing import Framing
+
+MARK = "mark"
+STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_calls"}
+
+
+# --- client half: a request ---------------------------------------------------------------------------------------
+
+
+class ToySpeller(FlatMessageEncoder):
+    """A history in the words of the toy."""
+
+    def _said(self, parts: list[Part]) -> Wire:
+        return {"says": "".join(part.text for part in parts if isinstance(part, Text))}
+
+    def _result(self, result: ToolResult) -> Wire:
+        return {"role": "tool", "for": result.call_id, "says": result.text}
+
+    def _assistant(self, message: Message) -> list[Wire]:
+        spelled: Wire = {"role": "model", "says": message.text}
+        for thought in message.parts:
+            if isinstance(thought, Thought):
+                spelled["ponder"] = thought.text
+                spelled |= {seal.kind: seal.value for seal in thought.seals}
+        if message.tool_calls:
+            spelled["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
+        return [spelled]
+
+
+def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+    """Spell a planned prompt for its target."""
+    notices: list[Notice] = absent_settings(prompt, "metadata", "user", "tool_choice", "output")
+    body: Wire = {"model": target.model, "turns": ToySpeller(prompt, notices).run(), "live": prompt.stream}
+    body |= known_sampling(prompt, ("temperature",), notices)
+    if prompt.tools:
+        body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]
+    if prompt.max_tokens is not None:
+        body["most"] = prompt.max_tokens
+    thinking = prompt.thinking
+    if thinking.budget is not None:
+        notices.append(Notice("budget_not_sent", "the toy takes no budget", "thinking", str(thinking.budget), "on"))
+    if thinking.asked:
+        body["ponder"] = False if thinking.mode == "off" else thinking.effort or True
+    return post(target, address_at(target, f"{base_path(target)}/talk"), "*/*", merged(body, prompt.extra)), (*notices,)
+
+
+# --- client half: a reply -----------------------------------------------------------------------------------------
+
+
+class Want(msgspec.Struct):
+    """A call; it comes whole."""
+
+    id: str | None = None
+    do: str | None = None
+    arguments: dict[str, Any] | None = msgspec.field(default=None, name="with")
+
+
+class Cost(msgspec.Struct):
+    """The counts; told words include pondered ones."""
+
+    heard: int | None = None
+    told: int | None = None
+    pondered: int | None = None
+
+
+class Line(msgspec.Struct):
+    """One line of a stream, or a whole reply: they are the same."""
+
+    by: str | None = None
+    ponder: str | None = None
+    mark: str | None = None
+    says: str | None = None
+    wants: list[Want] | None = None
+    cost: Cost | None = None
+    over: str | None = None
+    trouble: str | None = None
+
+
+LINES = msgspec.json.Decoder(Line)
+
+
+class ToyDecoder(DocumentDecoder):
+    """Lines in, events out. The thought is block 0, the answer block 1, calls follow."""
+
+    dialect = "toy"
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target, Framing(lines=True))
+        self._calls = 0
+
+    def take(self, payload: bytes, events: list[Event]) -> None:
+        """Read one line."""
+        line = self.read(payload, LINES, events)
+        if line.trouble is not None:
+            self.failure = from_status(200, provider=self.target.provider.name, message=line.trouble, body=payload)
+            return
+        self.start(events, line.by)
+        if line == Line():
+            self.warn("unknown_event", "a line without anything that is known is only in metadata['raw']", events)
+        if line.ponder:
+            events.append(ThinkingDelta(line.ponder, 0, "raw", "field", "ponder"))
+        if line.mark:
+            events.append(ThoughtSealed(Seal(MARK, line.mark, self.origin), 0))
+        if line.says:
+            events.append(TextDelta(line.says, 1))
+        for want in line.wants or ():
+            arguments = msgspec.json.encode(want.arguments or {}).decode()
+            events.append(ToolCallDelta(2 + self._calls, want.id, want.do, arguments))
+            self._calls += 1
+        if line.cost is not None:
+            cost = line.cost
+            usage = reported_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
+            events.append(UsageReported(usage))
+        if line.over is not None:
+            self.ended = True
+            self.stop = StopReason(STOPS.get(line.over, "unknown"), line.over)
+
+
+def error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+    """The error that this response is."""
+    try:
+        told = LINES.decode(body).trouble or ""
+    except msgspec.DecodeError:
+        told = ""
+    request_id = headers.get("x-request-id")
+    return from_status(status, provider=target.provider.name, message=told, request_id=request_id, body=body)
+
+
+# --- server half ----------------------------------------------------------------------------------------------------
+
+
+class ToyWriter(ReplyWriter):
+    """Events in, lines out, or one document."""
+
+    def __init__(self, model: str, *, stream: bool, shows_usage: bool) -> None:
+        super().__init__(model, "application/x-ndjson" if stream else "application/json", shows_usage=shows_usage)
+        self._stream = stream
+        self._held: list[Event] = []
+
+    def _take(self, event: Event) -> bytes:
+        if self._stream and not isinstance(event, ToolCallDelta):
+            return self._line(**self._spelled([event]))
+        self._held.append(event)
+        return b""
+
+    def _spelled(self, events: list[Event]) -> Wire:
+        reply = fold([self._started, *events])
+        thought = reply.thinking
+        wants = [{"id": call.id, "do": call.name, "with": call.arguments} for call in reply.tool_calls]
+        spelled = {
+            "ponder": thought.text if thought else "".join(_thoughts(events)),
+            "says": reply.text,
+            "wants": wants,
+        }
+        spelled[MARK] = "".join(seal.value for seal in reply.seals)
+        return spelled
+
+    def _end(self, stop: StopReason) -> bytes:
+        over = next((word for word, reason in STOPS.items() if reason == stop.reason), "done")
+        return self._line(**self._spelled(self._held), cost=_cost(self._shown_usage), over=over)
+
+    def _line(self, **fields: Any) -> bytes:
+        told = {"by": self._started.model, **{name: value for name, value in fields.items() if value}}
+        return msgspec.json.encode(told) + (b"\n" if self._stream else b"")
+
+
+def _thoughts(events: list[Event]) -> list[str]:
+    """Thinking that is nothing but blanks is none for a reply, and still a piece of a longer one."""
+    return [event.text for event in events if isinstance(event, ThinkingDelta)]
+
+
+def _cost(usage: Usage | None) -> Wire:
+    counts = {} if usage is None else {"heard": usage.input, "told": usage.output, "pondered": usage.thinking}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def read(body: bytes) -> ServedRequest:
+    """A client's request as a prompt."""
+    fields = RequestFields.of_body(body)
+    model, live = fields.take_model(), fields.take("live", bool)
+    turns = [_turn(turn) for turn in fields.take("turns", list[dict[str, Any]]) or []]
+    system = turns.pop(0).text if turns and turns[0].role == "system" else None
+    tools = fields.take("can", list[dict[str, Any]]) or []
+    ponder: Any = fields.left.pop("ponder", None)
+    prompt = Prompt(
+        tuple(turns),
+        system,
+        Thinking() if ponder is None else read_thinking(ponder)[0],
+        tuple(Tool(tool["do"], tool.get("how", ""), tool.get("with", {})) for tool in tools),
+        max_tokens=fields.take("most", int),
+        stream=bool(live),
+    )
+    prompt = msgspec.structs.replace(prompt, extra=fields.left)
+    return ServedRequest(prompt, model, bool(live), include_usage=True)
+
+
+def _turn(turn: Wire) -> Message:
+    says = str(turn.get("says", turn.get("content", "")))
+    match turn.get("role"):
+        case "tool":
+            return Message("tool", (ToolResult(turn["for"], says),))
+        case "model":
+            seals = (Seal(MARK, turn[MARK]),) if MARK in turn else ()
+            thoughts = [Thought(turn["ponder"], seals=seals)] if "ponder" in turn else []
+            calls = [ToolCall(one["id"], one["do"], one["with"]) for one in turn.get("wants", ())]
+            return Message("assistant", (*thoughts, *([Text(says)] if says else []), *calls))
+        case "system":
+            return Message("system", (Text(says),))
+        case _:
+            return Message("user", (Text(says),))
+
+
+class ToyRules:
+    """What the toy's server insists on: pondering comes back with the mark that was put on it."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def _mark(self, thought: str) -> str:
+        return hmac.digest(self._secret, thought.encode(), "sha256").hex()
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this request is refused; None when it is not."""
+        for turn in msgspec.json.decode(request.body)["turns"]:
+            if "ponder" in turn and turn.get(MARK) != self._mark(turn["ponder"]):
+                return "ponder came back without its mark, or changed"
+            if turn.get("wants") and "ponder" not in turn:
+                return "a turn that wants something has to come back with its ponder"
+        return None
+
+    def seal(self, events: list[Event], request: Request) -> list[Event]:
+        """The events of a reply with the mark on its thought."""
+        del request
+        thought = "".join(_thoughts(events))
+        last = max((place for place, event in enumerate(events) if isinstance(event, ThinkingDelta)), default=None)
+        if last is None:
+            return events
+        return [*events[: last + 1], ThoughtSealed(Seal(MARK, self._mark(thought)), 0), *events[last + 1 :]]
+
+
+class ToyDialect:
+    """The toy's language, both halves."""
+
+    name = "toy"
+    reply_paths: tuple[str, ...] = ("/talk",)
+    list_paths: tuple[str, ...] = ("/minds",)
+
+    def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
+        """Spell a planned prompt for its target."""
+        return encode(prompt, target)
+
+    def decoder(self, target: Target) -> DocumentDecoder:
+        """A fresh decoder for one response."""
+        return ToyDecoder(target)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+        """The error that this response is."""
+        return error(status, headers, body, target)
+
+    def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
+        """Ask which models there are; they come on one page."""
+        del after
+        return list_request(target, f"{base_path(target)}/minds")
+
+    def read_models(self, body: bytes) -> ModelPage:
+        """The list."""
+        return ModelPage(tuple(ModelInfo(name) for one in read_list(body, "minds")[0] if (name := one.text("name"))))
+
+    def read(self, body: bytes, path: str = "") -> ServedRequest:
+        """Server half: a client's request as a prompt."""
+        del path
+        return read(body)
+
+    def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ToyWriter:
+        """Server half: a fresh writer for one response."""
+        return ToyWriter(model, stream=stream, shows_usage=include_usage)
+
+    def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
+        """Server half: an error body."""
+        del status, kind
+        return msgspec.json.encode({"trouble": message})
+
+    def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:
+        """Server half: the list."""
+        del query
+        return msgspec.json.encode({"minds": [{"name": model.id} for model in models]})
+
+    def house_rules(self, secret: bytes) -> ToyRules:
+        """What the stage checks and signs when it speaks this dialect."""
+        return ToyRules(secret)
+
+
+dialect: StagedDialect = ToyDialect()
+TOY = Provider(
+    name="toy",
+    dialect="toy",
+    base_url="https://toy.example/v1",
+    key_env=("TOY_API_KEY",),
+    quirks=Quirks(path="/talk"),
+    models=(ModelRule(models="pondering-*", thinking="optional", default="on", since="2026-11", source="made up"),),
+    replay=(ReplayRule(when="tool_turns", since="2026-11", source="made up"),),
+)

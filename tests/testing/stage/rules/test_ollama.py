@@ -1,0 +1,60 @@
+"""The stage as a strict reader of Ollama's chat: results named, and behind the calls that asked for them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from asides.testing.stage import OpenStage, Say, Stage
+from tests.testing.stage.asking import Answer, connected
+
+Wire = dict[str, Any]
+
+USER: Wire = {"role": "user", "content": "look"}
+SO: Wire = {"role": "user", "content": "so?"}
+
+
+def called(*ids: str, arguments: object = None) -> Wire:
+    function = {"name": "look", "arguments": {"at": 1} if arguments is None else arguments}
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": name, "function": function} for name in ids]}
+
+
+def result(name: str, **fields: Any) -> Wire:
+    return {"role": "tool", "content": "fine", "tool_name": "look", "tool_call_id": name} | fields
+
+
+def asked(stage: Stage, *messages: Wire) -> Answer:
+    body = json.dumps({"model": "qwen3", "messages": messages, "stream": False}).encode()
+    with connected(stage) as connection:
+        connection.request("POST", "/api/chat", body)
+        return Answer(connection.getresponse())
+
+
+@pytest.mark.parametrize(
+    ("history", "words"),
+    [
+        ([USER, called("a"), SO], "unanswered: a"),
+        ([USER, result("a")], "unasked: a"),
+        ([USER, called("a"), result("a"), result("a")], "twice: a"),
+        ([USER, called("a"), result("a", tool_name="")], "no tool_name"),
+        ([USER, called("a"), result("a", tool_name="feel")], "not the one that was called"),
+        ([USER, {"role": "assistant", "content": ""}, SO], "says nothing"),
+        ([USER, called("a", arguments='{"at":1}'), result("a")], "arguments of a tool call are an object"),
+    ],
+)
+def test_what_a_template_could_not_tell_is_refused(stage: OpenStage, history: list[Wire], words: str) -> None:
+    answer = asked(stage(Say(text="42")), *history)
+    assert answer.status == 400
+    assert words in answer.json["error"]
+
+
+def test_pairs_are_taken_with_ids_and_without(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    assert asked(opened, USER, called("a", "b"), result("b"), result("a"), SO).status == 200
+    bare = called("")
+    del bare["tool_calls"][0]["id"]
+    unnamed = result("")
+    del unnamed["tool_call_id"]
+    assert asked(opened, USER, bare, unnamed, SO).status == 200

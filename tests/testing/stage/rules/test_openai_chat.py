@@ -1,0 +1,237 @@
+"""The stage as the hosts of chat completions: what all refuse, what some refuse, and what they know again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from asides.testing.stage import OpenStage, Say, Stage
+from asides.values.messages import ToolCall
+from tests.testing.stage.asking import Answer, connected
+
+Wire = dict[str, Any]
+
+USER: Wire = {"role": "user", "content": "look"}
+SO: Wire = {"role": "user", "content": "so?"}
+LOOK = ToolCall("call_1", "look", {"at": 1})
+
+
+def called(*ids: str, **fields: Any) -> Wire:
+    calls = [{"id": name, "type": "function", "function": {"name": "look", "arguments": '{"at":1}'}} for name in ids]
+    return {"role": "assistant", "tool_calls": calls, **fields}
+
+
+def result(name: str) -> Wire:
+    return {"role": "tool", "tool_call_id": name, "content": "fine"}
+
+
+def asked(stage: Stage, model: str, *messages: Wire, **fields: Any) -> Answer:
+    body = json.dumps({"model": model, "messages": messages, **fields}).encode()
+    with connected(stage) as connection:
+        connection.request("POST", "/v1/chat/completions", body)
+        return Answer(connection.getresponse())
+
+
+def refused(stage: Stage, model: str, *messages: Wire, **fields: Any) -> str:
+    answer = asked(stage, model, *messages, **fields)
+    assert answer.status == 400
+    return str(answer.json["error"]["message"])
+
+
+def accepted(stage: Stage, model: str, *messages: Wire, **fields: Any) -> Wire:
+    answer = asked(stage, model, *messages, **fields)
+    assert answer.status == 200, answer.body
+    told: Wire = answer.json["choices"][0]["message"]
+    return told
+
+
+# --- what all of them check -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("history", "words"),
+    [
+        ([USER, called("a")], "did not have response messages: a"),
+        ([USER, called("a", "b"), result("a"), SO], "did not have response messages: b"),
+        ([USER, called("a"), SO, result("a")], "did not have response messages: a"),
+        ([USER, result("a")], "must be a response to a preceding message"),
+        ([USER, called("a"), result("a"), result("b")], "must be a response to a preceding message"),
+        ([USER, called("a"), result("a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
+        ([USER, called("a", "a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
+        ([USER, {"role": "assistant", "content": None}, SO], "expected a string, got null"),
+    ],
+)
+def test_calls_and_results_that_do_not_pair_are_refused(stage: OpenStage, history: list[Wire], words: str) -> None:
+    assert words in refused(stage(Say(text="42")), "any", *history)
+
+
+def test_pairs_are_taken_also_where_two_turns_use_one_id(stage: OpenStage) -> None:
+    accepted(stage(Say(text="42")), "any", USER, called("a"), result("a"), called("a", "b"), result("b"), result("a"))
+
+
+def test_a_refusal_is_something_that_was_said(stage: OpenStage) -> None:
+    accepted(stage(Say(text="42")), "any", USER, {"role": "assistant", "content": None, "refusal": "No."}, SO)
+
+
+# --- thinking that has to come back -----------------------------------------------------------------------------------
+
+LOOP = [USER, called("a"), result("a")]
+GIVEN_BACK = [USER, called("a", reasoning_content=""), result("a")]
+
+
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "deepseek-flash", "deepseek-reasoner", "kimi-k2.6", "kimi-k3"])
+def test_a_turn_that_called_tools_has_to_bring_its_thinking_also_empty(stage: OpenStage, model: str) -> None:
+    opened = stage(Say(text="42"))
+    assert "reasoning_content" in refused(opened, model, *LOOP)
+    assert "reasoning_content" in refused(opened, model, *LOOP, {"role": "assistant", "content": "so"}, SO)
+    accepted(opened, model, *GIVEN_BACK)
+    accepted(opened, model, USER, {"role": "assistant", "content": "plain"}, SO)
+
+
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.6"])
+def test_without_thinking_nothing_has_to_come_back(stage: OpenStage, model: str) -> None:
+    accepted(stage(Say(text="42")), model, *LOOP, thinking={"type": "disabled"})
+
+
+def test_a_model_that_thinks_when_told_wants_it_back_only_then(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    accepted(opened, "deepseek-chat", *LOOP)
+    assert "must be passed back" in refused(opened, "deepseek-chat", *LOOP, thinking={"type": "enabled"})
+
+
+def test_an_older_model_wants_it_back_inside_the_loop_alone(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    thinks = {"thinking": {"type": "enabled"}}
+    assert "must be passed back" in refused(opened, "deepseek-v3.2", *LOOP, **thinks)
+    accepted(opened, "deepseek-v3.2", *LOOP, {"role": "assistant", "content": "so"}, SO, **thinks)
+
+
+def test_the_first_of_them_took_none(stage: OpenStage) -> None:
+    turn = {"role": "assistant", "content": "plain", "reasoning_content": "mull"}
+    assert "not supported" in refused(stage(Say(text="42")), "deepseek-r1", USER, turn, SO)
+
+
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.6", "glm-4.7"])
+def test_a_turn_comes_back_with_its_own_thinking(stage: OpenStage, model: str) -> None:
+    opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
+    turn = accepted(opened, model, USER)
+    turn.pop("content")
+    accepted(opened, model, USER, turn, result("call_1"))
+    other = {**turn, "reasoning_content": "something else"}
+    assert "not the one of this turn" in refused(opened, model, USER, other, result("call_1"))
+    accepted(opened, "any", USER, other, result("call_1"))
+
+
+def test_a_host_that_takes_no_empty_message(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    blank = {"role": "assistant", "content": " "}
+    assert "must not be empty" in refused(opened, "kimi-k2.6", USER, blank, SO)
+    assert "must not be empty" in refused(
+        opened, "kimi-k2.6", USER, called("a", content="", reasoning_content=""), result("a")
+    )
+    accepted(opened, "deepseek-v4-pro", USER, blank, SO)
+
+
+# --- a host with an order of its own ----------------------------------------------------------------------------------
+
+NINE = "abcDEF123"
+
+
+def test_a_strict_order_and_strict_ids(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    model = "magistral-medium-latest"
+    accepted(opened, model, USER, called(NINE), result(NINE))
+    accepted(opened, model, USER, called(NINE), result(NINE), {"role": "assistant", "content": "Noted."}, SO)
+    assert "after role 'tool'" in refused(opened, model, USER, called(NINE), result(NINE), SO)
+    assert "with a length of 9" in refused(opened, model, USER, called("call_1"), result("call_1"))
+    assert "Expected last role User or Tool" in refused(opened, model, USER, {"role": "assistant", "content": "so"})
+    assert "Extra inputs" in refused(
+        opened, model, USER, {"role": "assistant", "content": "so", "reasoning_content": "mull"}, SO
+    )
+
+
+def test_thinking_stands_in_a_list_of_texts(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+
+    def turn(thinking: object) -> Wire:
+        content = [{"type": "thinking", "thinking": thinking}, {"type": "text", "text": "so"}]
+        return {"role": "assistant", "content": content}
+
+    accepted(opened, "magistral-medium-latest", USER, turn([{"type": "text", "text": "mull"}]), SO)
+    assert "list of text chunks" in refused(opened, "magistral-medium-latest", USER, turn("mull"), SO)
+
+
+# --- state that is known again ----------------------------------------------------------------------------------------
+
+GATEWAYS = ["anthropic/claude-sonnet-4.5", "openai/gpt-5", "google/gemini-3-pro"]
+
+
+@pytest.mark.parametrize("model", [*GATEWAYS, "minimax-m3"])
+def test_details_come_back_whole_unchanged_and_in_order(stage: OpenStage, model: str) -> None:
+    opened, other = stage(Say(thinking="mull", tool_calls=(LOOK,))), stage(Say(text="42"))
+    turn = accepted(opened, model, USER)
+    details = turn["reasoning_details"]
+    accepted(opened, model, USER, turn, result("call_1"))
+    for wrong in (
+        [{**details[0], "format": "unknown"}, *details[1:]],
+        [*details, *details],
+        [*details[1:], {**details[0], "index": 7}],
+    ):
+        assert "reasoning_details" in refused(
+            opened, model, USER, {**turn, "reasoning_details": wrong}, result("call_1")
+        )
+    assert "not given by this model" in refused(other, model, USER, turn, result("call_1"))
+
+
+@pytest.mark.parametrize("field", ["signature", "text"])
+def test_one_byte_of_a_signed_detail_is_enough(stage: OpenStage, field: str) -> None:
+    opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
+    turn = accepted(opened, GATEWAYS[0], USER)
+    (entry,) = turn["reasoning_details"]
+    changed = {**entry, field: entry[field].swapcase()}
+    assert "Invalid `signature`" in refused(
+        opened, GATEWAYS[0], USER, {**turn, "reasoning_details": [changed]}, result("call_1")
+    )
+
+
+def test_details_of_another_model_are_refused(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
+    turn = accepted(opened, "anthropic/claude-sonnet-4.5", USER)
+    assert "not given by this model" in refused(opened, "anthropic/claude-opus-4.5", USER, turn, result("call_1"))
+
+
+def test_a_part_of_the_details_is_refused(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
+    turn = accepted(opened, "openai/gpt-5", USER)
+    assert len(turn["reasoning_details"]) == 2
+    for part in (turn["reasoning_details"][:1], turn["reasoning_details"][1:], turn["reasoning_details"][::-1]):
+        told = refused(opened, "openai/gpt-5", USER, {**turn, "reasoning_details": part}, result("call_1"))
+        assert "whole, once, and in their order" in told
+
+
+def test_text_without_its_signed_details_is_refused(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
+    turn = accepted(opened, GATEWAYS[0], USER)
+    del turn["reasoning_details"]
+    assert "without its reasoning_details" in refused(opened, GATEWAYS[0], USER, turn, result("call_1"))
+    del turn["reasoning"]
+    accepted(opened, GATEWAYS[0], USER, turn, result("call_1"))
+
+
+def test_the_first_call_of_a_step_is_signed(stage: OpenStage) -> None:
+    model = "gemini-3-pro-preview"
+    opened, other = stage(Say(thinking="mull", tool_calls=(LOOK,))), stage(Say(text="42"))
+    turn = accepted(opened, model, USER)
+    accepted(opened, model, USER, turn, result("call_1"))
+    assert "Corrupted thought signature" in refused(other, model, USER, turn, result("call_1"))
+    changed = json.loads(json.dumps(turn).replace('\\"at\\":1', '\\"at\\":2'))
+    assert changed != turn
+    assert "Corrupted thought signature" in refused(opened, model, USER, changed, result("call_1"))
+    bare = called("call_1")
+    assert "missing a thought_signature" in refused(opened, model, USER, bare, result("call_1"))
+    accepted(opened, model, USER, bare, result("call_1"), SO)
+    stand_in = {"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}
+    bare["tool_calls"][0] |= stand_in
+    accepted(opened, model, USER, bare, result("call_1"))

@@ -1,0 +1,251 @@
+"""The actor: what it works out is right, what it says is honest, and its thinking can be switched off."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asides.dialects.dialect import ServedRequest
+from asides.testing.stage import Say, improvise
+from asides.testing.stage.arithmetic import find_sum
+from asides.testing.stage.fill_schema import fill
+from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
+
+WEATHER = Tool(
+    "get_weather",
+    "The weather of a place.",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "unit": {"enum": ["celsius", "kelvin"]},
+        },
+        "required": ["city", "days", "unit"],
+    },
+)
+
+
+def ask(*messages: Message | str, **prompt: Any) -> Say:
+    spoken = tuple(user(message) if isinstance(message, str) else message for message in messages)
+    return improvise(ServedRequest(Prompt(spoken, **prompt), "any", stream=True))
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_question_of_the_readme() -> None:
+    said = ask("What is 23 * 47?")
+    assert said.text == "23 × 47 = 1081"
+    assert said.thinking == (
+        "The question is 23 × 47.\n"
+        "Split 47 into 40 + 7.\n"
+        "23 × 40 = 920.\n"
+        "23 × 7 = 161.\n"
+        "920 + 161 = 1081.\n"
+        "So 23 × 47 = 1081."
+    )
+    assert said.model == "stage"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is 2 plus 3?", "2 + 3 = 5"),
+        ("100+23", "100 + 23 = 123"),
+        ("7 minus 10", "7 - 10 = -3"),
+        ("7 - -10", "7 - (-10) = 17"),
+        ("what's 6 times 7", "6 × 7 = 42"),
+        ("6x7", "6 × 7 = 42"),
+        ("-6 × 70", "-6 × 70 = -420"),
+        ("12.5 / 4", "12.5 ÷ 4 = 3.125"),
+        ("1000 divided by 7", "1000 ÷ 7 = 142 remainder 6 (about 142.857)"),
+        ("0.1 + 0.2", "0.1 + 0.2 = 0.3"),
+        ("8/0", "8 ÷ 0 is undefined"),
+        ("1.5 / 0.7", "1.5 ÷ 0.7 = about 2.14286"),
+    ],
+)
+def test_sums(question: str, answer: str) -> None:
+    assert ask(question).text == answer
+
+
+@pytest.mark.parametrize(
+    "text", ["2 + 3 * 4", "(1 + 2) * 3", "2 * (3 + 4)", "2026-11-15", "v1.2 - rc3", "2 ^ 3 + 1", "a - b"]
+)
+def test_more_than_one_operation_is_not_answered_by_half(text: str) -> None:
+    assert find_sum(text) is None
+
+
+@given(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(-(10**15) + 1, 10**15 - 1), st.sampled_from("+-*"))
+def test_every_step_of_every_sum_is_true(left: int, right: int, operator: str) -> None:
+    found = find_sum(f"{left} {operator} {right}")
+    assert found is not None
+    truth = {"+": left + right, "-": left - right, "*": left * right}[operator]
+    assert found.result.endswith(f" = {truth}")
+    for step in found.steps:
+        if " = " in step:
+            claim, result = step.removeprefix("Check: ").removesuffix(".").rsplit(" = ", 1)
+            assert evaluate(claim) == Fraction(result), step
+
+
+def evaluate(claim: str) -> Fraction:
+    """A sum of numbers, or a product of two, as the steps spell them."""
+    sign = "×" if "×" in claim else "+"
+    numbers = [Fraction(number) for number in re.findall(r"-?\d+(?:\.\d+)?", claim)]
+    return sum(numbers, Fraction(0)) if sign == "+" else numbers[0] * numbers[1]
+
+
+# --- talk -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Hello there",
+        "Who are you?",
+        "What model is this?",
+        "Why is the sky blue?",
+        "",
+        "How many people live in a town?",
+    ],
+)
+def test_it_says_what_it_can_do_and_claims_to_be_no_model(question: str) -> None:
+    said = ask(question)
+    assert "23 * 47" in said.text
+    assert said.thinking
+    if question:
+        assert "offline stage" in said.text
+        assert "not a model" in said.text
+
+
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [
+        ("How many r are in strawberry?", "3 times"),
+        ("How many r's in the word 'strawberry'?", "3 times"),
+        ("how many times does the letter L occur in hello?", "2 times"),
+        ('How many "a"s are there in "Banana"?', "3 times"),
+        ("How often is z in pizza", "2 times"),
+        ("How many letters x are in word", "0 times"),
+        ("How many w's are in word", "once"),
+    ],
+)
+def test_it_counts_letters(question: str, count: str) -> None:
+    assert ask(question).text.endswith(f" {count}.")
+
+
+def test_it_reverses() -> None:
+    assert ask("Reverse: abc def").text == "fed cba"
+    assert ask('please reverse the word "stage"').text == "egats"
+    assert "offline stage" in ask("How do I reverse a list?").text
+
+
+def test_the_question_is_the_last_thing_a_person_said() -> None:
+    assert ask("1 + 1", Message("assistant"), "2 + 2").text == "2 + 2 = 4"
+
+
+@pytest.mark.parametrize("thinking", [Thinking(mode="off"), Thinking(show="none")])
+def test_without_thinking_there_is_no_thought(thinking: Thinking) -> None:
+    said = ask("What is 23 * 47?", thinking=thinking)
+    assert (said.thinking, said.text) == (None, "23 × 47 = 1081")
+
+
+def test_little_effort_is_one_line() -> None:
+    assert ask("What is 23 * 47?", thinking=Thinking(effort="low")).thinking == "The question is 23 × 47."
+
+
+def test_a_limit_can_be_used_up_by_thinking() -> None:
+    starved = ask("What is 23 * 47?", max_tokens=4)
+    assert (starved.thinking, starved.text, starved.stop) == ("The question is 23", "", "length")
+    short = ask("What is 23 * 47?", max_tokens=2, thinking=Thinking(mode="off"))
+    assert (short.thinking, short.text, short.stop) == (None, "23 ×", "length")
+    assert ask("What is 23 * 47?", max_tokens=1000).stop is None
+
+
+# --- tools and shapes -------------------------------------------------------------------------------------------------
+
+
+def test_it_calls_the_tool_that_the_question_names() -> None:
+    said = ask("What will the weather in New York be for 3 days, in kelvin?", tools=(Tool("other_thing"), WEATHER))
+    [call] = said.tool_calls
+    assert (call.name, call.arguments) == ("get_weather", {"city": "New York", "days": 3, "unit": "kelvin"})
+    assert (said.text, said.stop) == ("", None)
+    assert "get_weather" in (said.thinking or "")
+
+
+def test_it_calls_no_tool_that_was_not_asked_for_or_not_allowed() -> None:
+    assert ask("What is 2 + 2?", tools=(WEATHER,)).tool_calls == ()
+    assert ask("The weather?", tools=(WEATHER,), tool_choice="none").tool_calls == ()
+
+
+@pytest.mark.parametrize("choice", ["required", "get_weather"])
+def test_it_calls_the_tool_it_has_to_call(choice: str) -> None:
+    [call] = ask("What is 2 + 2?", tools=(WEATHER,), tool_choice=choice).tool_calls
+    assert call.name == "get_weather"
+
+
+def test_it_passes_on_what_tools_say() -> None:
+    said = ask(
+        "The weather in Oslo and Rome?",
+        Message("assistant", (ToolCall("a", "get_weather"), ToolCall("b", "get_weather"))),
+        Message("tool", (ToolResult("a", "12 °C"),)),
+        Message("tool", (ToolResult("b", "no such city", is_error=True),)),
+        tools=(WEATHER,),
+    )
+    assert said.text == "get_weather says: 12 °C\nget_weather failed: no such city"
+    assert said.tool_calls == ()
+
+
+def test_json_when_json_was_asked_for() -> None:
+    assert json.loads(ask("What is 2 + 2?", output="json").text) == {"answer": "2 + 2 = 4"}
+    schema = {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}
+    assert json.loads(ask("Give me 7", output=OutputSchema("number", schema)).text) == {"n": 7.0}
+
+
+class Address(msgspec.Struct):
+    street: str
+    number: int
+    floor: float | None = None
+
+
+class Person(msgspec.Struct):
+    name: str
+    age: int
+    active: bool
+    addresses: list[Address]
+    tags: tuple[str, ...] = ()
+
+
+@given(st.text(max_size=60))
+def test_what_is_filled_in_fits_the_schema(words: str) -> None:
+    [schema], parts = msgspec.json.schema_components([Person], ref_template="#/$defs/{name}")
+    filled = fill({**schema, "$defs": parts}, words)
+    assert isinstance(msgspec.convert(filled, Person), Person)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"const": 3}, 3),
+        ({"enum": ["red", "green"]}, "green"),
+        ({"enum": [1, 2]}, 1),
+        ({"type": ["string", "null"]}, "Rome"),
+        ({"anyOf": [{"type": "null"}, {"type": "string"}]}, None),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [12, 1]),
+        ({"type": "object", "properties": {"a": {"type": "boolean"}}}, {"a": True}),
+        ({"$ref": "#/$defs/self", "$defs": {"self": {"$ref": "#/$defs/self"}}}, None),
+        ({"$ref": "elsewhere.json"}, None),
+        (True, None),
+    ],
+)
+def test_filling_by_kind(schema: Any, value: Any) -> None:
+    assert fill(schema, "12 green apples in Rome") == value

@@ -1,0 +1,58 @@
+"""How much to think, in every spelling: what cannot be meant is refused by name, before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.values.errors import InvalidThinking
+from asides.values.thinking import Thinking, read_thinking
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        3.5,
+        [],
+        b"high",
+        object,
+        "brief",
+        -1,
+        {"type": "enabled", "budget_tokens": "many"},
+        {"type": "enabled", "budget_tokens": -5},
+        {"effort": 5},
+        {"budget": True},
+        Thinking(effort="enormous"),  # type: ignore[arg-type]
+        Thinking(summary="short"),  # type: ignore[arg-type]
+        Thinking(show="everything"),  # type: ignore[arg-type]
+        Thinking(budget=-1),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(setting: Any) -> None:
+    with pytest.raises(InvalidThinking):
+        read_thinking(setting)
+
+
+@pytest.mark.parametrize("reasoning", ["high", 5, {"max_tokens": "many"}, {"effort": 5}, {"efort": "high"}])
+def test_a_reasoning_object_that_is_none_is_refused(reasoning: Any) -> None:
+    with pytest.raises(InvalidThinking):
+        read_thinking(reasoning=reasoning)
+
+
+def test_a_reasoning_effort_that_is_no_word_is_refused() -> None:
+    with pytest.raises(InvalidThinking):
+        read_thinking(reasoning_effort=5)  # type: ignore[arg-type]
+
+
+def test_a_thinking_value_is_read_like_the_words_in_it() -> None:
+    assert read_thinking(Thinking(effort="none"))[0] == Thinking(mode="off")  # type: ignore[arg-type]
+    assert read_thinking(Thinking(budget=0))[0] == Thinking(mode="off")
+    read, notices = read_thinking(Thinking(effort="high", summary="brief"))  # type: ignore[arg-type]
+    assert read == Thinking(effort="high", summary="concise")
+    assert [(notice.code, notice.asked, notice.sent) for notice in notices] == [("summary_mapped", "brief", "concise")]
+
+
+def test_a_thinking_value_that_reads_stays_as_it_is() -> None:
+    setting = Thinking("on", "low", 2000, "raw", "detailed", "never")
+    assert read_thinking(setting) == (setting, ())
