@@ -1,12 +1,13 @@
-"""Which test shows which requirement: reads the ids that tests carry and writes docs/requirements-map.md.
+"""Which test shows which requirement: reads docs/requirements.md and the tests, and writes docs/requirements-map.md.
 
-    python scripts/requirements_map.py             write the page
-    python scripts/requirements_map.py --check     fail when the page is not what would be written
-    python scripts/requirements_map.py --missing   list the expected ids that no test carries; fail when there are any
+    python scripts/requirements_map.py             write the map
+    python scripts/requirements_map.py --check     fail when the map is not what would be written
+    python scripts/requirements_map.py --missing   list what does not fit between page and tests; fail if anything
 
 A test carries ids at the start of its name (`test_S0_25_…`, `test_S4_REQ_009_1_…`, `test_FT_07_…`, `test_B3_…`,
 `test_pain_A1_…` or `test_A1_pain_…`, several in a row), or by `@pytest.mark.requirement("S0-25", "S0-26")` on it or on
 its class.
+The page gives each id in a table row: id, statement, and the reason why no test carries it (blank: a test has to).
 Not here: whether the test is any good; it has to fail when the behaviour is broken.
 """
 
@@ -15,104 +16,57 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "docs" / "requirements.md"
 PAGE = ROOT / "docs" / "requirements-map.md"
 
-
-def _span(prefix: str, *numbers: int | tuple[int, int], digits: int = 2) -> Iterator[str]:
-    for number in numbers:
-        first, last = number if isinstance(number, tuple) else (number, number)
-        yield from (f"{prefix}{value:0{digits}}" for value in range(first, last + 1))
+REASONS = ("context: ", "not built yet: ", "left out: ", "superseded by ")
+_OWED = "without a test because"
+_ID = re.compile(r"S[0-3]-\d\d|S4-[A-Z]+\d|S4-REQ-\d{3}(?:\.\d)?|FT-\d\d|F-\d\d|[A-P]\d{1,2}|pain [A-G]\d{1,2}")
 
 
-EXPECTED: tuple[str, ...] = (
-    *_span("S0-", (1, 76)),
-    *_span("S1-", (1, 41)),
-    *_span("S2-", (1, 4), (8, 24)),
-    *_span("S3-", (1, 12), (15, 16), (18, 58)),
-    *_span("S4-REQ-", (1, 10), digits=3),
-    "S4-REQ-009.1",
-    *_span("S4-S", (1, 3), digits=1),
-    *_span("S4-EC", (1, 8), digits=1),
-    *_span("S4-ES", (1, 3), digits=1),
-    *_span("S4-P", (1, 3), digits=1),
-    *_span("FT-", (1, 34), (36, 42), (44, 46), 48, 49, 53, 54, 59, 60, 62),
-    *_span("A", (1, 18), digits=1),
-    *_span("B", (1, 12), digits=1),
-    *_span("C", (1, 12), digits=1),
-    *_span("D", (1, 17), digits=1),
-    *_span("E", (1, 20), digits=1),
-    *_span("F", (1, 15), digits=1),
-    *_span("G", (1, 5), digits=1),
-    *_span("H", (1, 11), digits=1),
-    *_span("I", (1, 10), digits=1),
-    *_span("J", (1, 7), digits=1),
-    *_span("K", (1, 10), digits=1),
-    *_span("L", (1, 5), digits=1),
-    *_span("M", (1, 5), digits=1),
-    *_span("N", (1, 4), digits=1),
-    *_span("O", (1, 6), digits=1),
-    *_span("P", (1, 4), digits=1),
-    *(
-        f"pain {pain}"
-        for pain in (
-            "A1",
-            "A2",
-            "A3",
-            "A4",
-            "A5",
-            "B1",
-            "B2",
-            "B3",
-            "B4",
-            "B5",
-            "B6",
-            "B7",
-            "C1",
-            "C2",
-            "C3",
-            "C4",
-            "C5",
-            "C6",
-            "C7",
-            "C8",
-            "C9",
-            "C10",
-            "D1",
-            "D2",
-            "D3",
-            "D4",
-            "D5",
-            "E1",
-            "F1",
-            "G1",
-            "G2",
-            "G3",
-            "G4",
-        )
-    ),
-)
+class Requirement(NamedTuple):
+    """One row of the page."""
 
-_GROUPS = (
-    (r"S0-\d+", "S0 · a provider SDK"),
-    (r"S1-\d+", "S1 · the research behind it"),
-    (r"S2-\d+", "S2 · how reasoning arrives"),
-    (r"S3-\d+", "S3 · thinking across providers"),
-    (r"S4-.+", "S4 · improvements and limits"),
-    (r"FT-\d+", "FT · features"),
-    (r"[A-P]\d+", "Test cases"),
-    (r"pain .+", "Pains of users of other libraries"),
-)
+    id: str
+    statement: str
+    section: str
+    """The heading above it."""
+    owed: bool = True
+    """A test has to carry it unless there is a reason; a fact that a document got wrong only may be cited."""
+    reason: str = ""
+
+
+def read_requirements(page: str) -> dict[str, Requirement]:
+    """The requirements of the page by id, in its order. Raises ValueError for an id that is there twice."""
+    found: dict[str, Requirement] = {}
+    section, owed = "", False
+    for line in page.splitlines():
+        if heading := re.match(r"#+ (.+)", line):
+            section = heading[1]
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) != 3:
+            continue
+        if not _ID.fullmatch(cells[0]):
+            owed = cells[2] == _OWED if set(cells[2]) != {"-"} else owed
+            continue
+        if cells[0] in found:
+            raise ValueError(f"{cells[0]} is there twice")
+        found[cells[0]] = Requirement(cells[0], cells[1], section, owed, cells[2] if owed else "")
+    return found
+
 
 # At the start of a name, each followed by the rest of the name or by its end.
 _CARRIED = re.compile(
     r"(?:and_)?(?:(?P<document>S[0-3])_(?P<number>\d\d)"
     r"|S4_REQ_(?P<s4>\d{3})(?:_(?P<part>\d))?"
-    r"|S4_P(?P<speed>\d)"
+    r"|S4_(?P<other>[A-Z]+\d)"
     r"|FT_(?P<feature>\d\d)"
+    r"|F_(?P<fact>\d\d)"
     r"|pain_(?P<pain>[A-Z]\d+)"
     r"|(?P<felt>[A-Z]\d+)_pain(?!_[A-Z]\d)"
     r"|(?P<case>[A-P]\d{1,2}))(?=_|$)_?"
@@ -130,10 +84,12 @@ def ids_in_name(name: str) -> list[str]:
             found.append(f"{group['document']}-{group['number']}")
         elif group["s4"]:
             found.append(f"S4-REQ-{group['s4']}" + (f".{group['part']}" if group["part"] else ""))
-        elif group["speed"]:
-            found.append(f"S4-P{group['speed']}")
+        elif group["other"]:
+            found.append(f"S4-{group['other']}")
         elif group["feature"]:
             found.append(f"FT-{group['feature']}")
+        elif group["fact"]:
+            found.append(f"F-{group['fact']}")
         elif pain := group["pain"] or group["felt"]:
             found.append(f"pain {pain}")
         else:
@@ -171,45 +127,68 @@ def _tests(body: Iterable[ast.stmt], inside: str, inherited: list[str]) -> Itera
             yield inside + node.name, [*ids_in_name(node.name), *ids_in_marks(node.decorator_list), *inherited]
 
 
-def missing(found: Iterable[str]) -> list[str]:
-    """The expected ids that no test carries. A part of a requirement (008.1) counts for the whole of it (008)."""
-    carried = set(found)
-    carried |= {one.rpartition(".")[0] for one in carried if "." in one}
-    return [one for one in EXPECTED if one not in carried]
+def find_problems(known: Mapping[str, Requirement], found: Mapping[str, list[str]]) -> list[str]:
+    """What does not fit between the page and the tests, a line each.
+
+    A part of a requirement (008.1) counts for the whole of it (008).
+    """
+    carried = set(found) | {one.rpartition(".")[0] for one in found if "." in one}
+    problems: list[str] = []
+    for one in known.values():
+        if not one.owed:
+            continue
+        if one.reason and not one.reason.startswith(REASONS):
+            problems.append(f"{one.id}: the reason begins with none of {', '.join(map(repr, REASONS))}")
+        if one.reason and one.id in carried:
+            problems.append(f"{one.id}: the page says why no test carries it, but {found[one.id][0]} does")
+        if not one.reason and one.id not in carried:
+            problems.append(f"{one.id}: no test carries it, and the page does not say why")
+    return problems + [
+        f"{one}: docs/requirements.md does not know it; {tests[0]} carries it"
+        for one, tests in found.items()
+        if one not in known
+    ]
 
 
-def _order(one: str) -> list[tuple[int, str]]:
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", one)]
-
-
-def page(found: dict[str, list[str]]) -> str:
-    """The whole page, as Markdown."""
+def write_map(known: Mapping[str, Requirement], found: Mapping[str, list[str]]) -> str:
+    """The whole map, as Markdown."""
+    tested = sum(one.owed and not one.reason for one in known.values())
+    reasoned = sum(bool(one.reason) for one in known.values())
     lines = [
         "# Which test shows which requirement",
         "",
-        "Written by `scripts/requirements_map.py`; `python3 scripts/dev.py docs` writes it again. S0 to S4 are the",
-        "documents that the requirements come from, FT their feature table, single letters their test cases.",
+        "Written by `scripts/requirements_map.py`; `python3 scripts/dev.py docs` writes it again.",
+        f"[Requirements](requirements.md) states each id: {tested} are shown by tests, {reasoned} have a reason.",
     ]
-    gaps = set(missing(found))
-    for pattern, title in _GROUPS:
-        ids = sorted({one for one in (*found, *gaps) if re.fullmatch(pattern, one)}, key=_order)
-        if not ids:
+    section = ""
+    for one in known.values():
+        if not one.owed and one.id not in found:
             continue
-        lines += ["", f"## {title}", "", "| id | shown by |", "|---|---|"]
-        for one in ids:
-            shown = "<br>".join(f"`{test.removeprefix('tests/')}`" for test in found.get(one, []))
-            lines.append(f"| {one} | {shown or '**nothing yet**'} |")
+        if one.section != section:
+            section = one.section
+            lines += ["", f"## {section}", "", "| id | shown by |", "|---|---|"]
+        shown = "<br>".join(f"`{test.removeprefix('tests/')}`" for test in found.get(one.id, []))
+        if not shown:
+            parts = [other for other in found if other.startswith(f"{one.id}.")]
+            shown = one.reason or (f"its parts: {', '.join(sorted(parts))}" if parts else "**nothing yet**")
+        lines.append(f"| [{one.id}](requirements.md#{_anchor(section)}) | {shown} |")
     return "\n".join(lines) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def main(words: list[str]) -> int:
     """Do what the words say; 0 when all is well."""
+    known = read_requirements(REQUIREMENTS.read_text(encoding="utf-8"))
     found = collect(ROOT / "tests")
     if words == ["--missing"]:
-        gaps = missing(found)
-        print("\n".join(gaps) if gaps else "every expected id is carried by a test")
-        return 1 if gaps else 0
-    written = page(found)
+        problems = find_problems(known, found)
+        print("\n".join(problems) if problems else "every id is carried by a test or has a reason")
+        return 1 if problems else 0
+    written = write_map(known, found)
     if words == ["--check"]:
         if PAGE.exists() and PAGE.read_text(encoding="utf-8") == written:
             return 0

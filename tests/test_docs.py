@@ -36,6 +36,7 @@ def _run(script: Path, word: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=55, check=False, env=environment)
 
 
+@pytest.mark.requirement("FT-35")
 @pytest.mark.parametrize("page", [page for page in _PAGES if read(page.read_text(encoding="utf-8"))], ids=_name)
 def test_the_examples_of_a_page_do_what_it_says(page: Path) -> None:
     done = _run(_RUNNER, page)

@@ -77,6 +77,7 @@ def chat(
     return here(capsys, "chat", *at(stage), *more)
 
 
+@pytest.mark.requirement("FT-59")
 def test_piped_lines_are_questions_and_stdout_has_the_answers_alone(
     stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

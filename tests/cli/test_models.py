@@ -18,6 +18,7 @@ _OTHERWISE = ModelInfo("claude-3-5-haiku-20241022", max_output=8_192, thinking=T
 _CAPSYS = pytest.CaptureFixture[str]
 
 
+@pytest.mark.requirement("FT-59", "FT-45")
 def test_a_list_shows_what_both_say_and_marks_where_they_disagree(stage: OpenStage, capsys: _CAPSYS) -> None:
     at = ["-m", "anthropic", "--refresh", "--base-url", stage(models=[_AS_KNOWN, _OTHERWISE]).url]
     told = here(capsys, "models", *at)

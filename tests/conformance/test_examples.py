@@ -50,6 +50,7 @@ def load(folder: Path) -> tuple[dict[str, Any], bytes, bytes, dict[str, Any]]:
     return request, (folder / "whole.json").read_bytes(), (folder / "stream.sse").read_bytes(), expected
 
 
+@pytest.mark.requirement("S0-40", "S1-43")
 @pytest.mark.parametrize("folder", EXAMPLES, ids=name_of)
 def test_an_example_decodes_the_same_whole_and_streamed_in_any_chunking(folder: Path) -> None:
     request, whole, stream, expected = load(folder)

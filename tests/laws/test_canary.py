@@ -113,6 +113,7 @@ def both_ways(way: Planted, stage: Stage) -> list[tuple[Reply, list[Event]]]:
     return told
 
 
+@pytest.mark.requirement("FT-01")
 @every_way
 def test_law_a_thought_is_in_thinking_and_nowhere_else(stage: OpenStage, way: str) -> None:
     source = PLANTED[way]

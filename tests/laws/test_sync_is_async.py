@@ -56,6 +56,7 @@ def comparable(outcome: Outcome, url: str) -> tuple[Any, ...]:
     return events, outcome.reply, told(outcome.error), outcome.partial
 
 
+@pytest.mark.requirement("FT-08")
 @pytest.mark.parametrize("name", SCENES)
 def test_both_shells_see_the_same(name: str, stage: OpenStage) -> None:
     open_stage = stage(SCENES[name])

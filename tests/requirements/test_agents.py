@@ -507,6 +507,7 @@ def test_limits_that_are_none_are_said_to_be() -> None:
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("FT-11")
 @every_way
 def test_I10_S3_34_thinking_reaches_the_wire_through_the_agent(send: Callable[..., Ran], stage: OpenStage) -> None:
     open_stage = stage(calls("hour", place="Oslo"), Say(text="Noon."))
@@ -517,6 +518,7 @@ def test_I10_S3_34_thinking_reaches_the_wire_through_the_agent(send: Callable[..
     assert [body_of(received)["thinking"]["budget_tokens"] for received in open_stage.requests] == [2048, 2048]
 
 
+@pytest.mark.requirement("FT-11", "S3-34")
 def test_I7_a_call_wins_over_the_agent_the_agent_over_the_client(stage: OpenStage) -> None:
     open_stage = stage(Say(text="."))
     model = MODELS["openai_responses"]
@@ -559,6 +561,7 @@ def test_a_tool_without_a_function_is_handed_to_the_caller(send: Callable[..., R
     assert ran.result.output == "Thanks."
 
 
+@pytest.mark.requirement("FT-22")
 @every_way
 def test_S3_37_S3_38_usage_is_told_per_step_and_in_sum_with_thinking_apart(
     send: Callable[..., Ran], stage: OpenStage

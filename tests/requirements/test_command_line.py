@@ -70,6 +70,7 @@ def test_FT_59_the_exit_code_says_how_it_went(
 # --- FT-24: the gate ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S4-S2")
 @pytest.mark.parametrize(
     ("settings", "options", "shown"),
     [

@@ -12,6 +12,7 @@ import pytest
 
 import asides
 from asides.conversations.compact import LABEL
+from asides.conversations.store.protocol import About, Heading, Kept, Store, StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.providers.provider import Provider, Quirks, ReplayRule
@@ -31,7 +32,7 @@ RESPONSES = "openai-responses:gpt-5"
 # --- what is kept, and what is shown ------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S3-03", "S3-07", "S3-11", "FT-29", "B6")
+@pytest.mark.requirement("S3-03", "S3-07", "S3-11", "FT-29", "pain B6")
 @both_shells
 @each_model
 def test_S0_09_a_history_that_is_kept_has_the_answers_and_no_thinking(
@@ -68,7 +69,7 @@ def test_S0_10_thinking_can_be_shown_though_nothing_of_it_is_kept(
     assert CANARY.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-@pytest.mark.requirement("S3-05", "S3-12")
+@pytest.mark.requirement("S3-12")
 @both_shells
 @each_model
 def test_S3_09_one_way_of_reading_a_conversation_for_every_provider(shell: Shell, model: str, stage: OpenStage) -> None:
@@ -186,7 +187,7 @@ def test_H7_a_conversation_goes_on_when_the_provider_has_forgotten_it(stage: Ope
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("FT-23", "S4-REQ-002.1", "S4-REQ-002.2")
+@pytest.mark.requirement("FT-23", "S4-REQ-002.1", "S4-REQ-002.2", "S4-A5", "FT-22")
 @both_shells
 def test_S4_REQ_002_the_figures_of_the_server_add_up_and_a_guess_says_so(
     shell: Shell, stage: OpenStage, tmp_path: Path
@@ -205,6 +206,21 @@ def test_S4_REQ_002_the_figures_of_the_server_add_up_and_a_guess_says_so(
         shell.ask(chat, "three?")
         assert chat.usage.origin == "estimated"
         assert (chat.usage.output, chat.usage.thinking) == (22, 5)
+
+
+@both_shells
+def test_S4_REQ_002_1_what_a_finished_response_reports_is_added_to_the_conversation(
+    shell: Shell, stage: OpenStage
+) -> None:
+    theatre = stage(
+        Say(text="One.", usage=Usage(10, 5, 2, 1, 15)),
+        Say(tool_calls=(ToolCall("call_1", "look_up", {"n": 1}),), usage=Usage(20, 7, 3, 4, 27)),
+    )
+    chat = shell.kind(RESPONSES, tools=[TOOL], **options(RESPONSES, theatre))
+    shell.stream(chat, "one?")
+    assert chat.usage == Usage(10, 5, 2, 1, 15)
+    shell.stream(chat, "two?")
+    assert chat.usage == Usage(30, 12, 5, 5, 42)
 
 
 # --- how long it may get ------------------------------------------------------------------------------------------
@@ -311,6 +327,65 @@ def test_FT_49_conversations_are_many_and_have_names(stage: OpenStage, tmp_path:
         store.delete("first")
         assert store.names() == ("second",)
     assert user("first?") not in Conversation(store=SqliteStore(tmp_path / "store.db"), name="first").messages
+
+
+class InMemory:
+    """A store of somebody's own: what the protocol asks for, and no more."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Kept] = {}
+
+    def append(self, name: str, messages: Any, *, heading: Heading | None = None, spent: Usage | None = None) -> About:
+        before = self.kept.get(name)
+        return self._put(name, (*(before.messages if before else ()), *messages), heading, spent)
+
+    def replace(
+        self, name: str, messages: Any, *, expected: int, heading: Heading | None = None, spent: Usage | None = None
+    ) -> About:
+        before = self.kept.get(name)
+        found = before.about.version if before else 0
+        if found != expected:
+            raise StoreConflict("somebody else was first", name=name, expected=expected, found=found)
+        return self._put(name, tuple(messages), heading, spent, rewritten=found + 1)
+
+    def _put(
+        self,
+        name: str,
+        messages: tuple[Message, ...],
+        heading: Heading | None,
+        spent: Usage | None,
+        rewritten: int | None = None,
+    ) -> About:
+        old = self.kept[name].about if name in self.kept else About(name, 0, 0, 0)
+        usage = old.usage if spent is None else old.usage + spent
+        about = About(name, old.version + 1, rewritten or old.rewritten, len(messages), heading or old.heading, usage)
+        self.kept[name] = Kept(about, messages)
+        return about
+
+    def load(self, name: str, start: int = 0) -> Kept | None:
+        found = self.kept.get(name)
+        return None if found is None else Kept(found.about, found.messages[start:])
+
+    def about(self, name: str) -> About | None:
+        return self.kept[name].about if name in self.kept else None
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.kept)
+
+    def delete(self, name: str) -> bool:
+        return self.kept.pop(name, None) is not None
+
+
+@both_shells
+def test_FT_49_a_store_of_ones_own_keeps_a_conversation(shell: Shell, stage: OpenStage) -> None:
+    theatre = stage(Say(thinking=CANARY, text="One."), Say(text="Two."))
+    store: Store = InMemory()
+    shell.ask(shell.kind(PLAIN, store=store, name="talk", **options(PLAIN, theatre)), "one?")
+    again = shell.kind(PLAIN, store=store, name="talk", **options(PLAIN, theatre))
+    shell.ask(again, "two?")
+    assert told(again) == [("user", "one?"), ("assistant", "One."), ("user", "two?"), ("assistant", "Two.")]
+    assert [message["content"] for message in theatre.requests[1].json["messages"]] == ["one?", "One.", "two?"]
+    assert CANARY not in repr(msgspec.to_builtins(store.load("talk")))
 
 
 def test_H2_thoughts_can_be_forgotten_all_or_all_but_the_last(stage: OpenStage) -> None:

@@ -10,6 +10,7 @@ import asides
 from asides.providers.endpoint import Choice, EndpointRequest, choose_endpoint, is_canonical
 from asides.providers.find import find_target
 from asides.settings import load_settings
+from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 
 PROXY = "https://proxy.example/v1"
@@ -29,7 +30,7 @@ def dialect(model: str, base_url: str | None = None, **wish: Any) -> str:
     return choose(model, base_url, **wish).dialect
 
 
-@pytest.mark.requirement("S4-REQ-005.2", "S4-REQ-009.2", "FT-20", "S4-A4", "S4-S2", "S4-EC5")
+@pytest.mark.requirement("S4-REQ-005.2", "S4-REQ-009.2", "FT-20", "S4-S2", "S4-EC5")
 def test_J1_the_switch_in_the_environment_beats_every_wish(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dialect("openai:gpt-5", PROXY, enabled=True, disabled=True) == "openai_chat"
     assert dialect("openai:gpt-5", endpoint="responses", thinking=True, disabled=True) == "openai_chat"
@@ -58,12 +59,90 @@ def test_J2_switched_on_a_custom_address_gets_responses() -> None:
     )
 
 
-@pytest.mark.requirement("S0-54", "S0-69", "S1-32", "S0-50")
+@pytest.mark.requirement("S0-50")
 def test_J3_a_custom_address_gets_chat() -> None:
     assert dialect("openai:gpt-5", PROXY, thinking=True) == "openai_chat"
 
 
-@pytest.mark.requirement("S1-31", "S0-53", "S0-74", "S1-06", "S0-45", "S0-52", "pain D5")
+@pytest.mark.requirement("S0-69", "S1-32")
+def test_S0_54_where_no_thinking_is_asked_of_a_model_that_does_not_reason_it_is_chat() -> None:
+    told = asides.explain("openai:gpt-4o", "?", max_tokens=100)
+    assert (told.url, told.method) == ("https://api.openai.com/v1/chat/completions", "POST")
+    assert told.body["messages"] == [{"role": "user", "content": "?"}]
+    assert asides.explain("openai:some-new-model", "?").url.endswith("/chat/completions")
+    assert asides.explain("openai:some-new-model", "?", thinking="low").url.endswith("/responses")
+
+
+@pytest.mark.requirement("FT-20")
+@pytest.mark.parametrize(
+    ("model", "options", "settings", "url"),
+    [
+        ("openai:gpt-4o", {}, {}, "https://api.openai.com/v1/chat/completions"),
+        ("openai:gpt-5", {}, {}, "https://api.openai.com/v1/responses"),
+        ("openai:gpt-5", {}, {"openai_responses_enabled": False}, "https://api.openai.com/v1/chat/completions"),
+        ("openai:gpt-5", {"base_url": PROXY}, {}, f"{PROXY}/chat/completions"),
+        ("openai:gpt-5", {"base_url": PROXY}, {"openai_responses_enabled": True}, f"{PROXY}/responses"),
+        ("openai:gpt-5", {"endpoint": "chat"}, {}, "https://api.openai.com/v1/chat/completions"),
+        ("openai:gpt-4o", {"endpoint": "responses"}, {}, "https://api.openai.com/v1/responses"),
+    ],
+    ids=["model", "model that reasons", "switched off", "address", "address, switched on", "chat named", "named"],
+)
+def test_S4_A4_the_endpoint_is_decided_by_model_and_configuration(
+    model: str, options: dict[str, Any], settings: dict[str, Any], url: str
+) -> None:
+    assert asides.explain(model, "?", settings=load_settings({}, **settings), **options).url == url
+
+
+@pytest.mark.requirement("S0-45", "S0-74", "S0-60", "S1-10")
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("enabled", "path"), [(False, "/chat/completions"), (True, "/responses")])
+def test_S0_52_a_call_with_named_options_reaches_either_endpoint(
+    enabled: bool, path: str, streaming: bool, stage: OpenStage
+) -> None:
+    opened = stage(Say(text="forty-two", piece=4))
+    options: dict[str, Any] = {"system": "Be brief.", "max_tokens": 500, "openai_responses_enabled": enabled}
+    where: dict[str, Any] = {"base_url": opened.url, "api_key": "k"}
+    if streaming:
+        with asides.stream("openai:gpt-4o", "?", temperature=0.5, **options, **where) as events:
+            reply = events.reply
+    else:
+        reply = asides.ask("openai:gpt-4o", "?", temperature=0.5, **options, **where)
+    (asked,) = opened.requests
+    assert (reply.text, asked.problem) == ("forty-two", None)
+    assert asked.path.endswith(path)
+    assert (asked.json["temperature"], asked.json.get("stream", False)) == (0.5, streaming)
+    limit = "max_output_tokens" if enabled else "max_completion_tokens"
+    assert asked.json[limit] == 500
+
+
+@pytest.mark.requirement("FT-13")
+def test_S4_REQ_009_1_chat_is_asked_as_it_always_was() -> None:
+    tool = {"name": "look_up", "description": "Look.", "parameters": {"type": "object", "properties": {}}}
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "18 °C"},
+    ]
+    told = asides.explain(
+        "openai:gpt-4o", history, system="Be brief.", tools=[tool], temperature=0.5, top_p=0.9, stop=["END"], seed=7
+    )
+    assistant = {name: value for name, value in history[1].items() if value is not None}
+    assert told.body == {
+        "model": "gpt-4o",
+        "messages": [{"role": "system", "content": "Be brief."}, history[0], assistant, history[2]],
+        "tools": [{"type": "function", "function": tool}],
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "seed": 7,
+        "stop": ["END"],
+    }
+
+
+@pytest.mark.requirement("S1-31", "S0-53", "S1-06", "pain D5", "FT-20")
 def test_J4_the_provider_s_own_address_and_thinking_get_responses() -> None:
     assert dialect("openai:gpt-5") == "openai_responses"
     assert dialect("openai:some-new-model", thinking=True) == "openai_responses"
@@ -73,6 +152,7 @@ def test_J4_the_provider_s_own_address_and_thinking_get_responses() -> None:
     assert asides.explain("openai:gpt-5.6", "?", thinking="high", tools=[{"name": "f"}]).url.endswith("/responses")
 
 
+@pytest.mark.requirement("FT-20")
 def test_J5_chat_named_for_a_model_that_is_only_on_responses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for model, wish in (("openai-chat:gpt-5-pro", {}), ("openai:gpt-5-pro", {"endpoint": "chat"})):
         with pytest.raises(ConfigError, match="only on the Responses endpoint"):
@@ -114,7 +194,7 @@ def test_J7_an_endpoint_that_is_none_is_ignored_and_told() -> None:
     assert [notice.code for notice in choice.notices] == ["endpoint_ignored"]
 
 
-@pytest.mark.requirement("S3-12", "S0-51")
+@pytest.mark.requirement("S3-12")
 def test_rows_and_words_that_name_the_endpoint() -> None:
     assert dialect("openai-responses:gpt-4o", PROXY) == "openai_responses"
     assert dialect("openai-chat:gpt-5") == "openai_chat"

@@ -84,6 +84,7 @@ def test_G3_budgets_for_the_second_family_and_levels_from_the_third_on(
     assert body["generationConfig"].get("thinkingConfig") == config
 
 
+@pytest.mark.requirement("pain C9")
 def test_G4_a_call_without_signature_in_the_turn_under_way_gets_the_documented_stand_in() -> None:
     imported = assistant(ToolCall("c1", "look", {"at": "x"}), ToolCall("c2", "look", {"at": "y"}))
     explained = asides.explain(GEMINI_3, [user("look"), imported, *RESULTS])

@@ -26,12 +26,14 @@ def test_A3_thinking_is_taken_out() -> None:
     assert separate("<thinking>abc</thinking>Final") == Separated("Final", "abc")
 
 
+@pytest.mark.requirement("FT-05")
 def test_A4_analysis_is_taken_out_when_in_the_tag_set() -> None:
     text = "<analysis>abc</analysis>Final"
     assert separate(text, tags=["think", "analysis"]) == Separated("Final", "abc")
     assert separate(text, tags=["think"]) == Separated(text, None)
 
 
+@pytest.mark.requirement("FT-05")
 def test_A5_two_blocks_are_joined_in_document_order_and_both_texts_kept() -> None:
     assert separate("<think>1</think>One. <think>2</think>Two.") == Separated("One. Two.", "1\n\n2")
     assert separate("Zero. <think>1</think>One.", position="anywhere") == Separated("Zero. One.", "1")
@@ -41,6 +43,7 @@ def test_A6_mixed_tags_keep_document_order_and_the_text_as_written() -> None:
     assert separate("<think>1</think>A\n<thinking>2</thinking>B") == Separated("A\nB", "1\n\n2")
 
 
+@pytest.mark.requirement("FT-05")
 @pytest.mark.parametrize("inner", ["", " ", "\n\n"])
 def test_A7_an_empty_tag_is_none_and_is_removed(inner: str) -> None:
     assert separate(f"<think>{inner}</think>Final") == Separated("Final", None)
@@ -55,6 +58,7 @@ def test_A9_several_lines_are_kept_verbatim() -> None:
     assert separate("<think>\na\n\n  b\n</think>Final") == Separated("Final", "\na\n\n  b\n")
 
 
+@pytest.mark.requirement("FT-05")
 def test_A10_an_unclosed_tag_is_thinking_and_truncated() -> None:
     assert separate("x<think>abc", position="anywhere") == Separated("x", "abc", truncated=True)
     assert separate("<think>abc") == Separated("", "abc", truncated=True)
@@ -66,6 +70,7 @@ def test_A11_an_orphan_close_ends_thinking_that_the_template_opened() -> None:
     assert separate("abc</think>Final", starts_inside=False) == Separated("abc</think>Final", None)
 
 
+@pytest.mark.requirement("FT-05")
 def test_A12_nested_blocks_leak_neither_tag_nor_thought() -> None:
     separated = separate("<think>a<think>b</think>c</think>d")
     assert separated.text == "d"
@@ -73,6 +78,7 @@ def test_A12_nested_blocks_leak_neither_tag_nor_thought() -> None:
     assert separate("<think>I should use <think> tags</think>Answer").text == "Answer"
 
 
+@pytest.mark.requirement("FT-05")
 @pytest.mark.parametrize(
     "text",
     ["Say `<think>x</think>`.", "```xml\n<think>x</think>\n```\n", "~~~\n</think>\n~~~\n", "Use `</think>` to close."],
@@ -102,6 +108,7 @@ def test_A16_blanks_behind_a_leading_block_go_with_it_and_no_others() -> None:
     assert separate("<think>1</think>A\n\n<think>2</think>\n\nB") == Separated("A\n\n\n\nB", "1\n\n2")
 
 
+@pytest.mark.requirement("FT-05")
 def test_A17_an_own_pair_is_honoured_and_the_default_tags_are_then_ignored() -> None:
     text = "<reason>abc</reason><think>x</think>Final"
     assert separate(text, tags=[(" <Reason> ", "</reason>")]) == Separated("<think>x</think>Final", "abc")
@@ -112,6 +119,7 @@ def test_A18_thinking_in_front_of_tool_arguments_is_stripped_before_they_are_par
     assert json.loads(strip_tags(arguments)) == {"city": "Oslo", "note": "<think>kept</think>"}
 
 
+@pytest.mark.requirement("FT-06")
 def test_C2_a_tag_cut_at_any_boundary_lets_no_thinking_into_the_text() -> None:
     source = "\n<think t='1'>secret §</think>\n\nA <b>c</b> <THINKING>secret §</THINKING> d"
     whole = separate(source)
@@ -122,6 +130,7 @@ def test_C2_a_tag_cut_at_any_boundary_lets_no_thinking_into_the_text() -> None:
         assert "".join(text for _, is_thinking, text in pieces if not is_thinking) == whole.text
 
 
+@pytest.mark.requirement("FT-06")
 @pytest.mark.parametrize("text", ["a < b", "<thin line>", "a <", "</", "if x<think_of:", "<thinking-cap>"])
 def test_C3_an_angle_that_is_no_tag_is_released_unchanged(text: str) -> None:
     splitter = Splitter()

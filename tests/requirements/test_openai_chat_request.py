@@ -238,7 +238,7 @@ GOLDEN: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.requirement("FT-39", "S1-13")
+@pytest.mark.requirement("FT-39", "S1-13", "S1-47")
 @pytest.mark.parametrize("model", GOLDEN)
 def test_I1_pain_A4_golden_requests(model: str) -> None:
     where = find_target(model, environ={})

@@ -138,7 +138,6 @@ def test_F8_empty_pieces_make_no_events(client: asides.Client, model: str, stage
     assert reply.thinking is None or reply.thinking.kind == "hidden"
 
 
-@pytest.mark.requirement("FT-13")
 @each
 def test_C8_a_stream_that_is_cut_raises_with_what_came(client: asides.Client, model: str, stage: OpenStage) -> None:
     whole = stage(Say(events=FOUR))

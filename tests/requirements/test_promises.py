@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
+import os
+import socket
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +61,39 @@ def test_pain_B7_thinking_keys_and_prompts_reach_no_log_and_no_error(
     assert any("status 401" in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.requirement("S0-10", "B6")
+@pytest.mark.requirement("FT-32")
+def test_S4_C1_the_library_writes_nothing_to_the_console(
+    stage: OpenStage, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not when all is well, not with warnings, not when it fails, not when a tool raises; nor does it set up logs."""
+
+    def look_up() -> str:
+        """Look it up."""
+        raise ValueError(CANARY)
+
+    call = asides.ToolCall("call_1", "look_up", {})
+    open_stage = stage(
+        Say(text="fine", thinking=CANARY),
+        Raw(whole({"content": "A", "inner_thoughts": "R", "sparkle": 1}), content_type="application/json"),
+        Fail(status=500),
+        Say(tool_calls=(call,)),
+        Say(text="done"),
+    )
+    caplog.set_level(logging.DEBUG)
+    options: dict[str, Any] = {**HERE, "base_url": open_stage.url}
+    asides.ask("openai-compatible:m", "?", thinking="high", **options)
+    odd = asides.ask("openai-compatible:m", "?", **options)
+    assert {notice.code for notice in odd.warnings} == {"unknown_thinking_field", "unknown_field"}
+    with pytest.raises(asides.Overloaded):
+        asides.ask("openai-compatible:m", "?", **options)
+    assert asides.Agent("openai-compatible:m", tools=[look_up], **options).send("?").text == "done"
+    assert capfd.readouterr() == ("", "")
+    ours = [record for record in caplog.records if record.name.startswith("asides")]
+    assert {record.levelname for record in ours} == {"DEBUG"}
+    assert logging.getLogger("asides").handlers == []
+
+
+@pytest.mark.requirement("S0-10")
 def test_pain_B6_titles_memories_and_exports_are_answer_only() -> None:
     reply = decoded(whole({"content": "A title", "reasoning_content": CANARY}))
     message = reply.to_message()
@@ -82,6 +118,45 @@ def test_S0_16_raw_and_encrypted_thinking_are_not_in_the_metadata_unless_asked_f
     details = [{"type": "reasoning.encrypted", "data": "gAAA", "index": 0}]
     metadata = decoded(whole({"content": "A", "reasoning": "R", "reasoning_details": details})).metadata
     assert set(metadata) == {"model", "usage", "raw", "thinking", "thinking_type", "thinking_source"}
+
+
+# --- the machine it runs on -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("FT-34")
+@pytest.mark.skipif(os.environ.get("ASIDES_LIVE_TESTS") == "1", reason="live tests may leave the machine")
+def test_S4_A7_a_test_that_reaches_for_the_network_fails() -> None:
+    for reach in (
+        lambda: socket.create_connection(("192.0.2.1", 80), timeout=0.1),
+        lambda: socket.getaddrinfo("api.openai.com", 443),
+        lambda: asides.ask("openai:gpt-4o", "?", api_key="k", retries=0),
+    ):
+        with pytest.raises(BaseException, match="is not on this machine") as caught:
+            reach()
+        assert not isinstance(caught.value, Exception), "no error handling may take it for its own"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        asides.Text("a"),
+        asides.Thought("a"),
+        asides.ToolCall("1", "f"),
+        asides.Message("user", (asides.Text("a"),)),
+        asides.Usage(1),
+        asides.TextDelta("a", 0),
+        asides.Thinking(),
+        asides.Prompt((user("a"),)),
+        asides.Reply(),
+        asides.Settings(),
+        Provider(name="example"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_S4_A3_what_is_handed_out_cannot_be_changed(value: Any) -> None:
+    for name in value.__struct_fields__:
+        with pytest.raises(AttributeError):
+            setattr(value, name, None)
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------
@@ -110,6 +185,7 @@ def test_S1_12_a_host_that_takes_the_nested_object_gets_it() -> None:
     assert json.loads(request.body)["reasoning"] == {"effort": "high"}
 
 
+@pytest.mark.requirement("S3-13")
 def test_I5_summaries_are_read_and_brief_is_concise_with_a_warning() -> None:
     for word in ("auto", "concise", "detailed"):
         assert read_thinking({"summary": word})[0].summary == word
@@ -119,7 +195,6 @@ def test_I5_summaries_are_read_and_brief_is_concise_with_a_warning() -> None:
     assert [(notice.asked, notice.sent) for notice in notices] == [("brief", "concise")]
 
 
-@pytest.mark.requirement("S0-42")
 def test_I6_no_encrypted_state_is_asked_for_where_the_dialect_has_none() -> None:
     request, _ = find_dialect("openai_chat").encode(
         asides.Prompt((user("hi"),), thinking=Thinking(effort="high")), target()
@@ -133,7 +208,7 @@ def test_S0_21_text_without_tags_is_returned_unchanged() -> None:
     assert separate(text) == asides.Separated(text, None)
 
 
-@pytest.mark.requirement("FT-62")
+@pytest.mark.requirement("FT-62", "S0-51")
 def test_FT_62_the_old_positional_call_still_works(stage: OpenStage) -> None:
     url = stage(Say(text="42", thinking="plan")).url
     answer = compat.create_chat_completion(
@@ -142,8 +217,8 @@ def test_FT_62_the_old_positional_call_still_works(stage: OpenStage) -> None:
     assert (answer["content"], answer["metadata"]["thinking"]) == ("42", "plan")
 
 
-@pytest.mark.requirement("S0-12", "FT-60", "FT-46")
-def test_S0_12_a_stream_is_real_and_the_stage_can_break_it(stage: OpenStage) -> None:
+@pytest.mark.requirement("FT-60", "FT-46")
+def test_FT_46_FT_60_a_server_that_is_busy_is_asked_again_and_the_stage_can_play_it(stage: OpenStage) -> None:
     open_stage = stage(
         Say(text="hello there", thinking="plan", piece=3), Fail(status=503, message="busy"), Say(text="again")
     )
@@ -245,13 +320,30 @@ def reading(deltas: int, quirks: Quirks) -> Callable[[], object]:
     return read
 
 
-@pytest.mark.requirement("S4-P1", "S4-P3", "FT-33", "S3-57", "S4-REQ-008", "FT-34")
+@pytest.mark.requirement("S4-P1", "S4-P3", "FT-33", "S3-57")
 @pytest.mark.parametrize("quirks", [Quirks(), Quirks(tags=("think", "thinking"))], ids=["fields", "tags"])
 def test_S4_P1_work_per_delta_is_small_and_does_not_grow(quirks: Quirks) -> None:
     reading(40, quirks)()  # what is built once is built
     small, large = calls_made(reading(400, quirks)), calls_made(reading(6400, quirks))
     assert large / small < 16 * 1.05
     assert large / 6400 < 20
+
+
+@pytest.mark.parametrize("quirks", [Quirks(), Quirks(tags=("think", "thinking"))], ids=["fields", "tags"])
+def test_S4_P3_reading_a_stream_holds_little_more_than_what_was_received(quirks: Quirks) -> None:
+    def peak(deltas: int) -> int:
+        read = reading(deltas, quirks)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            read()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(40)  # what is built once is built
+    received = len(sse(chunk({"reasoning_content": " w1000"}), done=False))
+    assert (peak(6400) - peak(400)) / 6000 < received + 150
 
 
 @pytest.mark.requirement("D17")

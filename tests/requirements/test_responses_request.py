@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from asides import dialects
 from asides.history.plan import plan
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
+from asides.testing.stage import OpenStage, Raw, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Seal, Thinking, Thought
@@ -44,7 +46,21 @@ def own(*items: dict[str, Any], **fields: Any) -> asides.Reply:
 
 
 @pytest.mark.requirement(
-    "S0-53", "S0-55", "S0-56", "S0-58", "S0-70", "S1-07", "S1-08", "S1-10", "S1-33", "FT-16", "S4-A2", "S0-76", "S0-49"
+    "S0-53",
+    "S0-55",
+    "S0-56",
+    "S0-58",
+    "S0-70",
+    "S1-07",
+    "S1-08",
+    "S1-33",
+    "FT-16",
+    "S4-A2",
+    "S0-76",
+    "S0-49",
+    "S0-42",
+    "S1-09",
+    "S1-12",
 )
 def test_the_golden_body_of_a_stateless_question() -> None:
     explanation = told(thinking="high", system="Be brief.", max_tokens=500)
@@ -65,17 +81,18 @@ def test_an_empty_system_prompt_is_no_instructions() -> None:
     assert "instructions" not in body(system="  ")
 
 
-@pytest.mark.requirement("S0-57", "S1-12")
+@pytest.mark.requirement("S0-57")
 def test_nothing_asked_about_thinking_asks_nothing() -> None:
     assert "reasoning" not in body()
 
 
 @pytest.mark.parametrize("summary", ["auto", "concise", "detailed"])
-@pytest.mark.requirement("S1-14")
+@pytest.mark.requirement("S1-14", "S3-13")
 def test_I5_summaries_by_name(summary: Any) -> None:
     assert body(thinking=Thinking(effort="low", summary=summary))["reasoning"] == {"effort": "low", "summary": summary}
 
 
+@pytest.mark.requirement("S0-49", "S3-13")
 def test_I5_no_summary_is_asked_for_when_none_is_to_be_shown_and_brief_is_concise() -> None:
     assert body(thinking=Thinking(effort="low", show="none"))["reasoning"] == {"effort": "low"}
     assert body(thinking={"effort": "low", "summary": "none"})["reasoning"] == {"effort": "low"}
@@ -85,12 +102,32 @@ def test_I5_no_summary_is_asked_for_when_none_is_to_be_shown_and_brief_is_concis
     assert "summary_mapped" in codes(explanation)
 
 
-@pytest.mark.requirement("S1-21", "FT-18")
+@pytest.mark.requirement("FT-18")
 def test_I6_encrypted_reasoning_is_asked_for_where_there_can_be_some_and_nothing_is_stored() -> None:
     assert body()["include"] == ["reasoning.encrypted_content"]
     assert "include" not in body(model="openai-responses:gpt-4o")
     assert "include" not in body(model="openai-responses:gpt-5.1", thinking="off")
     assert "include" not in body(previous_response_id="resp_1")
+
+
+@pytest.mark.requirement("S1-22", "FT-18", "S3-17")
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+def test_S1_21_what_came_encrypted_is_sent_back_in_every_later_call(stage: OpenStage, streaming: bool) -> None:
+    look = ToolCall("call_abc", "look_up", {})
+    served = stage(Say(thinking="plan", tool_calls=(look,)), Say(thinking="more", text="18 °C"), Say(text="Sure."))
+    tools = [{"name": "look_up", "parameters": {"type": "object", "properties": {}}}]
+    options: dict[str, Any] = {"base_url": served.url, "api_key": "k", "thinking": "low", "tools": tools}
+    first = asides.ask(MODEL, "Weather?", stream=streaming, **options)
+    history: list[Any] = [user("Weather?"), first, Message("tool", (ToolResult("call_abc", "18 °C"),))]
+    second = asides.ask(MODEL, history, stream=streaming, **options)
+    asides.ask(MODEL, [*history, second, user("Sure?")], stream=streaming, **options)
+    sealed = [seal.value for reply in (first, second) for seal in reply.seals if seal.kind == "encrypted"]
+    assert len(sealed) == 2
+    asked = [request.json for request in served.requests]
+    assert [body["include"] for body in asked] == [["reasoning.encrypted_content"]] * 3
+    assert [body["store"] for body in asked] == [False] * 3
+    went_back = [[item["encrypted_content"] for item in body["input"] if "encrypted_content" in item] for body in asked]
+    assert went_back == [[], sealed[:1], sealed]
 
 
 @pytest.mark.requirement("S4-REQ-004.3", "S0-59")
@@ -131,7 +168,7 @@ def test_context_mode_truncation_and_metadata() -> None:
 # --- history --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S4-REQ-007.1", "S1-22", "pain C5", "pain C6")
+@pytest.mark.requirement("S4-REQ-007.1", "S1-22", "pain C5", "pain C6", "S3-17")
 def test_a_turn_with_a_call_goes_back_item_by_item() -> None:
     reply = own(reasoning("plan", encrypted="gAAA"), message("I look.", phase="commentary"), call())
     result = Message("tool", (ToolResult("call_abc", "18 °C"),))
@@ -320,10 +357,8 @@ def test_a_server_of_one_s_own_is_asked_without_what_it_has_not() -> None:
     assert sent["reasoning"] == {"effort": "high"}
 
 
-@pytest.mark.requirement("S0-68", "FT-17")
-def test_raw_is_shown_only_when_asked_and_then_also_in_metadata(stage: Any) -> None:
-    from asides.testing.stage import Raw
-
+@pytest.mark.requirement("S0-68", "FT-17", "S0-16", "S1-29", "S0-49")
+def test_raw_is_shown_only_when_asked_and_then_also_in_metadata(stage: OpenStage) -> None:
     both = whole(reasoning("short", raw=("long",), encrypted="e"), message("42"))
     served = stage(Raw(body=both, content_type="application/json"))
     usual = asides.ask(MODEL, "?", base_url=served.url)
@@ -337,18 +372,13 @@ def test_raw_is_shown_only_when_asked_and_then_also_in_metadata(stage: Any) -> N
     assert asked.text == "42"
 
 
-@pytest.mark.requirement("S0-73")
-def test_no_sdk_is_needed() -> None:
-    from importlib.metadata import PackageNotFoundError, requires
+@pytest.mark.requirement("S0-73", "S3-22", "S4-A3")
+def test_no_sdk_is_needed_and_few_other_packages() -> None:
+    import tomllib
 
-    try:
-        needed = requires("asides") or []
-    except PackageNotFoundError:
-        import tomllib
-
-        project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-        needed = project["dependencies"]
-    assert not [name for name in needed if name.startswith("openai")]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.split(r"[<>=!~ \[;]", name)[0] for name in project["dependencies"]}
+    assert needed == {"msgspec", "urllib3", "aiohttp", "fastjsonschema"}
 
 
 @pytest.mark.requirement("S4-REQ-007.1", "S4-REQ-007.2")

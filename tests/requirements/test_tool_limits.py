@@ -32,7 +32,7 @@ def test_N2_a_kilobyte_too_many_names_both_sizes() -> None:
         asides.explain(MODEL, "?", tools=tools(1, 33 * 1024))
 
 
-@pytest.mark.requirement("S4-REQ-006.1")
+@pytest.mark.requirement("S4-REQ-006.1", "S4-S2", "FT-25")
 def test_N1_N2_the_limits_can_be_raised() -> None:
     raised = load_settings({"ASIDES_TOOLS_MAX_COUNT": "20", "ASIDES_TOOLS_MAX_JSON_KB": "64"})
     assert len(asides.explain(MODEL, "?", tools=tools(20, 2000), settings=raised).body["tools"]) == 20
@@ -40,7 +40,7 @@ def test_N1_N2_the_limits_can_be_raised() -> None:
 
 
 @pytest.mark.parametrize(("count", "size"), [(13, 0), (1, 27 * 1024)])
-@pytest.mark.requirement("S4-REQ-010.1")
+@pytest.mark.requirement("S4-REQ-010.1", "S4-REQ-006.2", "FT-25")
 def test_N3_near_a_limit_is_a_line_at_debug_and_nothing_else(
     count: int, size: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,6 +24,7 @@ from tests.shells import KEY, MODEL, Shell, both_shells
 # --- M2: trying again ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("FT-46")
 @both_shells
 def test_M2_a_429_is_tried_again_after_the_wait_it_asks_for(shell: Shell, stage: OpenStage) -> None:
     open_stage = stage(Fail(status=429, retry_after=0.2), Say(text="42"))
@@ -134,6 +135,7 @@ def test_M4_a_head_without_a_body_is_silence_too(shell: Shell, stage: OpenStage)
     assert outcome.partial is None
 
 
+@pytest.mark.requirement("FT-46")
 @both_shells
 def test_M4_silence_in_the_middle_ends_the_wait_and_keeps_what_came(shell: Shell, stage: OpenStage) -> None:
     open_stage = stage(Say(text="the answer " * 20, hang_after=900))

@@ -283,7 +283,7 @@ def test_S3_35_a_model_that_takes_no_schema_is_told_what_its_host_can_say() -> N
 
 
 @both_shells
-def test_D4_a_model_that_thinks_is_asked_for_the_tool_and_not_forced(
+def test_pain_D4_a_model_that_thinks_is_asked_for_the_tool_and_not_forced(
     shell: Callable[..., Outcome], stage: OpenStage
 ) -> None:
     model, script = "deepseek:deepseek-reasoner", Recorded(play)

@@ -27,7 +27,7 @@ def reply(usage: Usage = TOLD, *, stored: bool = False) -> Reply:
     return Reply((Text("forty-two, as everybody knows"),), usage, id="resp_1", stored=stored)
 
 
-@pytest.mark.requirement("S4-REQ-002.1", "FT-23")
+@pytest.mark.requirement("S4-REQ-002.1", "FT-23", "S4-A2")
 def test_the_figures_of_the_server_add_up() -> None:
     accounts = Accounts(Clock())
     accounts.note("a", reply())

@@ -107,7 +107,7 @@ def test_bounds_are_told_in_words_to_hosts_that_know_only_shapes() -> None:
         (False, (LOOK,), "look", True, "auto"),
     ],
 )
-def test_D4_which_tool_must_be_called(
+def test_pain_D4_which_tool_must_be_called(
     forced: bool, tools: tuple[Tool, ...], choice: str | None, final: bool, sent: str
 ) -> None:
     made = dressed(prompt(*tools, tool_choice=choice), FORM, Way("tool", forced=forced), final=final)
