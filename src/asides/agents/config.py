@@ -8,8 +8,8 @@ from typing import Any, Protocol, get_args
 import msgspec
 
 from asides.agents.outputs.output_type import wanted
-from asides.agents.tools.executor import Approval
-from asides.agents.tools.toolset import toolset
+from asides.agents.tools.runnable import Approval
+from asides.agents.tools.toolset import build_toolset
 from asides.flows.agent import Run
 from asides.flows.build_call import Defaults
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
@@ -87,7 +87,7 @@ class Recipe:
 
 def _errand(given: Mapping[str, Any], output: object) -> RunConfig[Any]:
     return RunConfig(
-        {name: offer.runnable for name, offer in toolset(given.get("tools") or ()).items()},
+        {name: offer.runnable for name, offer in build_toolset(given.get("tools") or ()).items()},
         None if output is None or output is str else wanted(output),
         **_of_run(given),
     )

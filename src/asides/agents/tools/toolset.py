@@ -1,4 +1,4 @@
-"""The tools of an agent by name, each with what runs it, where there is something. Not here: running them."""
+"""The tools of an agent by name, each with the object that runs it, if there is one. Not here: running them."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.agents.tools.executor import Runnable
 from asides.agents.tools.function_tool import FunctionTool
+from asides.agents.tools.runnable import Runnable
 from asides.values.errors import ConfigError
 from asides.values.tools import Tool, read_tool
 
 ToolLike: TypeAlias = Tool | Mapping[str, Any] | Runnable | Callable[..., Any]
-"""A tool, one as a dict of some provider's shape, a typed function, or anything that is Runnable."""
+"""A tool, a dict in a provider's format, a typed function, or any object that is Runnable."""
 
 
-class Offer(msgspec.Struct, frozen=True):
-    """A tool that the model is offered."""
+class OfferedTool(msgspec.Struct, frozen=True):
+    """A tool that the model may call."""
 
     tool: Tool
     runnable: Runnable | None = None
-    """None: the model may call it, and nobody here can run it; the call is the caller's to answer."""
+    """What runs it; None leaves its calls to the caller."""
 
 
-def runnable_of(tool: ToolLike) -> Runnable | None:
-    """What runs a tool; None for a mere description of one, whose calls are the caller's to answer."""
+def find_runnable(tool: ToolLike) -> Runnable | None:
+    """Return what runs a tool; None for a mere description, whose calls are left to the caller."""
     if isinstance(tool, FunctionTool):
         return tool
     if isinstance(tool, (Tool, Mapping)):
         return None
-    # A class has all that its objects have, and is none of them.
+    # A class has all attributes of its objects and still is not one of them.
     if isinstance(tool, Runnable) and not isinstance(tool, type):
         return tool
     if callable(tool):
@@ -38,28 +38,26 @@ def runnable_of(tool: ToolLike) -> Runnable | None:
     raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: give one of them.")
 
 
-def offer_of(tool: ToolLike) -> Offer:
-    """A tool as it is offered. Raises ConfigError for what is none."""
-    runnable = runnable_of(tool)
-    if runnable is not None:
-        return Offer(runnable.tool, runnable)
-    return Offer(tool if isinstance(tool, Tool) else read_tool(_mapping(tool)))
-
-
-def _mapping(tool: ToolLike) -> Mapping[str, Any]:
+def read_offer(tool: ToolLike) -> OfferedTool:
+    """Return a tool with what runs it. Raises ConfigError for anything that is not a tool."""
+    if isinstance(tool, Tool):
+        return OfferedTool(tool)
     if isinstance(tool, Mapping):
-        return tool
-    raise AssertionError("runnable_of let something else through")
+        return OfferedTool(read_tool(tool))
+    runnable = find_runnable(tool)
+    if runnable is None:
+        raise AssertionError("only descriptions have no runnable")
+    return OfferedTool(runnable.tool, runnable)
 
 
-def toolset(tools: Iterable[ToolLike]) -> dict[str, Offer]:
-    """The tools by name, in their order. Two of one name are a ConfigError: a call could mean either."""
+def build_toolset(tools: Iterable[ToolLike]) -> dict[str, OfferedTool]:
+    """Return the tools by name, in their order. Raises ConfigError for two of one name: a call could mean either."""
     given: Any = tools
     if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
         raise ConfigError("tools is a list of tools, also for one. To do: write tools=[…].")
-    offered: dict[str, Offer] = {}
+    offered: dict[str, OfferedTool] = {}
     for tool in tools:
-        offer = offer_of(tool)
+        offer = read_offer(tool)
         if offer.tool.name in offered:
             raise ConfigError(
                 f"two tools are called {offer.tool.name}. To do: rename one, as with asides.tool(name=…)."
