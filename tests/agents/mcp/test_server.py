@@ -193,7 +193,7 @@ def test_a_large_picture_arrives_from_an_http_server_of_before_2026(monkeypatch:
     ("own", "reason"),
     [
         ("unreadable", "the server's answer does not read"),
-        ("liar", "the server's answer is not what the server says that the tool gives"),
+        ("liar", "the server's answer does not match the tool's own output schema"),
         ("sorry", "not with the key ***"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Docstrings in the styles that people write: the first paragraph, and the words about each parameter."""
+"""Docstrings in each style: the first paragraph, and the description of each parameter."""
 
 from __future__ import annotations
 

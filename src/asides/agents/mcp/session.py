@@ -1,4 +1,4 @@
-"""One connection to an MCP server, in a thread and an event loop of its own: any thread and any loop can use it.
+"""One connection to an MCP server, in its own thread and event loop: any thread and any loop can use it.
 
 Not here: which of its tools are taken and under which names (server), and how the server is reached (connect).
 """
@@ -303,7 +303,7 @@ class Session:
             raise RequestRefused("the server's answer does not read") from None
         except RuntimeError:
             # The official client found a result that violates the tool's schema; its message has the whole answer.
-            raise RequestRefused("the server's answer is not what the server says that the tool gives") from None
+            raise RequestRefused("the server's answer does not match the tool's own output schema") from None
 
 
 class _EndedEarly(Exception):

@@ -84,7 +84,7 @@ def _describe_error(error: BaseException) -> str:
         return "; ".join(inner)[:_MAX_ERROR_LENGTH]
     try:
         message = str(error).strip()
-    except Exception:  # noqa: BLE001 - any code may be behind an exception's message
+    except Exception:  # noqa: BLE001 - the message of an exception may come from any code
         message = ""
     name = type(error).__name__
     # Redact before the cut: half a key does not look like a key.
