@@ -174,7 +174,7 @@ def test_arguments_that_no_reading_of_the_schema_accepts_are_refused(data: st.Da
     schema = made.tool.parameters
     arguments = data.draw(st.dictionaries(st.sampled_from([*NAMES, "d"]), JSON, max_size=3))
     # Null means that an optional argument was not given.
-    given_arguments = {name: value for name, value in arguments.items() if value is not None or name in schema["required"]}
-    if not set(arguments) <= set(schema["properties"]) or not could_mean(schema, given_arguments, schema):
+    effective = {name: value for name, value in arguments.items() if value is not None or name in schema["required"]}
+    if not set(arguments) <= set(schema["properties"]) or not could_mean(schema, effective, schema):
         with pytest.raises(BadArguments):
             made.run(ToolCall("1", "made", arguments))
