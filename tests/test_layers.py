@@ -1,4 +1,4 @@
-"""House rules that a machine can check: which way imports point, what lives where, how modules and functions are named."""
+"""House rules that a machine can check: which way imports point, what lives where, how things are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool as the model sees it: a name, a description and a JSON schema. Not here: the function behind it (toolbox)."""
+"""A tool as the model sees it: a name, a description and a JSON schema. Not here: its function (agents/tools)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 def read_tool(document: Mapping[str, Any]) -> Tool:
-    """A tool as people have it in their hands: in the shape of chat completions, of Responses or of Anthropic."""
+    """Read a tool from a dict in the format of chat completions, Responses or Anthropic."""
     inner = document.get("function", document)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str) or not name:
@@ -38,20 +38,20 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
             },
             Tool,
         )
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"the tool {name} does not read ({problem}). To do: correct it.") from None
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the tool {name} does not read ({error}). To do: correct it.") from None
 
 
 _log = logging.getLogger("asides")
-_SOFT = 0.8
+_LOG_FROM = 0.8
 
 
 def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
-    """Raise `TooManyTools`, with the exact count and size, where there are more tools or larger ones than allowed.
+    """Raise `TooManyTools`, with the exact count and size, if the tools are more or larger than allowed.
 
-    From 80 % of either limit on it is worth a line at DEBUG.
+    Above 80 % of either limit it logs a line at DEBUG.
     """
-    size = sum(len(_written(tool)) for tool in tools)
+    size = sum(len(_encode_tool(tool)) for tool in tools)
     count, size_kb = len(tools), size / 1024
     if count > most:
         raise TooManyTools(
@@ -62,11 +62,11 @@ def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
             f"the tools are {size_kb:.1f} KB of JSON ({size} bytes) and {most_kb} KB are allowed. To do: give fewer or "
             "smaller ones, or raise tools_max_json_kb."
         )
-    if count > most * _SOFT or size_kb > most_kb * _SOFT:
+    if count > most * _LOG_FROM or size_kb > most_kb * _LOG_FROM:
         _log.debug("tools: %d of %d, %.1f of %d KB", count, most, size_kb, most_kb)
 
 
-def _written(tool: Tool) -> bytes:
+def _encode_tool(tool: Tool) -> bytes:
     try:
         return msgspec.json.encode({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""One server for all tests that only talk to it, over each of the two ways."""
+"""One shared server over stdio and one over HTTP, for tests that only call it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.agents.mcp.running import at_loopback, official
 
 @pytest.fixture(scope="session", params=["stdio", "http"])
 def server(request: pytest.FixtureRequest) -> Iterator[McpServer]:
-    """An open server. It is shared: nobody ends it or changes its tools."""
+    """An open server. It is shared: no test ends it or changes its tools."""
     if request.param == "stdio":
         with official(name="test") as child:
             yield child

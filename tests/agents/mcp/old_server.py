@@ -1,8 +1,8 @@
-"""An MCP server as they were before 2026, by hand, line by line: it ends when the first word is not `initialize`, lists
-its tools in pages, and tells of changes unasked. It starts in no time, so tests of beginnings and endings use it.
+"""An MCP server of before 2026, written by hand: it ends if the first message is not `initialize`, lists its tools in
+pages, and announces changes without a subscription. It starts fast, so tests of starts and ends use it.
 
-Arguments: `stubborn`, and it does not end when it is asked to; `mute`, and one of its tools closes its standard output
-and makes it stubborn. Not here: any test.
+Arguments: with `stubborn` it does not end on request; with `mute` one of its tools closes its standard output and makes
+it stubborn. Not here: any test.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def tool(name: str) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", "properties": {}}, **more}
 
 
-def say(**message: Any) -> None:
+def send(**message: Any) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
 
@@ -37,14 +37,14 @@ def page(cursor: str | None) -> dict[str, Any]:
 
 
 def stay() -> None:
-    """Do not end, whoever asks."""
+    """Do not end on request."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     atexit.register(lambda: time.sleep(3600))
 
 
 def grow(name: str) -> None:
     PAGES[-1].append(name)
-    say(method="notifications/tools/list_changed")
+    send(method="notifications/tools/list_changed")
 
 
 def call(name: str) -> dict[str, Any] | None:
@@ -94,9 +94,9 @@ def main() -> None:
         if message.get("method") == "notifications/cancelled":
             grow("cancelled")  # So that a test can see it.
         if message.get("params", {}).get("name") == "sorry":
-            say(id=message["id"], error={"code": -32602, "message": "not with the key sk-canary12345"})
+            send(id=message["id"], error={"code": -32602, "message": "not with the key sk-canary12345"})
         elif "id" in message and (result := answer(message["method"], message.get("params", {}))) is not None:
-            say(id=message["id"], result=result)
+            send(id=message["id"], result=result)
 
 
 if __name__ == "__main__":

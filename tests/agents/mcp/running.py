@@ -1,4 +1,4 @@
-"""Servers that run while a test does, calls to them, and a look at what they leave behind."""
+"""Servers for tests, calls to them, and checks that they leave nothing running."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ OLD = HERE / "old_server.py"
 
 
 def official(**options: Any) -> McpServer:
-    """The server written with the official package, as a child process."""
+    """Return the server written with the official package, as a child process."""
     return McpServer.stdio(sys.executable, OFFICIAL, **options)
 
 
 def old(*arguments: str, **options: Any) -> McpServer:
-    """The server of before 2026, as a child process."""
+    """Return the server of before 2026, as a child process."""
     return McpServer.stdio(sys.executable, OLD, *arguments, **options)
 
 
 @contextmanager
 def at_loopback() -> Generator[tuple[str, subprocess.Popen[str]], None, None]:
-    """The server written with the official package, at an address."""
+    """Run the server written with the official package at an address."""
     command = [sys.executable, str(OFFICIAL), "http"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -47,13 +47,13 @@ def at_loopback() -> Generator[tuple[str, subprocess.Popen[str]], None, None]:
             process.kill()
 
 
-def old_address(picture: bytes) -> Callable[[Heard, socket.socket], bool]:
-    """Answers of a server of before 2026 at an address, whose tool gives a picture as an event, and which is deaf to
-    DELETE, by which its sessions end."""
+def answer_as_old_server(picture: bytes) -> Callable[[Heard, socket.socket], bool]:
+    """Return the answers of an HTTP server of before 2026: its tool returns a picture as an event, and it ignores
+    DELETE, which ends a session."""
 
     def answer(heard: Heard, connection: socket.socket) -> bool:
         if not heard.line.startswith("POST"):
-            return heard.line.startswith("DELETE")  # Read on, and say nothing.
+            return heard.line.startswith("DELETE")  # Read on, and answer nothing.
         message = json.loads(heard.body)
         result: dict[str, Any]
         match message["method"]:
@@ -70,42 +70,42 @@ def old_address(picture: bytes) -> Callable[[Heard, socket.socket], bool]:
                 connection.sendall(whole_response(b"", status=status))
                 return True
         event = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
-        said = f"event: message\ndata: {event}\n\n".encode()
-        connection.sendall(whole_response(said, "text/event-stream", Mcp_Session_Id="s1"))
+        body = f"event: message\ndata: {event}\n\n".encode()
+        connection.sendall(whole_response(body, "text/event-stream", Mcp_Session_Id="s1"))
         return True
 
     return answer
 
 
-def named(server: McpServer, own_name: str) -> McpTool:
-    """The tool that the server calls so."""
+def find_tool(server: McpServer, own_name: str) -> McpTool:
+    """Return the tool of this name at the server."""
     return next(tool for tool in server.tools if tool.own_name == own_name)
 
 
-def asked(server: McpServer, own_name: str, /, **arguments: Any) -> Any:
-    """What gives the result of a call when awaited."""
-    return named(server, own_name).run(ToolCall("call_1", named(server, own_name).tool.name, arguments))
+def start_call(server: McpServer, own_name: str, /, **arguments: Any) -> Any:
+    """Return the awaitable of a call's result."""
+    return find_tool(server, own_name).run(ToolCall("call_1", find_tool(server, own_name).tool.name, arguments))
 
 
-def called(server: McpServer, own_name: str, /, **arguments: Any) -> ToolResult:
-    """The result of a call, in an event loop of its own."""
+def run_call(server: McpServer, own_name: str, /, **arguments: Any) -> ToolResult:
+    """Return the result of a call, in its own event loop."""
 
     async def call() -> ToolResult:
-        result = await asked(server, own_name, **arguments)
+        result = await start_call(server, own_name, **arguments)
         assert isinstance(result, ToolResult)
         return result
 
     return asyncio.run(call())
 
 
-def child_of(server: McpServer) -> dict[str, Any]:
-    """What a child made by `old` says of itself: its pid, the names in its environment, its folder."""
-    said: dict[str, Any] = json.loads(called(server, "one").text)
-    return said
+def describe_child(server: McpServer) -> dict[str, Any]:
+    """Return what a child made by `old` reports: its pid, the names in its environment, its folder."""
+    child: dict[str, Any] = json.loads(run_call(server, "one").text)
+    return child
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Whether the process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -113,17 +113,17 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def until(holds: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
-    """Wait for something that has to come."""
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    """Wait for a condition that has to become true."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"{what}: not within {seconds} seconds"
         time.sleep(0.01)
 
 
-async def auntil(holds: Callable[[], bool], what: str) -> None:
-    """The same, for tests that have a loop to keep running."""
-    await asyncio.to_thread(until, holds, what)
+async def wait_until_async(holds: Callable[[], bool], what: str) -> None:
+    """`wait_until` for async tests."""
+    await asyncio.to_thread(wait_until, holds, what)
 
 
 def _threads(start: str) -> set[threading.Thread]:
@@ -131,10 +131,10 @@ def _threads(start: str) -> set[threading.Thread]:
 
 
 @contextmanager
-def no_thread_is_left() -> Generator[None, None, None]:
-    """Whatever was started in the block has ended behind it."""
+def expect_no_thread_left() -> Generator[None, None, None]:
+    """Check that every thread started in the block has ended after it."""
     before = set(threading.enumerate())
     yield
     assert _threads("asides-mcp") <= before
-    # The standard library waits for a child in a thread of its own, which may be a moment behind.
-    until(lambda: _threads("waitpid") <= before, "threads of the standard library end")
+    # The standard library waits for a child in its own thread, which may end a moment later.
+    wait_until(lambda: _threads("waitpid") <= before, "threads of the standard library end")

@@ -122,7 +122,7 @@ def long_name() -> str:
 
 def serve_http() -> None:
     listening = socket.create_server(("127.0.0.1", 0))
-    print(listening.getsockname()[1], flush=True)  # noqa: T201 - how whoever started it gets to know
+    print(listening.getsockname()[1], flush=True)  # noqa: T201 - the test reads it
     config = uvicorn.Config(server.streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listening])
 

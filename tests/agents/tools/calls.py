@@ -1,4 +1,4 @@
-"""Calls as a model makes them, and what the model is told of them."""
+"""Calls as a model makes them, and their results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from asides.values.messages import ToolCall, ToolResult
 
 
 def call(**arguments: Any) -> ToolCall:
-    """A call with these arguments; whose it is does not matter to who runs it."""
+    """Make a call with these arguments."""
     return ToolCall("call_1", "named", arguments)
 
 
-def told(runnable: Runnable, made: ToolCall) -> ToolResult:
-    """What the model is told of a call of something that does not wait."""
+def run_call(runnable: Runnable, made: ToolCall) -> ToolResult:
+    """Run a call of a tool that is not async, and return its result."""
     try:
         value = runnable.run(made)
     except Exception as error:  # noqa: BLE001 - as the shells do

@@ -1,4 +1,4 @@
-"""Calls as models make them: read where it is plain what is meant, and otherwise told what is wrong, all at once."""
+"""Arguments as models write them: read where the meaning is clear, and otherwise refused with all problems at once."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def refusal(made: ToolCall, of: Any = forecast) -> str:
         ({"place": {**PARIS, "planet": "Earth"}, "days": 3}, (Place("Paris"), 3, "c", None, False)),
     ],
 )
-def test_what_is_plainly_meant_is_taken(arguments: dict[str, Any], got: tuple[Any, ...]) -> None:
+def test_arguments_with_a_clear_meaning_are_taken(arguments: dict[str, Any], got: tuple[Any, ...]) -> None:
     assert forecast.run(call(**arguments)) == got
 
 
-def test_text_that_looks_like_json_stays_text_where_text_is_wanted() -> None:
+def test_text_that_looks_like_json_stays_text_for_a_text_parameter() -> None:
     @tool
     def save(text: str, either: str | list[int]) -> str:
         return f"{text} {either}"
@@ -84,17 +84,15 @@ def test_text_that_looks_like_json_stays_text_where_text_is_wanted() -> None:
         ({"place": PARIS, "days": 1, "zzz": "c"}, ["no argument zzz (it takes place, days, unit, tags, loud)"]),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_name_and_what_is_wanted(
-    arguments: dict[str, Any], words: list[str]
-) -> None:
-    told = refusal(call(**arguments))
-    assert told.startswith("The arguments of named do not fit: ")
-    assert told.endswith(". To do: call it again with ones that do.")
+def test_an_argument_that_does_not_fit_is_named_with_its_schema(arguments: dict[str, Any], words: list[str]) -> None:
+    message = refusal(call(**arguments))
+    assert message.startswith("The arguments of named do not fit: ")
+    assert message.endswith(". To do: call it again with ones that do.")
     for word in words:
-        assert word in told
+        assert word in message
 
 
-def test_a_key_that_does_not_fit_is_told_as_one() -> None:
+def test_a_key_that_does_not_fit_is_called_a_key() -> None:
     @tool
     def count(times: dict[int, str]) -> str:
         return str(times)
@@ -112,7 +110,7 @@ def test_a_tool_without_parameters_takes_none() -> None:
     assert "no argument zone (it takes none)" in refusal(call(zone="UTC"), now)
 
 
-def test_many_problems_are_cut_to_what_a_model_reads() -> None:
+def test_a_long_list_of_problems_is_cut() -> None:
     assert len(refusal(call(**{f"wrong_{number}": 1 for number in range(500)}))) < 1700
     assert len(refusal(call(place=PARIS, days=1, unit="x" * 10_000))) < 1700
 
@@ -134,16 +132,16 @@ def test_a_long_schema_is_not_repeated() -> None:
         ("[1, 2]", "they are a JSON list, and not an object"),
     ],
 )
-def test_arguments_that_are_no_object_are_told_so(raw: str, words: str) -> None:
+def test_arguments_that_are_no_object_are_refused(raw: str, words: str) -> None:
     assert words in refusal(ToolCall("1", "forecast", {}, raw))
 
 
-def test_raw_arguments_that_are_an_object_after_all_are_read() -> None:
+def test_raw_arguments_that_are_an_object_are_read() -> None:
     made = ToolCall("1", "forecast", {}, '{"place": {"city": "Paris"}, "days": 2}')
     assert forecast.run(made) == (Place("Paris"), 2, "c", None, False)
 
 
-def test_text_of_its_own_form_is_the_one_argument() -> None:
+def test_custom_input_is_the_only_argument() -> None:
     @tool
     def run_code(code: str, language: str = "python") -> str:
         return f"{language}: {code}"

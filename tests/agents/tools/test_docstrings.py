@@ -1,4 +1,4 @@
-"""Docstrings in the styles that people write: the first paragraph, and the words about each parameter."""
+"""Docstrings in each style: the first paragraph, and the description of each parameter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from asides.agents.tools.docstrings import Description, read_docstring
+from asides.agents.tools.docstrings import Docstring, read_docstring
 
 GOOGLE = """The weather
     to come.
@@ -79,7 +79,7 @@ SPHINX = """The weather to come.
     ids=["google", "numpy", "sphinx"],
 )
 def test_each_style_is_read(text: str, parameters: dict[str, str]) -> None:
-    assert read_docstring(inspect.cleandoc(text)) == Description("The weather to come.", parameters)
+    assert read_docstring(inspect.cleandoc(text)) == Docstring("The weather to come.", parameters)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The decorator: what it makes of functions, methods and other callables, and what it refuses."""
+"""The decorator: functions, methods and other callables as tools, and what it refuses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_tool_is_still_its_function() -> None:
     assert repr(add) == "FunctionTool(add)"
 
 
-def test_a_tool_is_runnable_as_the_agent_wants_it() -> None:
+def test_a_tool_is_runnable() -> None:
     assert isinstance(add, Runnable)
     assert add.tool == Tool(
         "add",
@@ -67,7 +67,7 @@ def test_a_tool_is_runnable_as_the_agent_wants_it() -> None:
     assert add.run(call(a=2)) == 3
 
 
-async def test_options_are_told_and_an_async_function_is_awaited() -> None:
+async def test_options_are_kept_and_an_async_function_is_awaited() -> None:
     assert isinstance(wait, Runnable)
     assert (wait.tool.name, wait.tool.description, wait.tool.strict) == ("wait_for", "Waits.", True)
     assert wait.__name__ == "wait"
@@ -76,12 +76,12 @@ async def test_options_are_told_and_an_async_function_is_awaited() -> None:
     assert await wait(2) == "2 s"
 
 
-def test_an_async_function_is_not_begun_with_arguments_that_do_not_fit() -> None:
+def test_an_async_function_does_not_start_with_arguments_that_do_not_fit() -> None:
     with pytest.raises(BadArguments):
         wait.run(call(seconds="soon"))
 
 
-def test_a_request_takes_it_as_it_is() -> None:
+def test_a_request_takes_a_function_tool() -> None:
     body = asides.explain("openai:gpt-4o", "?", tools=[add]).body
     assert body["tools"][0]["function"]["parameters"] == add.tool.parameters
 
@@ -116,7 +116,7 @@ class Shop:
         return f"{day}: all day"
 
 
-def test_a_method_is_bound_to_whom_it_is_taken_from() -> None:
+def test_a_method_is_bound_to_its_object() -> None:
     shop, other = Shop("A"), Shop("B")
     assert_type(shop.price("tea"), str)
     assert shop.price("tea") == "A: tea"
@@ -128,7 +128,7 @@ def test_a_method_is_bound_to_whom_it_is_taken_from() -> None:
     assert Shop.price(other, "milk") == "B: milk"
 
 
-async def test_an_async_method_is_one_too() -> None:
+async def test_an_async_method_is_a_tool() -> None:
     assert Shop("A").order.blocking is False
     assert await Shop("A").order.run(call(item="tea")) == "A orders tea"
 
@@ -143,15 +143,15 @@ def test_class_methods_and_static_methods_are_tools_of_the_class() -> None:
     assert shop.hours("Monday") == "Monday: all day"
 
 
-def test_a_method_of_nobody_is_no_tool() -> None:
+def test_an_unbound_method_is_no_tool() -> None:
     for given in (Shop.price, Shop.price.__wrapped__):  # type: ignore[attr-defined]  # pyright: ignore[reportFunctionMemberAccess, reportAttributeAccessIssue]
-        with pytest.raises(ConfigError, match=r"Shop\.price is a method of nobody.*thing\.price"):
+        with pytest.raises(ConfigError, match=r"Shop\.price is not bound to an object.*thing\.price"):
             asides.explain("openai:gpt-4o", "?", tools=[given])
-    with pytest.raises(ConfigError, match="method of nobody"):
+    with pytest.raises(ConfigError, match="is not bound to an object"):
         Shop.price.run(call(item="tea"))
 
 
-def test_a_function_that_hangs_in_a_class_stays_itself() -> None:
+def test_a_tool_without_self_is_not_bound_by_a_class() -> None:
     class Holder:
         helper = add
 
@@ -176,7 +176,7 @@ class AwaitedMultiplier(Multiplier):
         return self.factor * times
 
 
-def test_an_object_that_can_be_called_is_one_with_a_name() -> None:
+def test_a_callable_object_is_a_tool_if_it_gets_a_name() -> None:
     made = tool(Multiplier("x"), name="repeat")
     assert made.tool.description == "Repeat it."
     assert made.tool.parameters["properties"] == {"times": {"type": "integer"}}
@@ -192,7 +192,7 @@ def charge(amount: int, *, account: str) -> str:
     return f"{amount} from {account}"
 
 
-def test_what_a_partial_has_filled_in_is_not_the_models_to_see_or_to_say() -> None:
+def test_the_model_neither_sees_nor_sets_what_a_partial_has_filled_in() -> None:
     made = tool(functools.partial(charge, account="secret"), name="charge")
     assert made.tool.description == made.__doc__ == "Take money."
     assert "secret" not in str(made.tool.parameters)
@@ -201,7 +201,7 @@ def test_what_a_partial_has_filled_in_is_not_the_models_to_see_or_to_say() -> No
         made.run(call(amount=3, account="mine"))
 
 
-def test_a_wrapped_function_says_what_the_inner_one_says() -> None:
+def test_a_wrapped_function_is_described_by_the_inner_one() -> None:
     @tool
     @functools.lru_cache
     def square(number: int) -> int:
@@ -226,7 +226,7 @@ class Counted:
         return list(self.function(*args, **kwargs))
 
 
-def test_an_object_around_a_function_says_what_the_function_says_and_does_its_own() -> None:
+def test_an_object_that_wraps_a_function_is_described_by_it_and_runs_its_own_code() -> None:
     counted = Counted(yields)
     made = tool(counted)
     assert made.tool.parameters["properties"] == {"place": {"type": "string"}}
@@ -262,7 +262,7 @@ def test_a_type_may_be_defined_below_the_function() -> None:
     assert "Later" in uses_what_comes_later.tool.parameters["$defs"]
 
 
-def test_a_type_that_never_comes_is_named_when_the_tool_is_used() -> None:
+def test_a_type_that_is_never_defined_is_named_when_the_tool_is_used() -> None:
     class Local(msgspec.Struct):
         name: str
 
@@ -316,22 +316,23 @@ grown: Any = types.FunctionType(print_place.__code__, {}, "größe")
         (lambda: tool(functools.partial(print_place)), "it has no name"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_with_the_reason(make: Callable[[], Any], words: str) -> None:
+def test_a_function_that_makes_no_tool_is_refused_with_the_reason(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         make()
     assert "To do:" in str(caught.value)
 
 
-def test_a_tool_that_is_decorated_by_name_keeps_its_types() -> None:
+def test_a_tool_with_options_keeps_its_types() -> None:
     made: FunctionTool[[str], str] = tool(name="show")(print_place)
     assert_type(made("x"), str)
     assert made.run(ToolCall("1", "show", {"place": "x"})) == "x"
 
 
-def test_pydantic_is_not_loaded_for_those_who_do_not_use_it() -> None:
+def test_pydantic_is_not_loaded_for_plain_types() -> None:
     code = (
-        "import sys, asides.agents.tools\n"
-        "@asides.agents.tools.tool\n"
+        "import sys\n"
+        "from asides.agents.tools.function_tool import tool\n"
+        "@tool\n"
         "def add(a: int, b: list[str] = []) -> int: return a\n"
         "assert add.tool.parameters\n"
         "print(sorted({'pydantic', 'asyncio', 'sqlite3', 'difflib'} & set(sys.modules)) )\n"

@@ -1,4 +1,4 @@
-"""What a model is told of a call: values of every kind, and failures in words, never with more than it may know."""
+"""Results of calls: values of every kind, and failures as text, without secrets and tracebacks."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ class Matrix:
     ],
     ids=repr,
 )
-def test_a_value_is_told(value: Any, content: Any) -> None:
+def test_a_value_becomes_text_json_or_parts(value: Any, content: Any) -> None:
     assert build_result(CALL, Returned(value)) == ToolResult("call_7", content, "look")
 
 
-def test_a_result_is_taken_as_it_is_with_the_id_of_the_call() -> None:
+def test_a_tool_result_keeps_its_content_and_gets_the_id_of_the_call() -> None:
     own = ToolResult("whatever", "no such place", is_error=True, cache=True)
     assert build_result(CALL, Returned(own)) == ToolResult("call_7", "no such place", "look", is_error=True, cache=True)
     assert build_result(CALL, Returned(ToolResult("", "x", name="other"))).name == "other"
 
 
-def test_another_models_answer_is_told_without_its_thinking() -> None:
+def test_another_models_answer_goes_without_its_thinking() -> None:
     thought = Thought("CANARY", "raw", "field")
     reply = Reply(parts=(thought, Text("42")))
     run = Result(Size(3), messages=(Message("assistant", (thought, Text("42"))),), steps=(Step(1, reply),))
@@ -122,7 +122,7 @@ def endless() -> list[Any]:
         (waits, r"\(coroutine\) cannot be told.*make the function async"),
     ],
 )
-def test_what_cannot_be_told_is_an_error_and_no_exception(make: Any, words: str) -> None:
+def test_a_value_that_cannot_be_sent_is_an_error_result(make: Any, words: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = build_result(CALL, Returned(make()))
@@ -149,11 +149,11 @@ class Wordless(Exception):
     ],
     ids=repr,
 )
-def test_what_was_raised_is_told_in_words(error: Exception, text: str) -> None:
+def test_an_exception_becomes_its_type_and_message(error: Exception, text: str) -> None:
     assert build_result(CALL, Raised(error)) == ToolResult("call_7", text, "look", is_error=True)
 
 
-def test_what_was_raised_is_told_without_a_traceback_and_not_at_length() -> None:
+def test_an_exception_shows_no_traceback_and_no_key_and_is_cut() -> None:
     try:
         raise ValueError("sk-live-" + "x" * 5000 + " and " + "y" * 5000)
     except ValueError as error:
@@ -164,14 +164,14 @@ def test_what_was_raised_is_told_without_a_traceback_and_not_at_length() -> None
     assert "xxx" not in text
 
 
-def test_a_call_that_took_too_long_is_told() -> None:
+def test_a_call_that_took_too_long_says_so() -> None:
     assert build_result(CALL, TimedOut(2.5)) == ToolResult(
         "call_7", "look was given up after 2.5 s: it took too long. To do: ask for less of it.", "look", is_error=True
     )
     assert "after" not in build_result(CALL, TimedOut()).text
 
 
-def test_a_call_that_may_not_be_run_is_told_with_the_reason() -> None:
+def test_a_denied_call_names_the_reason() -> None:
     assert deny_call(CALL).text == "The call of look was not allowed. To do: go on without it."
     assert (
         deny_call(CALL, " Not today. ").text == "The call of look was not allowed: Not today. To do: go on without it."
@@ -189,11 +189,11 @@ def test_a_call_that_may_not_be_run_is_told_with_the_reason() -> None:
         ("zzz", [], "There is no tool named 'zzz'. There are none. To do: answer without one."),
     ],
 )
-def test_a_tool_that_there_is_not_is_told_with_those_that_there_are(name: str, names: list[str], text: str) -> None:
+def test_a_tool_that_does_not_exist_is_answered_with_the_existing_ones(name: str, names: list[str], text: str) -> None:
     assert reject_unknown_tool(ToolCall("call_7", name), names) == ToolResult("call_7", text, name, is_error=True)
 
 
-def test_of_very_many_tools_not_all_are_named() -> None:
+def test_only_some_of_very_many_tools_are_named() -> None:
     text = reject_unknown_tool(ToolCall("1", "z" * 500), [f"tool_{number}" for number in range(500)]).text
     assert "and more." in text
     assert len(text) < 600

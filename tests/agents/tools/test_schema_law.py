@@ -1,6 +1,6 @@
-"""The law of schemas: a tool takes what its schema accepts, and refuses what no reading of it could mean.
+"""The law of schemas: a tool takes what its schema accepts, and refuses what no lenient reading could accept.
 
-Between the two lies only what models commonly get wrong: numbers and booleans as text, and their like.
+Between the two are only common mistakes of models: numbers and booleans as text, and the like.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 @st.composite
 def tools(draw: st.DrawFn) -> FunctionTool[..., Any]:
-    """A function that gives back what it got, with parameters of many types."""
+    """A function that returns its arguments, with parameters of many types."""
     names = draw(st.lists(st.sampled_from(NAMES), unique=True))
     kinds = {name: draw(KINDS) for name in names}
     needed = {name for name in names if draw(st.booleans())}
@@ -111,7 +111,7 @@ def fitting(draw: st.DrawFn, schema: dict[str, Any], root: dict[str, Any]) -> An
 
 
 def could_mean(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
-    """Whether a lenient reader may take the value; text may stand for anything but other text."""
+    """Whether a lenient reader may take the value; text may mean any type but an enum of text."""
     if "$ref" in schema:
         return could_mean(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], value, root)
     if "anyOf" in schema:
@@ -150,7 +150,7 @@ def could_mean(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it, without the defaults that classes fill in."""
+    """The value as JSON, without the defaults that classes fill in."""
     if dataclasses.is_dataclass(value):
         return {name: plain(inner) for name, inner in vars(value).items() if inner is not None}
     if isinstance(value, dict):
@@ -160,7 +160,7 @@ def plain(value: Any) -> Any:
 
 @given(st.data())
 @settings(deadline=None)
-def test_what_the_schema_accepts_is_taken_and_unchanged(data: st.DataObject) -> None:
+def test_arguments_that_the_schema_accepts_arrive_unchanged(data: st.DataObject) -> None:
     made = data.draw(tools())
     schema = made.tool.parameters
     arguments = data.draw(fitting(schema, schema))
@@ -169,12 +169,12 @@ def test_what_the_schema_accepts_is_taken_and_unchanged(data: st.DataObject) -> 
 
 @given(st.data())
 @settings(deadline=None)
-def test_what_no_reading_of_the_schema_could_mean_is_refused(data: st.DataObject) -> None:
+def test_arguments_that_no_reading_of_the_schema_accepts_are_refused(data: st.DataObject) -> None:
     made = data.draw(tools())
     schema = made.tool.parameters
     arguments = data.draw(st.dictionaries(st.sampled_from([*NAMES, "d"]), JSON, max_size=3))
-    # Null stands for nothing where nothing is an answer.
-    said = {name: value for name, value in arguments.items() if value is not None or name in schema["required"]}
-    if not set(arguments) <= set(schema["properties"]) or not could_mean(schema, said, schema):
+    # Null means that an optional argument was not given.
+    effective = {name: value for name, value in arguments.items() if value is not None or name in schema["required"]}
+    if not set(arguments) <= set(schema["properties"]) or not could_mean(schema, effective, schema):
         with pytest.raises(BadArguments):
             made.run(ToolCall("1", "made", arguments))

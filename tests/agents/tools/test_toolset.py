@@ -1,4 +1,4 @@
-"""Tools by name, each with what runs it."""
+"""Tools by name, each with the object that runs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def subtract(a: int, b: int) -> int:
 
 
 class Remote(msgspec.Struct, frozen=True):
-    """One that is run elsewhere, and no function."""
+    """A Runnable that is no function."""
 
     tool: Tool
     approval: Approval | None = None
@@ -38,10 +38,10 @@ class Remote(msgspec.Struct, frozen=True):
 
 
 REMOTE = Remote(Tool("remote"))
-DESCRIBED = Tool("described", "Somebody else runs it.")
+DESCRIBED = Tool("described", "The caller runs it.")
 
 
-def test_each_tool_has_what_runs_it() -> None:
+def test_each_tool_has_its_runnable() -> None:
     offered = build_toolset([add, subtract, REMOTE, DESCRIBED, {"name": "from_json", "description": "x"}])
     assert list(offered) == ["add", "subtract", "remote", "described", "from_json"]
     assert offered["subtract"] == OfferedTool(subtract.tool, subtract)
@@ -65,6 +65,6 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize("given", [3, None, "add"])
-def test_what_is_no_tool_is_refused(given: Any) -> None:
+def test_anything_else_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match=f"not {type(given).__name__}"):
         build_toolset([given])

@@ -1,14 +1,15 @@
-"""The two ways to an MCP server, a child process and an address, and why one did not lead there, in words.
+"""Connects to an MCP server, as a child process or at a URL, and explains why a server could not be opened.
 
-Not here: what is said on the way (session).
+Not here: the requests over the connection (session).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -20,18 +21,22 @@ from asides.values.errors import ConfigError, redacted
 if TYPE_CHECKING:
     from mcp.client import Transport
 
-_TAIL_BYTES = 2048
-_TAIL_CHARACTERS = 500
-_TAIL_SECONDS = 1.0
+_STDERR_BYTES = 2048
+_STDERR_CHARACTERS = 500
+_STDERR_WAIT_SECONDS = 1.0
 _MESSAGE_CHARACTERS = 300
 # The official client's own limit of 1 MB is less than a photograph.
-_LARGEST_ANSWER = 64 * 1024 * 1024
-# A shorter value of the environment ("1", "true") is no secret, and hiding it would hide half of what was said.
-_SHORTEST_SECRET = 6
+_MAX_EVENT_BYTES = 64 * 1024 * 1024
+# A shorter value of `env=` ("1", "true") is no secret, and hiding it would hide half of the text.
+_MIN_SECRET_LENGTH = 6
+# The official client logs all messages, and its HTTP library all addresses.
+_MUTED_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
+# The loggers of modules that load only when they are needed.
+_LATE_LOGGERS = tuple(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
 
 
 class Stdio(msgspec.Struct, frozen=True):
-    """A program that is started as a child and spoken to through its standard input and output."""
+    """A program that is started as a child process and addressed through its standard input and output."""
 
     command: str
     arguments: tuple[str, ...] = ()
@@ -40,28 +45,28 @@ class Stdio(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What to call the server as long as it has not said its name."""
+        """The name of the server until it has sent its own."""
         return Path(self.command).stem or "mcp"
 
     def __repr__(self) -> str:
-        # Arguments and environment are where people put tokens.
+        # Arguments and environment often hold tokens.
         return f"Stdio({self.command!r}, <{len(self.arguments)} arguments>, env={sorted(self.env)})"
 
 
 class Http(msgspec.Struct, frozen=True):
-    """An address that speaks streamable HTTP."""
+    """A URL that speaks streamable HTTP."""
 
     url: str
     headers: Mapping[str, str] = {}
 
     @property
     def label(self) -> str:
-        """What to call the server as long as it has not said its name."""
+        """The name of the server until it has sent its own."""
         return urlsplit(self.url).hostname or "mcp"
 
     @property
     def address(self) -> str:
-        """The URL without what may be secret in it."""
+        """The URL without the parts that may be secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -69,151 +74,199 @@ class Http(msgspec.Struct, frozen=True):
         return f"Http({self.address!r}, headers={dict.fromkeys(self.headers, '***')})"
 
 
-Way: TypeAlias = Stdio | Http
+ServerConfig: TypeAlias = Stdio | Http
 
 
-class Heard:
-    """What came from the server besides its answers, kept only to say why it did not start."""
+class ServerDiagnostics:
+    """The end of a child's standard error and the last HTTP status, to explain why a server did not open."""
 
     def __init__(self) -> None:
-        self._tail = b""
+        self._stderr = b""
         self._reader: threading.Thread | None = None
         self.status: int | None = None
-        """Of the last HTTP response."""
+        """The status of the last HTTP response."""
 
-    def listen(self) -> int:
-        """The end of a pipe for the standard error of a child. It is read as long as somebody holds the other end,
-        since a child that nobody reads stops."""
+    def open_stderr_pipe(self) -> int:
+        """Return the writing end of a pipe for a child's standard error.
+
+        A thread reads the pipe until its writers have closed it: a child would block on a full pipe.
+        """
         reading, writing = os.pipe()
-        self._reader = threading.Thread(target=self._read, args=(reading,), name="asides-mcp-stderr", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read_stderr, args=(reading,), name="asides-mcp-stderr", daemon=True
+        )
         self._reader.start()
         return writing
 
-    def _read(self, pipe: int) -> None:
+    def _read_stderr(self, pipe: int) -> None:
         try:
-            while said := os.read(pipe, 65536):
-                self._tail = (self._tail + said)[-_TAIL_BYTES:]
+            while chunk := os.read(pipe, 65536):
+                self._stderr = (self._stderr + chunk)[-_STDERR_BYTES:]
         finally:
             os.close(pipe)
 
-    def last_words(self, way: Stdio) -> str:
-        """The end of its standard error on one line, without keys and without the values of `env=`."""
-        words = " ".join(self._tail.decode(errors="replace").split())
-        for value in sorted(way.env.values(), key=len, reverse=True):
-            if len(value) >= _SHORTEST_SECRET:
-                words = words.replace(value, "***")
-        words = redacted(words)
-        return f"…{words[-_TAIL_CHARACTERS:]}" if len(words) > _TAIL_CHARACTERS else words
+    def redact_stderr(self, config: Stdio) -> str:
+        """Return the end of the standard error on one line, without keys and without the values of `env=`."""
+        text = " ".join(self._stderr.decode(errors="replace").split())
+        for value in sorted(config.env.values(), key=len, reverse=True):
+            if len(value) >= _MIN_SECRET_LENGTH:
+                text = text.replace(value, "***")
+        text = redacted(text)
+        return f"…{text[-_STDERR_CHARACTERS:]}" if len(text) > _STDERR_CHARACTERS else text
 
     def wait(self) -> None:
-        """Wait until a child that has ended has been heard to its end."""
+        """Wait until the standard error of a child that has ended was read."""
         if self._reader is not None:
-            # A process that the child started and left behind may hold the pipe; the thread is a daemon.
-            self._reader.join(_TAIL_SECONDS)
+            # A process that the child started may still hold the pipe, so the wait is short; the thread is a daemon.
+            self._reader.join(_STDERR_WAIT_SECONDS)
+
+
+def load_official_client() -> None:
+    """Load all of the official client, so that its loggers exist. Raises ConfigError if it is not installed."""
+    from importlib import import_module
+
+    try:
+        import_module("mcp.client.streamable_http")
+        import_module("mcp.client.subscriptions")
+    except ImportError:
+        raise ConfigError("tools of MCP servers need another package. To do: pip install 'asides[mcp]'") from None
+
+
+_muted_threads: set[int] = set()
+
+
+class _MuteThreads(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - the signature is logging's
+        return threading.get_ident() not in _muted_threads
+
+
+_MUTE_THREADS = _MuteThreads()
+
+
+@contextmanager
+def mute_client_logs() -> Generator[None]:
+    """Mute the official client in this thread until the block ends; other threads log as before.
+
+    Its modules have to be loaded before.
+    """
+    for name in (*list(logging.Logger.manager.loggerDict), *_LATE_LOGGERS):
+        if name.partition(".")[0] in _MUTED_LOGGERS:
+            # A filter holds only for its own logger, so each gets it; adding it twice changes nothing.
+            logging.getLogger(name).addFilter(_MUTE_THREADS)
+    thread = threading.get_ident()
+    _muted_threads.add(thread)
+    try:
+        yield
+    finally:
+        _muted_threads.discard(thread)
 
 
 def _check_folder(folder: str) -> None:
-    # The start of a child would not tell a missing folder from a missing command.
+    # The start of a child does not distinguish a missing folder from a missing command.
     if not Path(folder).is_dir():
         raise NotADirectoryError(folder)
 
 
 @asynccontextmanager
-async def opened(way: Way, heard: Heard) -> AsyncGenerator[Transport]:
-    """The official transport for `way`, not yet connected; the block is left once it has been closed."""
-    match way:
+async def open_transport(config: ServerConfig, diagnostics: ServerDiagnostics) -> AsyncGenerator[Transport]:
+    """Yield the official transport, not yet connected; leave the block after it has been closed."""
+    match config:
         case Stdio():
             from mcp.client.stdio import StdioServerParameters, stdio_client
 
-            if way.cwd is not None:
-                _check_folder(way.cwd)
+            if config.cwd is not None:
+                _check_folder(config.cwd)
             parameters = StdioServerParameters(
-                command=way.command, args=list(way.arguments), env=dict(way.env), cwd=way.cwd
+                command=config.command, args=list(config.arguments), env=dict(config.env), cwd=config.cwd
             )
             try:
-                with os.fdopen(heard.listen(), "w") as errors:
-                    yield stdio_client(parameters, errlog=errors)
+                with os.fdopen(diagnostics.open_stderr_pipe(), "w") as stderr:
+                    yield stdio_client(parameters, errlog=stderr)
             finally:
-                heard.wait()
+                diagnostics.wait()
         case Http():
-            # The factory of the official package, so that its time limits hold and no HTTP library is named here.
+            # The official package's own factory: it sets the timeouts, and no HTTP library is imported here.
             from mcp.client.streamable_http import streamable_http_client
             from mcp.shared._httpx_utils import create_mcp_http_client
 
-            async def note(response: Any) -> None:
-                heard.status = response.status_code
+            async def note_status(response: Any) -> None:
+                diagnostics.status = response.status_code
 
-            client = create_mcp_http_client(dict(way.headers))
-            client.event_hooks = {"response": [note]}
+            client = create_mcp_http_client(dict(config.headers))
+            client.event_hooks = {"response": [note_status]}
             async with client:
-                yield streamable_http_client(way.url, http_client=client, max_sse_event_size=_LARGEST_ANSWER)
+                yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
 
 
-def no_way(label: str, way: Way, heard: Heard, problem: BaseException, patience: float) -> ConfigError:
-    """The error for a server that could not be opened: what happened, and what to do."""
-    found = list(_causes(problem))
-    if any(isinstance(cause, TimeoutError) for cause in found):
-        what, advice = f"it did not answer within {patience:g} seconds", "raise start_timeout=, or look at the server"
-    elif isinstance(way, Stdio):
-        what, advice = _child_problem(way, heard, found)
+def explain_failure(
+    label: str, config: ServerConfig, diagnostics: ServerDiagnostics, error: BaseException, start_timeout: float
+) -> ConfigError:
+    """Return the error for a server that could not be opened: what happened, and what to do."""
+    causes = list(_find_causes(error))
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        what = f"it did not answer within {start_timeout:g} seconds"
+        advice = "raise start_timeout=, or look at the server"
+    elif isinstance(config, Stdio):
+        what, advice = _explain_child(config, diagnostics, causes)
     else:
-        what, advice = _address_problem(way, heard, found)
+        what, advice = _explain_address(config, diagnostics, causes)
     return ConfigError(f"the MCP server {label} could not be opened: {what}. To do: {advice}.")
 
 
-def _child_problem(way: Stdio, heard: Heard, found: list[BaseException]) -> tuple[str, str]:
-    for cause in found:
+def _explain_child(config: Stdio, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:
+    for cause in causes:
         if isinstance(cause, NotADirectoryError):
-            return "the folder of cwd= is not there", "correct it"
+            return "the folder of cwd= does not exist", "correct it"
         if isinstance(cause, FileNotFoundError):
-            return f"there is no command {way.command!r}", "install it, or give its whole path"
+            return f"there is no command {config.command!r}", "install it, or give its whole path"
         if isinstance(cause, OSError):
-            return f"{way.command!r} does not run ({(cause.strerror or type(cause).__name__).lower()})", "correct it"
-    if any(map(is_closed, found)):
-        words = heard.last_words(way)
-        said = f"; the last that it said: {words.rstrip('.')}" if words else " and said nothing"
-        return f"{way.command!r} ended before it answered{said}", "run the command in a terminal and see"
-    return _told(found), "check that it is an MCP server"
+            return f"{config.command!r} does not run ({(cause.strerror or type(cause).__name__).lower()})", "correct it"
+    if any(map(is_connection_closed, causes)):
+        stderr = diagnostics.redact_stderr(config)
+        output = f"; its last output: {stderr.rstrip('.')}" if stderr else " and wrote nothing"
+        return f"{config.command!r} ended before it answered{output}", "run the command in a terminal and see"
+    return _explain_protocol_error(causes), "check that it is an MCP server"
 
 
-def _address_problem(way: Http, heard: Heard, found: list[BaseException]) -> tuple[str, str]:
-    if heard.status in (401, 403):
-        return f"{way.address} answered {heard.status}", "check the key in headers="
-    if heard.status is not None and heard.status >= 400:
-        return f"{way.address} answered {heard.status}", "check the URL, the path included"
-    if heard.status is None:
-        return f"nobody answers at {way.address}", "start the server, or check the URL"
-    return f"{way.address}: {_told(found)}", "check that it is an MCP server"
+def _explain_address(config: Http, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:
+    status = diagnostics.status
+    if status is None:
+        return f"nobody answers at {config.address}", "start the server, or check the URL"
+    if status in (401, 403):
+        return f"{config.address} answered {status}", "check the key in headers="
+    if status >= 400:
+        return f"{config.address} answered {status}", "check the URL, the path included"
+    return f"{config.address}: {_explain_protocol_error(causes)}", "check that it is an MCP server"
 
 
-def _told(found: list[BaseException]) -> str:
+def _explain_protocol_error(causes: list[BaseException]) -> str:
     from mcp import MCPError
 
-    for cause in found:
+    for cause in causes:
         if isinstance(cause, MCPError):
             return redacted(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
-    return f"it does not speak as an MCP server does ({type(found[-1]).__name__})"
+    return f"it does not answer as an MCP server does ({type(causes[-1]).__name__})"
 
 
-def _causes(problem: BaseException) -> Iterator[BaseException]:
-    """The exceptions of a group, however deep, and what they were raised for; the problem itself where it is none."""
-    if isinstance(problem, BaseExceptionGroup):
-        for inner in problem.exceptions:
-            yield from _causes(inner)
+def _find_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, or the errors of a group at any depth, and those in whose handling they were raised."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _find_causes(inner)
     else:
-        yield problem
-    if problem.__context__ is not None:
-        yield from _causes(problem.__context__)
+        yield error
+    if error.__context__ is not None:
+        yield from _find_causes(error.__context__)
 
 
-def ended_early(problem: BaseException) -> bool:
-    """Whether a connection ended before it was one."""
-    return any(map(is_closed, _causes(problem)))
+def has_ended_early(error: BaseException) -> bool:
+    """Whether a connection failed to open because the other side ended it."""
+    return any(map(is_connection_closed, _find_causes(error)))
 
 
-def is_closed(problem: BaseException) -> bool:
+def is_connection_closed(error: BaseException) -> bool:
     """Whether a request failed because the connection has ended."""
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
-    return isinstance(problem, MCPError) and problem.code == CONNECTION_CLOSED
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED

@@ -1,6 +1,6 @@
 """An MCP server and its tools, for an agent: `with McpServer.stdio("uvx", "mcp-server-time") as time: time.tools`.
 
-Not here: the connection (session), the ways to it (ways), what its results become (content).
+Not here: the connection (session, connect), and the names and results of its tools (names_and_results).
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.agents.mcp.connect import Http, Stdio, Way
-from asides.agents.mcp.content import convert_result, failed
-from asides.agents.mcp.naming import public_names, spelled, wanted
-from asides.agents.mcp.session import Gone, Refused, Session, Welcome
+from asides.agents.mcp.connect import Http, ServerConfig, Stdio
+from asides.agents.mcp.names_and_results import (
+    build_error,
+    build_public_names,
+    convert_result,
+    is_selected,
+    sanitize_name,
+)
+from asides.agents.mcp.session import ConnectionLost, RequestRefused, ServerInfo, Session
 from asides.agents.tools.runnable import Approval, BadArguments
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall, ToolResult
@@ -38,9 +43,9 @@ class McpTool(msgspec.Struct, frozen=True, eq=False):
 
     server: McpServer
     own_name: str
-    """What the server calls it."""
+    """The server's own name for it."""
     tool: Tool
-    """As the model sees it."""
+    """The tool as the model sees it."""
     approval: Approval | None = None
     """Whether its calls may be run; None leaves it to the agent."""
     timeout: float | None = None
@@ -48,19 +53,19 @@ class McpTool(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def fatal(self) -> tuple[type[BaseException], ...]:
-        """A server that nobody opened is a mistake in the program, and nothing that a model could mend."""
+        """A server that is not open is a mistake of the program, which no model can correct."""
         return (ConfigError,)
 
     @property
     def blocking(self) -> bool:
-        """`run` gives an awaitable."""
+        """`run` returns an awaitable."""
         return False
 
     def run(self, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
-        """What gives the result when awaited, on any event loop; cancelling that cancels the request.
+        """Return the result when awaited, on any event loop; cancelling it cancels the request.
 
-        What goes wrong on the server's side is a result with `is_error`. Raises BadArguments when the arguments are no
-        JSON object, and ConfigError when the server is not open.
+        A failure of the server is a result with `is_error`. Raises BadArguments when the arguments are no JSON object,
+        and ConfigError when the server is not open.
         """
         return self.server._call(self.own_name, call)
 
@@ -71,13 +76,13 @@ class McpTool(msgspec.Struct, frozen=True, eq=False):
 class McpServer:
     """A server that offers tools. It is open inside `with` or `async with`, or between `open` and `close`.
 
-    Made by `McpServer.stdio` or `McpServer.http`. One object serves blocking and awaiting agents, and any number of
-    threads and event loops at once: the connection lives in a thread of its own.
+    Made by `McpServer.stdio` or `McpServer.http`. One object serves sync and async agents, and any number of threads
+    and event loops at once: the connection lives in its own thread.
     """
 
     def __init__(
         self,
-        way: Way,
+        config: ServerConfig,
         *,
         name: str | None = None,
         allow: str | Sequence[str] = "*",
@@ -88,14 +93,14 @@ class McpServer:
     ) -> None:
         if name is not None and not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{name!r} cannot be the name of an MCP server, since it stands in front of the names of its tools. "
+                f"{name!r} cannot be the name of an MCP server: it becomes part of the names of its tools. "
                 "To do: name it with up to 32 of the characters a-z A-Z 0-9 _ and -."
             )
         if approval not in _APPROVALS:
-            raise ConfigError(f'approval={approval!r} says nothing. To do: write "allow", "deny" or "ask".')
+            raise ConfigError(f'approval={approval!r} is not known. To do: write "allow", "deny" or "ask".')
         if start_timeout <= 0 or (timeout is not None and timeout <= 0):
             raise ConfigError("timeout= and start_timeout= are seconds, more than 0. To do: correct them.")
-        self._way = way
+        self._config = config
         self._name = name
         self._allow = (allow,) if isinstance(allow, str) else tuple(allow)
         self._deny = (deny,) if isinstance(deny, str) else tuple(deny)
@@ -105,10 +110,11 @@ class McpServer:
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._ending: list[Session] = []
-        """Sessions that ended by themselves, whose threads may still be at it."""
-        self._let_go: weakref.finalize[[], McpServer] | None = None
-        self._welcome = Welcome(None, None)
-        self._made_of: tuple[ListedTool, ...] | None = None
+        """Sessions that ended by themselves, whose threads may still run."""
+        self._finalizer: weakref.finalize[[], McpServer] | None = None
+        self._info = ServerInfo(None, None)
+        self._tools_listing: tuple[ListedTool, ...] | None = None
+        """The listing that `_tools` was built from."""
         self._tools: tuple[McpTool, ...] = ()
 
     @classmethod
@@ -125,21 +131,21 @@ class McpServer:
         timeout: float | None = None,
         start_timeout: float = 30.0,
     ) -> Self:
-        """A program that is started as a child when the server is opened, and ended when it is closed.
+        """A program that starts as a child process when the server is opened, and ends when it is closed.
 
-        It gets `env` and a few variables of this process (PATH, HOME and their like), and none of your keys. `name`
-        stands in front of the names of its tools; without it the server's own name does, and with "" nothing. `allow`
-        and `deny` are patterns (`read_*`) for the names that the server has for its tools. `approval` and `timeout`
-        hold for each of its tools. `start_timeout` is for the start: until the tools are known.
+        It gets `env` and a few variables of this process (PATH, HOME and the like), and none of your keys. `name` is
+        the prefix of the names of its tools; by default it is the server's own name, and "" means no prefix. `allow`
+        and `deny` are patterns (`read_*`) for the server's own names of its tools. `approval` and `timeout` hold for
+        each of its tools. `start_timeout` limits the start, until the tools are known.
         """
-        way = Stdio(
+        config = Stdio(
             os.fspath(command),
             tuple(os.fspath(argument) for argument in arguments),
             dict(env or {}),
             None if cwd is None else os.fspath(cwd),
         )
         return cls(
-            way, name=name, allow=allow, deny=deny, approval=approval, timeout=timeout, start_timeout=start_timeout
+            config, name=name, allow=allow, deny=deny, approval=approval, timeout=timeout, start_timeout=start_timeout
         )
 
     @classmethod
@@ -155,92 +161,92 @@ class McpServer:
         timeout: float | None = None,
         start_timeout: float = 30.0,
     ) -> Self:
-        """A server at an address that speaks streamable HTTP. `headers` go along with each request.
+        """A server at a URL that speaks streamable HTTP. `headers` are sent with each request.
 
         The other arguments are those of `stdio`.
         """
         if not url.lower().startswith(("http://", "https://")):
             raise ConfigError("the URL of an MCP server starts with http:// or https://. To do: correct it.")
-        way = Http(url, dict(headers or {}))
+        config = Http(url, dict(headers or {}))
         return cls(
-            way, name=name, allow=allow, deny=deny, approval=approval, timeout=timeout, start_timeout=start_timeout
+            config, name=name, allow=allow, deny=deny, approval=approval, timeout=timeout, start_timeout=start_timeout
         )
 
     @property
     def name(self) -> str:
-        """What stands in front of the names of its tools: `name=`, or what the server calls itself."""
+        """The prefix of the names of its tools: `name=`, or the server's own name."""
         if self._name is not None:
             return self._name
-        return spelled(self._welcome.name or self._way.label)[:32]
+        return sanitize_name(self._info.name or self._config.label)[:32]
 
     @property
     def instructions(self) -> str | None:
-        """What the server would have a model know of it. It is the server's text: nothing puts it into a prompt."""
-        return self._welcome.instructions
+        """What the server wants a model to know. Nothing puts this text of the server into a prompt."""
+        return self._info.instructions
 
     @property
     def tools(self) -> tuple[McpTool, ...]:
-        """Its tools as they are now, without those that `allow` and `deny` leave out."""
-        listing = self._opened().listing
-        if listing is not self._made_of:
-            self._tools, self._made_of = self._made(listing), listing
+        """Its current tools, without those that `allow` and `deny` leave out."""
+        listing = self._get_session().listing
+        if listing is not self._tools_listing:
+            self._tools, self._tools_listing = self._build_tools(listing), listing
         return self._tools
 
     def open(self) -> Self:
-        """Connect, and get to know the tools. Raises ConfigError when that does not work."""
-        session = self._begin()
+        """Connect and list the tools. Raises ConfigError if that fails."""
+        session = self._start_session()
         try:
-            self._accept(session, session.ready.result())
+            self._accept_session(session, session.ready.result())
         except BaseException:
             session.close()
             raise
         return self
 
     async def aopen(self) -> Self:
-        """`open`, awaiting."""
+        """`open`, async."""
         import asyncio
 
-        session = self._begin()
+        session = self._start_session()
         try:
-            self._accept(session, await asyncio.wrap_future(session.ready))
+            self._accept_session(session, await asyncio.wrap_future(session.ready))
         except BaseException:
             await session.aclose()
             raise
         return self
 
     def close(self) -> None:
-        """End the connection and, where there is one, the child process: it is asked, then terminated, then killed.
+        """End the connection and its child process, if any: the child is asked, then terminated, then killed.
 
-        Calls that still wait are told that the server is gone. May be called twice; `open` may follow.
+        Waiting calls get an error result that says that the server has gone. May be called twice; `open` may follow.
         """
-        for session in self._left():
+        for session in self._release_sessions():
             session.close()
 
     async def aclose(self) -> None:
-        """`close`, awaiting."""
-        for session in self._left():
+        """`close`, async."""
+        for session in self._release_sessions():
             await session.aclose()
 
     def refresh(self) -> tuple[McpTool, ...]:
-        """Ask the server for its tools again. A server that can tell of changes does so by itself."""
-        session = self._again()
+        """List the tools again. A server that announces changes does not need it."""
+        session = self._get_running_session()
         session.ready.result()
         try:
             session.refresh()
-        except (Gone, Refused) as problem:
-            raise self._unlisted(problem) from None
+        except (ConnectionLost, RequestRefused) as error:
+            raise self._build_listing_error(error) from None
         return self.tools
 
     async def arefresh(self) -> tuple[McpTool, ...]:
-        """`refresh`, awaiting."""
+        """`refresh`, async."""
         import asyncio
 
-        session = self._again()
+        session = self._get_running_session()
         await asyncio.wrap_future(session.ready)
         try:
             await session.arefresh()
-        except (Gone, Refused) as problem:
-            raise self._unlisted(problem) from None
+        except (ConnectionLost, RequestRefused) as error:
+            raise self._build_listing_error(error) from None
         return self.tools
 
     def __enter__(self) -> Self:
@@ -261,64 +267,64 @@ class McpServer:
 
     def __repr__(self) -> str:
         state = "closed" if self._session is None else f"{len(self.tools)} tools"
-        return f"McpServer({self.name!r}, {self._way!r}, {state})"
+        return f"McpServer({self.name!r}, {self._config!r}, {state})"
 
     @property
     def _label(self) -> str:
-        return self._name or self._way.label
+        return self._name or self._config.label
 
-    def _begin(self) -> Session:
+    def _start_session(self) -> Session:
         if self._session is not None:
             raise ConfigError(f"the MCP server {self.name} is open already. To do: open it once.")
-        return Session(self._label, self._way, self._start_timeout)
+        return Session(self._label, self._config, self._start_timeout)
 
-    def _accept(self, session: Session, welcome: Welcome) -> None:
-        if session.listing and not any(wanted(tool.name, self._allow, self._deny) for tool in session.listing):
+    def _accept_session(self, session: Session, info: ServerInfo) -> None:
+        if session.listing and not any(is_selected(tool.name, self._allow, self._deny) for tool in session.listing):
             names = ", ".join(tool.name for tool in session.listing[:20])
             raise ConfigError(
                 f"allow= and deny= leave none of the {len(session.listing)} tools of the MCP server "
                 f"{self._label}. To do: correct them; it has {names}."
             )
-        self._welcome = welcome
+        self._info = info
         with self._lock:
-            self._take(session)
+            self._adopt_session(session)
 
-    def _take(self, session: Session) -> None:
+    def _adopt_session(self, session: Session) -> None:
         self._session = session
-        if self._let_go is not None:
-            self._let_go.detach()
-        # Whoever lets go of an open server without closing it does not keep a child and a thread for it.
-        self._let_go = weakref.finalize(self, session.ask_to_stop)
-        self._let_go.atexit = False  # The session sees to that, and waits.
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        # An open server that is garbage-collected ends its child process and its thread.
+        self._finalizer = weakref.finalize(self, session.request_stop)
+        self._finalizer.atexit = False  # The session does that, and waits.
 
-    def _left(self) -> list[Session]:
+    def _release_sessions(self) -> list[Session]:
         with self._lock:
-            left = [*self._ending, *([self._session] if self._session is not None else [])]
+            sessions = [*self._ending, *([self._session] if self._session is not None else [])]
             self._session, self._ending = None, []
-            if self._let_go is not None:
-                self._let_go.detach()
-        return left
+            if self._finalizer is not None:
+                self._finalizer.detach()
+        return sessions
 
-    def _again(self) -> Session:
-        """The session; another one where the last has ended by itself. It may not be ready."""
+    def _get_running_session(self) -> Session:
+        """Return the session, or a new one if the last has ended by itself. It may not be ready."""
         with self._lock:
-            session = self._opened()
-            if session.over:
-                self._ending = [*(earlier for earlier in self._ending if earlier.alive), session]
-                session = Session(self._label, self._way, self._start_timeout, session.listing)
-                self._take(session)
+            session = self._get_session()
+            if session.has_ended:
+                self._ending = [*(earlier for earlier in self._ending if earlier.is_alive), session]
+                session = Session(self._label, self._config, self._start_timeout, session.listing)
+                self._adopt_session(session)
             return session
 
-    def _opened(self) -> Session:
+    def _get_session(self) -> Session:
         if self._session is None:
             raise ConfigError(
                 f"the MCP server {self.name} is not open. To do: use it inside `with` or `async with`, or call open()."
             )
         return self._session
 
-    def _made(self, listing: tuple[ListedTool, ...]) -> tuple[McpTool, ...]:
-        taken = {tool.name: tool for tool in listing if wanted(tool.name, self._allow, self._deny)}
-        names = public_names(self.name, taken)
+    def _build_tools(self, listing: tuple[ListedTool, ...]) -> tuple[McpTool, ...]:
+        selected = {tool.name: tool for tool in listing if is_selected(tool.name, self._allow, self._deny)}
+        names = build_public_names(self.name, selected)
         return tuple(
             McpTool(
                 self,
@@ -327,31 +333,31 @@ class McpServer:
                 self._approval,
                 self._timeout,
             )
-            for own, listed in taken.items()
+            for own, listed in selected.items()
         )
 
     async def _call(self, own_name: str, call: ToolCall) -> ToolResult:
         import asyncio
 
-        self._opened()
+        self._get_session()
         if call.raw_arguments is not None:
             raise BadArguments("the arguments are not a JSON object; call the tool again with one")
         try:
-            # An agent sees to the time as well; a blocking one can only stop to wait, and the request would go on.
+            # An agent also has a timeout; but a sync one only stops waiting, and the request would go on.
             async with asyncio.timeout(self._timeout):
-                session = self._again()
+                session = self._get_running_session()
                 await asyncio.wrap_future(session.ready)
                 return convert_result(call, await session.call(own_name, call.arguments))
         except TimeoutError:
-            words = f"did not answer within {self._timeout:g} seconds, and was told to stop"
-        except Gone:
-            words = "has gone before it answered; whether it did what it was asked is not known"
+            reason = f"did not answer within {self._timeout:g} seconds, and was asked to stop"
+        except ConnectionLost:
+            reason = "has gone before it answered; whether it ran the tool is not known"
         except ConfigError:
-            words = "has gone, and could not be opened again"
-        except Refused as problem:
-            words = f"did not run {own_name}: {problem}"
-        return failed(call, f"the server {self.name} {words}")
+            reason = "has gone, and could not be opened again"
+        except RequestRefused as error:
+            reason = f"did not run {own_name}: {error}"
+        return build_error(call, f"the server {self.name} {reason}")
 
-    def _unlisted(self, problem: Gone | Refused) -> ConfigError:
-        why = "it has gone" if isinstance(problem, Gone) else str(problem)
-        return ConfigError(f"the MCP server {self.name} did not list its tools: {why}. To do: look at the server.")
+    def _build_listing_error(self, error: ConnectionLost | RequestRefused) -> ConfigError:
+        reason = "it has gone" if isinstance(error, ConnectionLost) else str(error)
+        return ConfigError(f"the MCP server {self.name} did not list its tools: {reason}. To do: look at the server.")

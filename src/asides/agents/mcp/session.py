@@ -1,6 +1,6 @@
-"""One connection to an MCP server, in a thread and an event loop of its own: any thread and any loop can use it.
+"""One connection to an MCP server, in its own thread and event loop: any thread and any loop can use it.
 
-Not here: which of its tools are taken and what they are called (server), and how the server is reached (ways).
+Not here: which of its tools are taken and under which names (server), and how the server is reached (connect).
 """
 
 from __future__ import annotations
@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from asides.agents.mcp.connect import Heard, Http, Stdio, Way, ended_early, is_closed, no_way, opened
-from asides.agents.mcp.mute_logs import this_thread_logs_nothing
+from asides.agents.mcp.connect import (
+    Http,
+    ServerConfig,
+    ServerDiagnostics,
+    Stdio,
+    explain_failure,
+    has_ended_early,
+    is_connection_closed,
+    load_official_client,
+    mute_client_logs,
+    open_transport,
+)
 from asides.values.errors import ConfigError, redacted
 from asides.values.version import VERSION
 
@@ -30,205 +40,206 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _CLOSE_SECONDS = 10.0
-_MOST_PAGES = 1000
+_MAX_PAGES = 1000
 _LISTEN_AGAIN_SECONDS = (1.0, 30.0)
 
 
-class Gone(Exception):
+class ConnectionLost(Exception):
     """The server has ended, or the connection to it has."""
 
 
-class Refused(Exception):
-    """The server, or the official client for it, did not give a result; the message is for the model."""
+class RequestRefused(Exception):
+    """The server, or the official client, refused a request or its answer; the message is for the model."""
 
 
-class Welcome(msgspec.Struct, frozen=True):
-    """What the server said of itself."""
+class ServerInfo(msgspec.Struct, frozen=True):
+    """The server's own name and instructions."""
 
     name: str | None
     instructions: str | None
 
 
 class Session:
-    """A connection. It starts at once; `ready` has what the server said of itself, or why there is no connection."""
+    """A connection. It starts at once; `ready` gets the server's info, or the reason why there is no connection."""
 
-    def __init__(self, label: str, way: Way, patience: float, listing: tuple[ListedTool, ...] = ()) -> None:
+    def __init__(
+        self, label: str, config: ServerConfig, start_timeout: float, listing: tuple[ListedTool, ...] = ()
+    ) -> None:
         self._label = label
-        self._way = way
-        self._patience = patience
+        self._config = config
+        self._start_timeout = start_timeout
         self._process = os.getpid()
         self.listing = listing
-        """The tools of the server, as it listed them last; another object after each time."""
-        self.ready: Future[Welcome] = _uncancellable()
-        self._ended: Future[None] = _uncancellable()
-        # A server that is collected asks to stop, in whatever thread that happens, also in one that holds the lock.
+        """The tools as the server listed them last; a new object after each listing."""
+        self.ready: Future[ServerInfo] = _make_uncancellable()
+        self._ended: Future[None] = _make_uncancellable()
+        # Reentrant: garbage collection may call `request_stop` in any thread, also in one that holds the lock.
         self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Client | None = None
         self._changed = asyncio.Event()
         self._serving = False
-        self._stop_asked = False
-        self._stop: Callable[[], object] = _nothing
+        self._stop_requested = False
+        self._stop: Callable[[], object] = _do_nothing
         atexit.register(self.close)
         self._thread = threading.Thread(target=self._run, name="asides-mcp", daemon=True)
         self._thread.start()
 
-    # Of any thread.
+    # Called from any thread.
 
     @property
-    def over(self) -> bool:
-        """Whether it was open once, or tried to be, and is no more; in a fork of the process it never was."""
-        return self._forked or (self.ready.done() and not self._serving)
+    def has_ended(self) -> bool:
+        """Whether it was open, or failed to open, and is not open now; also in a fork, which has no connection."""
+        return self._is_fork or (self.ready.done() and not self._serving)
 
-    def ask_to_stop(self) -> None:
-        """Begin to end it, and do not wait. Asked twice it is done once: a second time would disturb the first."""
-        with self._lock, suppress(RuntimeError):  # the loop has closed: it has ended
-            if self._loop is not None and not self._stop_asked:
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread, and with it a child process, may still run."""
+        return self._thread.is_alive()
+
+    def request_stop(self) -> None:
+        """Begin to end it, without waiting. Only the first request acts: a second would disturb the end."""
+        with self._lock, suppress(RuntimeError):  # The loop has closed: it has ended.
+            if self._loop is not None and not self._stop_requested:
                 self._loop.call_soon_threadsafe(self._stop)
-            self._stop_asked = True
+            self._stop_requested = True
 
     def close(self) -> None:
         """End it, and wait until the child process and the thread have ended."""
-        if self._forked:
-            return  # The thread is in the other process, and the child is that one's.
-        self.ask_to_stop()
+        if self._is_fork:
+            return  # The thread and the child belong to the parent process.
+        self.request_stop()
         self._ended.result()
         self._thread.join()
 
     async def aclose(self) -> None:
-        """The same, awaiting. It ends also when the wait is cancelled."""
-        if self._forked:
+        """`close`, async. It ends also if the wait is cancelled."""
+        if self._is_fork:
             return
-        self.ask_to_stop()
+        self.request_stop()
         await asyncio.wrap_future(self._ended)
         self._thread.join()  # It has nothing left to do.
 
     async def call(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool, from any event loop. A caller that is cancelled cancels the request. Raises Gone, Refused."""
-        return await _answer(self._submit(lambda: self._call(name, arguments)))
+        """Call a tool from any event loop; cancel it to cancel the request. Raises ConnectionLost, RequestRefused."""
+        return await _await_future(self._submit(lambda: self._call(name, arguments)))
 
     def refresh(self) -> None:
-        """List the tools again. Raises Gone, Refused."""
+        """List the tools again. Raises ConnectionLost, RequestRefused."""
         try:
             self._submit(self._list).result()
         except CancelledError:
-            raise Gone from None
+            raise ConnectionLost from None
 
     async def arefresh(self) -> None:
-        """The same, from any event loop."""
-        await _answer(self._submit(self._list))
+        """`refresh`, from any event loop."""
+        await _await_future(self._submit(self._list))
 
     @property
-    def alive(self) -> bool:
-        """Whether its thread, and with it a child, may still be there."""
-        return self._thread.is_alive()
-
-    @property
-    def _forked(self) -> bool:
+    def _is_fork(self) -> bool:
         return os.getpid() != self._process
 
     def _submit(self, work: Callable[[], Coroutine[Any, Any, Value]]) -> Future[Value]:
         with self._lock:
-            if self.over or self._loop is None:
-                raise Gone
+            if self.has_ended or self._loop is None:
+                raise ConnectionLost
             return asyncio.run_coroutine_threadsafe(work(), self._loop)
 
-    # Of the session's own thread.
+    # Called in the session's own thread.
 
     def _run(self) -> None:
         try:
-            _load()
-            with this_thread_logs_nothing():
-                asyncio.run(self._live())
-        except BaseException as problem:  # noqa: BLE001 - whoever opened it has to hear of it, whatever it is
-            # After it was ready, there is nobody to tell: the calls that wait have heard that it is gone.
+            load_official_client()
+            with mute_client_logs():
+                asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - the opener gets it, whatever it is
+            # Once the session was ready, the error goes nowhere: waiting calls got ConnectionLost.
             if not self.ready.done():
-                stopped = isinstance(problem, asyncio.CancelledError)  # Who waits for it was not cancelled.
-                self.ready.set_exception(ConfigError("closed before it was open") if stopped else problem)
+                stopped = isinstance(error, asyncio.CancelledError)  # The opener itself was not cancelled.
+                self.ready.set_exception(ConfigError("closed before it was open") if stopped else error)
         finally:
             atexit.unregister(self.close)
             self._ended.set_result(None)
 
-    async def _live(self) -> None:
+    async def _serve(self) -> None:
         task = asyncio.current_task()
         if task is None:
             raise AssertionError("a coroutine runs in a task")
         with self._lock:
             self._loop = asyncio.get_running_loop()
             self._stop = task.cancel
-            if self._stop_asked:
+            if self._stop_requested:
                 raise asyncio.CancelledError
         stopping = asyncio.Event()
-        async with asyncio.timeout(None) as limit, await self._connected() as stack:
+        async with asyncio.timeout(None) as limit, await self._connect() as stack:
             client = self._client
             if client is None:
                 raise AssertionError("connected without a client")
-            await stack.enter_async_context(self._watching(client))
+            await stack.enter_async_context(self._keep_listing_current(client))
             with self._lock:
                 self._stop = stopping.set
-                self._serving = not self._stop_asked
+                self._serving = not self._stop_requested
             info = client.server_info
-            self.ready.set_result(Welcome(info.name if info else None, client.instructions))
+            self.ready.set_result(ServerInfo(info.name if info else None, client.instructions))
             try:
                 if self._serving:
                     await stopping.wait()
             finally:
                 with self._lock:
                     self._serving = False
-                    self._stop = _nothing
-                # What was submitted before that gets its turn, and hears of the end.
+                    self._stop = _do_nothing
+                # Requests that were submitted before get their turn, and raise ConnectionLost.
                 await asyncio.sleep(0)
-                if isinstance(self._way, Http):
-                    # A goodbye that nobody takes is not waited for; a child is ended in steps that are short already.
+                if isinstance(self._config, Http):
+                    # A server may ignore the goodbye of the session. The steps that end a child are short already.
                     limit.reschedule(self._loop.time() + _CLOSE_SECONDS)
 
-    async def _connected(self) -> AsyncExitStack:
-        """Connect, and list the tools; what it gives ends the connection. Raises a ConfigError that says why not."""
+    async def _connect(self) -> AsyncExitStack:
+        """Connect and list the tools; closing the stack ends the connection. Raises a ConfigError that says why not."""
         try:
-            return await self._attempt("auto")
+            return await self._try_connect("auto")
         except _EndedEarly:
-            # Servers of before 2026 may end when the first word is not `initialize`; the next child hears that first.
+            # Servers of before 2026 may end if the first message is not `initialize`; the next child gets that first.
             pass
         try:
-            return await self._attempt("legacy")
-        except _EndedEarly as problem:
-            raise ConfigError(str(problem)) from None
+            return await self._try_connect("legacy")
+        except _EndedEarly as error:
+            raise ConfigError(str(error)) from None
 
-    async def _attempt(self, mode: str) -> AsyncExitStack:
+    async def _try_connect(self, mode: str) -> AsyncExitStack:
         from mcp import Client
         from mcp.types import Implementation
 
-        heard = Heard()
+        diagnostics = ServerDiagnostics()
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self._patience):
-                    transport = await stack.enter_async_context(opened(self._way, heard))
+                async with asyncio.timeout(self._start_timeout):
+                    transport = await stack.enter_async_context(open_transport(self._config, diagnostics))
                     client = Client(
                         transport,
                         mode=mode,
-                        cache=None,  # The list is asked for when it has changed, or when somebody wants to know.
-                        message_handler=self._notice,
+                        cache=None,  # The tools are listed again when they change or on request.
+                        message_handler=self._handle_message,
                         client_info=Implementation(name="asides", version=VERSION),
                     )
                     self._client = await stack.enter_async_context(client)
-                    self.listing = await _listed(client)
+                    self.listing = await _list_all_pages(client)
                 return stack.pop_all()
-        except Exception as problem:  # noqa: BLE001 - the official client raises groups of whatever went wrong below it
-            told = no_way(self._label, self._way, heard, problem, self._patience)
-            if isinstance(self._way, Stdio) and ended_early(problem):
-                raise _EndedEarly(str(told)) from None
-            raise told from None
+        except Exception as error:  # noqa: BLE001 - the official client raises groups of any errors
+            failure = explain_failure(self._label, self._config, diagnostics, error, self._start_timeout)
+            if isinstance(self._config, Stdio) and has_ended_early(error):
+                raise _EndedEarly(str(failure)) from None
+            raise failure from None
 
-    async def _notice(self, message: IncomingMessage) -> None:
+    async def _handle_message(self, message: IncomingMessage) -> None:
         from mcp.types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification):
             self._changed.set()
 
     @asynccontextmanager
-    async def _watching(self, client: Client) -> AsyncGenerator[None]:
-        """Keep the listing up to date for as long as the block lasts."""
-        tasks = [asyncio.create_task(self._follow())]
+    async def _keep_listing_current(self, client: Client) -> AsyncGenerator[None]:
+        tasks = [asyncio.create_task(self._list_on_change())]
         tools = client.server_capabilities.tools
         if tools is not None and tools.list_changed:
             tasks.append(asyncio.create_task(self._subscribe(client)))
@@ -239,19 +250,19 @@ class Session:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self) -> None:
+    async def _list_on_change(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            with suppress(Gone, Refused):  # The list that was known stays.
+            with suppress(ConnectionLost, RequestRefused):  # The known list stays.
                 await self._list()
 
     async def _subscribe(self, client: Client) -> None:
-        """Since 2026 a server tells of changes only whom has asked for it; before, it just tells."""
+        """Subscribe to changes of the list. Servers of before 2026 notify without that."""
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        pause, longest = _LISTEN_AGAIN_SECONDS
+        pause, max_pause = _LISTEN_AGAIN_SECONDS
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as changes:
@@ -262,49 +273,49 @@ class Session:
             except (SubscriptionLost, TimeoutError):
                 pass
             await asyncio.sleep(pause)
-            pause = min(2 * pause, longest)
-            self._changed.set()  # Who did not listen may have missed something.
+            pause = min(2 * pause, max_pause)
+            self._changed.set()  # A change may have been missed meanwhile.
 
     async def _list(self) -> None:
-        self.listing = await self._asked(_listed)
+        self.listing = await self._request(_list_all_pages)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
-        return await self._asked(lambda client: client.call_tool(name, arguments))
+        return await self._request(lambda client: client.call_tool(name, arguments))
 
-    async def _asked(self, question: Callable[[Client], Coroutine[Any, Any, Value]]) -> Value:
+    async def _request(self, send: Callable[[Client], Coroutine[Any, Any, Value]]) -> Value:
         from mcp import MCPError
         from pydantic import ValidationError
 
         client = self._client
         if client is None or not self._serving:
-            raise Gone
+            raise ConnectionLost
         try:
-            return await question(client)
-        except MCPError as problem:
-            if is_closed(problem):
-                if isinstance(self._way, Stdio):  # A child that has closed its end does not come back.
+            return await send(client)
+        except MCPError as error:
+            if is_connection_closed(error):
+                if isinstance(self._config, Stdio):  # A child that has closed its end does not come back.
                     with self._lock:
                         self._serving = False
                         self._stop()
-                raise Gone from None
-            raise Refused(redacted(problem.message)) from None
+                raise ConnectionLost from None
+            raise RequestRefused(redacted(error.message)) from None
         except ValidationError:
-            raise Refused("the server's answer does not read") from None
+            raise RequestRefused("the server's answer does not read") from None
         except RuntimeError:
-            # The official client's word for it, with the whole answer in the message.
-            raise Refused("the server's answer is not what the server says that the tool gives") from None
+            # The official client found a result that violates the tool's schema; its message has the whole answer.
+            raise RequestRefused("the server's answer does not match the tool's own output schema") from None
 
 
 class _EndedEarly(Exception):
     """A child ended before it answered."""
 
 
-async def _listed(client: Client) -> tuple[ListedTool, ...]:
+async def _list_all_pages(client: Client) -> tuple[ListedTool, ...]:
     if client.server_capabilities.tools is None:
         return ()
     found: list[ListedTool] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):  # A server that lists in a circle has an end, too.
+    for _ in range(_MAX_PAGES):  # A server whose pages form a circle also has an end.
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor
@@ -313,33 +324,22 @@ async def _listed(client: Client) -> tuple[ListedTool, ...]:
     return tuple(found)
 
 
-async def _answer(future: Future[Value]) -> Value:
+async def _await_future(future: Future[Value]) -> Value:
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if future.cancelled() and (task is None or not task.cancelling()):
-            raise Gone from None  # Nobody cancelled us: the session has ended under the request.
+            raise ConnectionLost from None  # The caller was not cancelled: the session ended during the request.
         raise
 
 
-def _load() -> None:
-    """Load the official client, all of it, so that its loggers are known."""
-    from importlib import import_module
-
-    try:
-        import_module("mcp.client.streamable_http")
-        import_module("mcp.client.subscriptions")
-    except ImportError:
-        raise ConfigError("tools of MCP servers need another package. To do: pip install 'asides[mcp]'") from None
-
-
-def _uncancellable() -> Future[Any]:
-    # Awaiting ends may be cancelled; what they await goes on.
+def _make_uncancellable() -> Future[Any]:
+    # A caller that awaits it may be cancelled; the future is not.
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

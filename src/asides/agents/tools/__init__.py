@@ -1,4 +1,4 @@
-"""Tools that can be run: a typed function, or anything else that is `Runnable`. Validation, results, approvals: pure.
+"""Tools that an agent can run: typed functions, or any object that is `Runnable`. Pure.
 
-Not here: who runs them and when (flows/agent, network), and how a provider spells a tool (dialects).
+Not here: when tools run (flows), the threads and tasks that run them (transports), and their wire format (dialects).
 """

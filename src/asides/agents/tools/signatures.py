@@ -1,37 +1,69 @@
-"""A typed function as a tool: its name, its docstring, the schema of its parameters. Not here: running it."""
+"""Reads a typed function: its name, its docstring, and its parameters with their types. Not here: running it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from asides.agents.tools.docstrings import read_docstring
-from asides.agents.tools.parameters import Declared, Parameters, _UnknownType, read_parameters
+from asides.agents.tools.type_readers import Reader, build_reader, encode_custom, is_pydantic_field
 from asides.values.errors import ConfigError
-from asides.values.json_schema import closed
+from asides.values.json_schema import close_objects, hoist_definitions
 from asides.values.tools import Tool
 
-# What every provider accepts as a name.
+# Every provider accepts such a name.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+class _UndefinedType(ConfigError):
+    """An annotation names a type that is not defined, or not yet."""
+
+
+class DeclaredParameter(msgspec.Struct, frozen=True):
+    """A parameter as the function declares it."""
+
+    name: str
+    kind: Any
+    """Its annotation, `Any` where it has none."""
+    default: Any = msgspec.UNSET
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One parameter of a function."""
+
+    name: str
+    required: bool
+    reader: Reader
+    schema: dict[str, Any]
+    """Its JSON schema, which may refer to the definitions of the function."""
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """All parameters of a function."""
+
+    each: tuple[Parameter, ...]
+    definitions: dict[str, Any]
+    """What the schemas refer to as `#/$defs/…`."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of an object that has the parameters as its fields."""
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {parameter.name: parameter.schema for parameter in self.each},
+            "required": [parameter.name for parameter in self.each if parameter.required],
+        }
+        return {**schema, "$defs": self.definitions} if self.definitions else schema
+
+
 class Signature(msgspec.Struct, frozen=True):
-    """A function as the model sees it, and how to read a call for it."""
+    """A function as the model sees it, and the parameters to read a call with."""
 
     tool: Tool
     parameters: Parameters
-
-
-def tool_of(function: Callable[..., Any]) -> Tool:
-    """A typed function as a tool: its name, the first paragraph of its docstring, the schema of its signature.
-
-    Parameters are described in the docstring, or by `Annotated[int, msgspec.Meta(description="…", ge=1)]`.
-    """
-    return read_signature(function).tool
 
 
 def read_signature(
@@ -42,77 +74,135 @@ def read_signature(
     strict: bool | None = None,
     without_first: bool = False,
 ) -> Signature:
-    """The signature of a function, of a method or of anything else that can be called.
+    """Read the signature of a function, a method or another callable.
 
     `without_first` is for a method that is not bound yet. Raises a ConfigError that says why a model could not call it.
     """
     import inspect
 
-    name = checked_name(function, name)
+    name = read_tool_name(function, name)
     if not without_first and is_unbound_method(function):
-        raise ConfigError(f"{function.__qualname__} is a method of nobody. To do: give it bound, as in thing.{name}.")
+        raise build_unbound_error(function.__qualname__, name)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ConfigError(f"the tool {name} yields, and a tool gives back one value. To do: return it.")
-    declared = _declared(function, name)
-    words = read_docstring(inspect.getdoc(_spoken(function)) or inspect.getdoc(function) or "")
-    parameters = read_parameters(name, declared[1:] if without_first else declared, words.parameters)
+    declared = _read_declarations(function, name)
+    docstring = read_docstring(inspect.getdoc(_find_documented(function)) or inspect.getdoc(function) or "")
+    parameters = read_parameters(name, declared[1:] if without_first else declared, docstring.parameters)
     schema = parameters.schema()
     if strict:
-        schema = closed(schema, parameters.definitions)
-    return Signature(Tool(name, words.summary if description is None else description, schema, strict), parameters)
+        schema = close_objects(schema, parameters.definitions)
+    return Signature(Tool(name, docstring.summary if description is None else description, schema, strict), parameters)
 
 
-def checked_name(function: Callable[..., Any], name: str | None) -> str:
-    """The name of a tool: the one it is given, or that of the function."""
+def read_tool_name(function: Callable[..., Any], name: str | None) -> str:
+    """Return the name of a tool: the given one, or the function's. Raises ConfigError if providers would refuse it."""
     found = getattr(function, "__name__", "") if name is None else name
     if name is None and not found.isidentifier():
         kind = found or type(function).__name__
         raise ConfigError(f"{kind} cannot be a tool: it has no name. To do: use def, or asides.tool(…, name=…).")
     if not _NAME.fullmatch(found):
         raise ConfigError(
-            f"{found[:80]!r} cannot be the name of a tool: it is at most 64 letters of ASCII, digits, _ and -. "
+            f"{found[:80]!r} cannot be the name of a tool: a name has at most 64 ASCII letters, digits, _ and -. "
             "To do: give it another with asides.tool(name=…)."
         )
     return found
 
 
 def is_unbound_method(function: Callable[..., Any]) -> bool:
-    """Whether a function was written in a class and waits for its `self` or `cls`."""
+    """Whether a function was written in a class and still needs its `self` or `cls`."""
     code = getattr(function, "__code__", None)
-    where = getattr(function, "__qualname__", "").rpartition(".")[0]
-    if code is None or hasattr(function, "__self__") or not where or where.endswith("<locals>"):
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if code is None or hasattr(function, "__self__") or not owner or owner.endswith("<locals>"):
         return False
     return bool(code.co_argcount) and code.co_varnames[0] in ("self", "cls")
 
 
-def _spoken(function: Any) -> Any:
-    """Where the words and the types of something callable stand."""
-    import inspect
-
-    while isinstance(function, partial):
-        function = function.func
-    function = inspect.unwrap(function)
-    if inspect.isroutine(function) or isinstance(function, type):
-        return function
-    return type(function).__call__
+def build_unbound_error(qualified_name: str, name: str) -> ConfigError:
+    """Return the error for a method that was given without its object."""
+    return ConfigError(f"{qualified_name} is not bound to an object. To do: give it bound, as in thing.{name}.")
 
 
-def _declared(function: Callable[..., Any], name: str) -> list[Declared]:
+def read_parameters(function: str, declared: Sequence[DeclaredParameter], descriptions: dict[str, str]) -> Parameters:
+    """Read the parameters of the function of this name; `descriptions` serve those whose annotation has none.
+
+    Raises a ConfigError that names the parameter whose type JSON cannot carry.
+    """
+    each: list[Parameter] = []
+    definitions: dict[str, Any] = {}
+    for parameter in declared:
+        reader = _build_reader(function, parameter)
+        schema: dict[str, Any] = hoist_definitions(reader.schema(), definitions)
+        # The description of the parameter replaces the one that its type may have.
+        if text := _find_description(parameter.kind) or descriptions.get(parameter.name):
+            schema["description"] = text
+        required = parameter.default is msgspec.UNSET
+        if not required:
+            _add_default(schema, parameter.default)
+        each.append(Parameter(parameter.name, required, reader, schema))
+    # Only now, so that definitions that two parameters share were recognised as the same.
+    for name in list(definitions):
+        definitions[name] = hoist_definitions(definitions[name], definitions)
+    return Parameters(tuple(each), definitions)
+
+
+def _build_reader(function: str, parameter: DeclaredParameter) -> Reader:
+    if is_pydantic_field(parameter.default):
+        raise ConfigError(
+            f"the tool {function} has Field(…) as the default of {parameter.name}. To do: write "
+            f"{parameter.name}: Annotated[type, Field(…)], and the default after it."
+        )
+    try:
+        return build_reader(parameter.kind)
+    except NameError as error:
+        raise _UndefinedType(
+            f"the parameter {parameter.name} of the tool {function} does not read ({error})."
+        ) from None
+    except (TypeError, ValueError) as error:
+        # Some of msgspec's messages are a page of advice for its own users, with the reason in the last line.
+        reason = str(error).strip().split("\n")[-1] if str(error).startswith("Generating") else str(error)
+        reason = " ".join(reason.split())[:300]
+        raise ConfigError(
+            f"the tool {function} takes what JSON cannot carry: {parameter.name} ({reason}). To do: change its type."
+        ) from None
+
+
+def _find_description(kind: Any) -> str | None:
+    """Return the description in `Annotated`: a string, or an object that has one; also inside `X | None`."""
+    if get_origin(kind) is Annotated:
+        for mark in kind.__metadata__:
+            text = mark if isinstance(mark, str) else getattr(mark, "description", getattr(mark, "documentation", None))
+            if isinstance(text, str) and text:
+                return text
+        return None
+    parts = get_args(kind) if type(None) in get_args(kind) else ()
+    return next((text for part in parts if (text := _find_description(part))), None)
+
+
+def _add_default(schema: dict[str, Any], default: Any) -> None:
+    try:
+        encoded = msgspec.to_builtins(default, str_keys=True, enc_hook=encode_custom)
+        msgspec.json.encode(encoded)
+    except (TypeError, ValueError, RecursionError):
+        return  # Only Python can express it: the model leaves the argument out, and the function uses its default.
+    schema["default"] = encoded
+
+
+def _read_declarations(function: Callable[..., Any], name: str) -> list[DeclaredParameter]:
     import inspect
 
     try:
-        hints = _hints(function)
+        hints = _read_hints(function)
         signature = inspect.signature(function)
-    except NameError as problem:
-        raise _UnknownType(
-            f"the signature of the tool {name} does not read ({problem}). To do: correct it, or define the type "
+    except NameError as error:
+        raise _UndefinedType(
+            f"the signature of the tool {name} does not read ({error}). To do: correct it, or define the type "
             "outside of any function."
         ) from None
-    except (TypeError, ValueError) as problem:
-        raise ConfigError(f"the signature of the tool {name} does not read ({problem}). To do: correct it.") from None
-    # What a partial has filled in is nobody else's to say or to see.
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the signature of the tool {name} does not read ({error}). To do: correct it.") from None
+    # The model neither sees nor sets what a partial has filled in.
     filled = function.keywords if isinstance(function, partial) else {}
-    found: list[Declared] = []
+    found: list[DeclaredParameter] = []
     for parameter in signature.parameters.values():
         if parameter.name in filled:
             continue
@@ -123,15 +213,27 @@ def _declared(function: Callable[..., Any], name: str) -> list[Declared]:
             )
         default = msgspec.UNSET if parameter.default is parameter.empty else parameter.default
         kind = hints.get(parameter.name, Any)
-        found.append(Declared(parameter.name, Any if kind is object else kind, default))
+        found.append(DeclaredParameter(parameter.name, Any if kind is object else kind, default))
     return found
 
 
-def _hints(function: Any) -> dict[str, Any]:
-    spoken = _spoken(function)
-    hints = get_type_hints(spoken, include_extras=True)
-    if isinstance(spoken, type):
-        # The class has the fields of a dataclass and its like; one of another sort says what it is made from.
-        made_from: Any = vars(spoken).get("__init__", object.__init__)
-        hints |= get_type_hints(made_from, include_extras=True)
+def _read_hints(function: Any) -> dict[str, Any]:
+    documented = _find_documented(function)
+    hints = get_type_hints(documented, include_extras=True)
+    if isinstance(documented, type):
+        # A dataclass and its like annotate the class; other classes annotate `__init__`.
+        initializer: Any = vars(documented).get("__init__", object.__init__)
+        hints |= get_type_hints(initializer, include_extras=True)
     return hints
+
+
+def _find_documented(function: Any) -> Any:
+    """Return the object that has the docstring and the annotations of a callable."""
+    import inspect
+
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    if inspect.isroutine(function) or isinstance(function, type):
+        return function
+    return type(function).__call__

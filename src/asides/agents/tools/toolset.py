@@ -1,4 +1,4 @@
-"""The tools of an agent by name, each with what runs it, where there is something. Not here: running them."""
+"""The tools of an agent by name, each with the object that runs it, if there is one. Not here: running them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from asides.values.errors import ConfigError
 from asides.values.tools import Tool, read_tool
 
 ToolLike: TypeAlias = Tool | Mapping[str, Any] | Runnable | Callable[..., Any]
-"""A tool, one as a dict of some provider's shape, a typed function, or anything that is Runnable."""
+"""A tool, a dict in a provider's format, a typed function, or any object that is Runnable."""
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
-    """A tool that the model is offered."""
+    """A tool that the model may call."""
 
     tool: Tool
     runnable: Runnable | None = None
-    """None: the model may call it, and nobody here can run it; the call is the caller's to answer."""
+    """What runs it; None leaves its calls to the caller."""
 
 
 def find_runnable(tool: ToolLike) -> Runnable | None:
-    """What runs a tool; None for a mere description of one, whose calls are the caller's to answer."""
+    """Return what runs a tool; None for a mere description, whose calls are left to the caller."""
     if isinstance(tool, FunctionTool):
         return tool
     if isinstance(tool, (Tool, Mapping)):
         return None
-    # A class has all that its objects have, and is none of them.
+    # A class has all attributes of its objects and still is not one of them.
     if isinstance(tool, Runnable) and not isinstance(tool, type):
         return tool
     if callable(tool):
@@ -39,21 +39,19 @@ def find_runnable(tool: ToolLike) -> Runnable | None:
 
 
 def read_offer(tool: ToolLike) -> OfferedTool:
-    """A tool as it is offered. Raises ConfigError for what is none."""
-    runnable = find_runnable(tool)
-    if runnable is not None:
-        return OfferedTool(runnable.tool, runnable)
-    return OfferedTool(tool if isinstance(tool, Tool) else read_tool(_mapping(tool)))
-
-
-def _mapping(tool: ToolLike) -> Mapping[str, Any]:
+    """Return a tool with what runs it. Raises ConfigError for anything that is not a tool."""
+    if isinstance(tool, Tool):
+        return OfferedTool(tool)
     if isinstance(tool, Mapping):
-        return tool
-    raise AssertionError("runnable_of let something else through")
+        return OfferedTool(read_tool(tool))
+    runnable = find_runnable(tool)
+    if runnable is None:
+        raise AssertionError("only descriptions have no runnable")
+    return OfferedTool(runnable.tool, runnable)
 
 
 def build_toolset(tools: Iterable[ToolLike]) -> dict[str, OfferedTool]:
-    """The tools by name, in their order. Two of one name are a ConfigError: a call could mean either."""
+    """Return the tools by name, in their order. Raises ConfigError for two of one name: a call could mean either."""
     given: Any = tools
     if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
         raise ConfigError("tools is a list of tools, also for one. To do: write tools=[…].")

@@ -1,9 +1,10 @@
-"""Parameters and results of pydantic's types, alone and among others."""
+"""Types read by msgspec or pydantic, alone and inside each other, and the problems with values that do not fit."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -13,9 +14,17 @@ import pytest
 
 from asides.agents.tools.function_tool import tool
 from asides.agents.tools.runnable import BadArguments
-from asides.agents.tools.type_readers import is_pydantic
+from asides.agents.tools.type_readers import (
+    MsgspecReader,
+    PydanticReader,
+    TypeMismatch,
+    build_reader,
+    encode_custom,
+    is_pydantic,
+    is_pydantic_field,
+)
 from asides.values.errors import ConfigError
-from tests.agents.tools.calls import call, told
+from tests.agents.tools.calls import call, run_call
 
 Item = TypeVar("Item")
 
@@ -89,7 +98,7 @@ def test_a_model_is_described_and_read() -> None:
     assert visit.run(call(city='{"title": "Ulm"}')) == "City Ulm 1 0 1"
 
 
-def test_what_does_not_fit_is_told_by_its_place() -> None:
+def test_a_problem_names_its_place_in_the_value() -> None:
     @tool
     def visit(city: City, cities: list[City]) -> str:
         raise AssertionError
@@ -125,7 +134,7 @@ def test_what_does_not_fit_is_told_by_its_place() -> None:
     ],
     ids=str,
 )
-def test_types_of_pydantics_are_read(kind: Any, given: Any, got: Any) -> None:
+def test_pydantic_types_are_read(kind: Any, given: Any, got: Any) -> None:
     def take(it: Any) -> Any:
         return it
 
@@ -141,7 +150,7 @@ def test_types_of_pydantics_are_read(kind: Any, given: Any, got: Any) -> None:
     [(Size, {"width": 0}), (pydantic.PositiveInt, 0), (Annotated[int, pydantic.Field(ge=1)], 0), (Cat | Dog, {})],
     ids=str,
 )
-def test_and_refused(kind: Any, given: Any) -> None:
+def test_values_that_do_not_fit_a_pydantic_type_are_refused(kind: Any, given: Any) -> None:
     def take(it: Any) -> Any:
         return it
 
@@ -151,7 +160,7 @@ def test_and_refused(kind: Any, given: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [int, list[str], Journey, Literal["a"], Annotated[int, msgspec.Meta(ge=1)], Any])
-def test_other_types_are_not_pydantics(kind: Any) -> None:
+def test_other_types_do_not_belong_to_pydantic(kind: Any) -> None:
     assert not is_pydantic(kind)
 
 
@@ -188,19 +197,19 @@ def test_two_models_of_one_name_stay_two() -> None:
     assert schema["$defs"]["City_2"]["properties"]["sisters"]["items"] == {"$ref": "#/$defs/City_2"}
 
 
-def test_models_are_told_as_json() -> None:
+def test_models_are_returned_as_json() -> None:
     @tool
     def find(day: str) -> Any:
         if day == "all":
             return [Trip(start=City(title="Ulm"), day=dt.date(2026, 1, 2))]
         return {"size": Size(width=2), "city": City(title="Ulm")}
 
-    (trip,) = msgspec.json.decode(told(find, call(day="all")).text)
+    (trip,) = msgspec.json.decode(run_call(find, call(day="all")).text)
     assert trip == {"start": {"title": "Ulm", "people": 1, "twins": []}, "day": "2026-01-02"}
-    assert msgspec.json.decode(told(find, call(day="some")).text)["size"] == {"width": 2}
+    assert msgspec.json.decode(run_call(find, call(day="some")).text)["size"] == {"width": 2}
 
 
-def test_a_default_is_seen() -> None:
+def test_the_model_sees_the_default() -> None:
     @tool
     def visit(city: City = City(title="Ulm"), days: pydantic.PositiveInt = 2) -> str:  # noqa: B008 - it happens
         return f"{city.title} {days}"
@@ -211,7 +220,7 @@ def test_a_default_is_seen() -> None:
     assert visit.run(call()) == "Ulm 2"
 
 
-def test_a_field_in_the_place_of_a_default_is_refused() -> None:
+def test_a_field_as_a_default_is_refused() -> None:
     def visit(days: int = pydantic.Field(default=3, description="how many")) -> str:
         return str(days)
 
@@ -247,3 +256,48 @@ class Later(pydantic.BaseModel):
 
 def test_a_model_may_name_one_that_is_defined_below_the_function() -> None:
     assert uses_a_model_to_come.run(call(early={"name": "a", "later": {"name": "b"}})) == "Later"
+
+
+def test_a_reader_is_chosen_by_the_type() -> None:
+    assert isinstance(build_reader(City), PydanticReader)
+    assert isinstance(build_reader(list[City]), PydanticReader)
+    assert isinstance(build_reader(Journey), MsgspecReader)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "problems"),
+    [
+        (int, "many", (("", "Expected `int`, got `str`"),)),
+        (list[dict[str, int]], [{}, {"a": None}], (("[1][...]", "Expected `int`, got `null`"),)),
+        (dict[int, str], {"x": "y"}, (("", "Expected `int`, got `str` as a key"),)),
+        (City, {"people": "none"}, ((".title", "Field required"), (".people", "Input should be a valid integer"))),
+    ],
+    ids=str,
+)
+def test_a_value_that_does_not_fit_is_described_by_its_problems(kind: Any, value: Any, problems: Any) -> None:
+    with pytest.raises(TypeMismatch) as caught:
+        build_reader(kind).read(value)
+    found = [(where, what.partition(",")[0] if kind is City else what) for where, what in caught.value.problems]
+    assert found == list(problems)
+
+
+def test_only_the_first_problems_are_kept() -> None:
+    with pytest.raises(TypeMismatch) as caught:
+        build_reader(list[City]).read([{}] * 20)
+    assert len(caught.value.problems) == 5
+
+
+def test_a_field_is_no_value() -> None:
+    assert is_pydantic_field(pydantic.Field(default=3))
+    assert not is_pydantic_field(3)
+
+
+def test_values_that_msgspec_does_not_encode_become_json_values() -> None:
+    class Word(str):
+        __slots__ = ()
+
+    assert encode_custom(Path("a/b")) == "a/b"
+    assert type(encode_custom(Word("x"))) is str
+    assert encode_custom(Cat(kind="cat")) == {"kind": "cat"}
+    with pytest.raises(TypeError, match="type object is unsupported"):
+        encode_custom(object())

@@ -1,4 +1,4 @@
-"""Types of parameters: how the model sees each, and what the function gets."""
+"""Functions as tools: name, docstring, and each type of parameter as the model sees it and the function gets it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import functools
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +17,9 @@ import msgspec
 import pytest
 
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.parameters import Declared, Parameters, read_parameters
-from asides.agents.tools.signatures import tool_of
+from asides.agents.tools.signatures import DeclaredParameter, Parameters, read_parameters, read_signature
 from asides.values.errors import ConfigError
+from asides.values.tools import Tool
 from tests.agents.tools.calls import call
 
 
@@ -61,8 +62,10 @@ class Point(NamedTuple):
 City = NewType("City", str)
 
 
-def parameters(kind: Any, default: Any = msgspec.UNSET, words: str = "") -> Parameters:
-    return read_parameters("thing", [Declared("it", kind, default)], {"it": words} if words else {})
+def read_one(kind: Any, default: Any = msgspec.UNSET, description: str = "") -> Parameters:
+    return read_parameters(
+        "thing", [DeclaredParameter("it", kind, default)], {"it": description} if description else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,7 @@ def parameters(kind: Any, default: Any = msgspec.UNSET, words: str = "") -> Para
     ids=str,
 )
 def test_plain_types(kind: Any, schema: dict[str, Any], given: Any, got: Any) -> None:
-    read = parameters(kind)
+    read = read_one(kind)
     assert read.each[0].schema == schema
     assert read.definitions == {}
     found = read.each[0].reader.read(given)
@@ -178,7 +181,7 @@ def test_plain_types(kind: Any, schema: dict[str, Any], given: Any, got: Any) ->
     ids=str,
 )
 def test_classes_are_definitions(kind: Any, name: str, definition: dict[str, Any], given: Any, got: Any) -> None:
-    read = parameters(kind)
+    read = read_one(kind)
     assert read.each[0].schema == {"$ref": f"#/$defs/{name}"}
     assert read.definitions == {name: definition}
     assert read.schema()["$defs"] == {name: definition}
@@ -193,18 +196,18 @@ def test_two_classes_of_one_name_stay_two() -> None:
 
         return Place
 
-    read = read_parameters("thing", [Declared("here", Place), Declared("there", another())], {})
+    read = read_parameters("thing", [DeclaredParameter("here", Place), DeclaredParameter("there", another())], {})
     assert [parameter.schema["$ref"] for parameter in read.each] == ["#/$defs/Place", "#/$defs/Place_2"]
     assert list(read.definitions["Place"]["properties"]) == ["city", "country"]
     assert list(read.definitions["Place_2"]["properties"]) == ["planet"]
-    again = read_parameters("thing", [Declared("here", Place), Declared("there", list[Place])], {})
+    again = read_parameters("thing", [DeclaredParameter("here", Place), DeclaredParameter("there", list[Place])], {})
     assert list(again.definitions) == ["Place"]
 
 
 def test_two_classes_of_one_name_in_one_parameter_are_refused() -> None:
     one, two = (dataclasses.make_dataclass("Same", [("it", kind)]) for kind in (int, str))
     with pytest.raises(ConfigError, match="two classes in it have the same name"):
-        parameters(tuple[one, two])  # type: ignore[valid-type]
+        read_one(tuple[one, two])  # type: ignore[valid-type]
 
 
 @pytest.mark.parametrize(
@@ -222,13 +225,13 @@ def test_two_classes_of_one_name_in_one_parameter_are_refused() -> None:
     ],
     ids=str,
 )
-def test_defaults_are_seen(kind: Any, default: Any, shown: Any) -> None:
-    (parameter,) = parameters(kind, default).each
+def test_the_model_sees_defaults(kind: Any, default: Any, shown: Any) -> None:
+    (parameter,) = read_one(kind, default).each
     assert parameter.required is False
     assert parameter.schema["default"] == shown
 
 
-def test_a_default_that_only_python_has_is_not_seen_and_works() -> None:
+def test_a_default_that_json_cannot_express_is_hidden_and_works() -> None:
     sentinel = object()
 
     def ask(it: Any = sentinel) -> bool:
@@ -239,7 +242,7 @@ def test_a_default_that_only_python_has_is_not_seen_and_works() -> None:
     assert made.run(call()) is True
 
 
-def test_what_may_be_anything_is_not_described() -> None:
+def test_a_parameter_of_any_type_has_an_empty_schema() -> None:
     def show(given: object, untyped="x") -> str:  # type: ignore[no-untyped-def]  # pyright: ignore[reportMissingParameterType]
         return f"{given} {untyped}"
 
@@ -270,8 +273,8 @@ class Documented:
     ],
     ids=str,
 )
-def test_annotated_says_it_or_else_the_docstring(kind: Any, words: str) -> None:
-    assert parameters(kind, words="from the docstring").each[0].schema["description"] == words
+def test_a_description_comes_from_annotated_or_else_from_the_docstring(kind: Any, words: str) -> None:
+    assert read_one(kind, description="from the docstring").each[0].schema["description"] == words
 
 
 def takes_a_lock(city: str, lock: threading.Lock) -> None: ...
@@ -285,7 +288,7 @@ def takes_two_objects(city: str, place: Place | Options) -> None: ...
 )
 def test_a_type_that_json_cannot_carry_is_named_with_its_parameter(function: Callable[..., Any], name: str) -> None:
     with pytest.raises(ConfigError, match=rf"{function.__name__} takes what JSON cannot carry: {name} \(") as caught:
-        tool_of(function)
+        read_signature(function)
     assert "\n" not in str(caught.value)
     assert "schema_hook" not in str(caught.value)
 
@@ -301,3 +304,77 @@ def test_strict_closes_every_object_and_leaves_nothing_beside_a_reference() -> N
     assert schema["properties"]["box"]["description"] == "what to put"
     assert "$ref" not in schema["properties"]["box"]
     assert schema["properties"]["default"]["additionalProperties"] == {"type": "integer"}
+
+
+def forecast(
+    place: Place,
+    days: Annotated[int, msgspec.Meta(description="how far ahead", ge=1, le=14)],
+    *,
+    unit: Unit = Unit.CELSIUS,
+    style: Literal["short", "long"] = "short",
+    notes: list[str] = [],  # noqa: B006 - it happens
+    anything: Any = None,
+) -> str:
+    """The weather
+    to come.
+
+    This is for people.
+    """
+    return f"{place} {days} {unit} {style} {notes} {anything}"
+
+
+def test_a_function_is_a_tool() -> None:
+    made = read_signature(forecast).tool
+    assert (made.name, made.description) == ("forecast", "The weather to come.")
+    schema = made.parameters
+    assert schema["type"] == "object"
+    assert schema["required"] == ["place", "days"]
+    assert schema["properties"]["place"] == {"$ref": "#/$defs/Place"}
+    assert schema["properties"]["days"]["description"] == "how far ahead"
+    assert (schema["properties"]["days"]["minimum"], schema["properties"]["days"]["maximum"]) == (1, 14)
+    assert schema["properties"]["unit"]["default"] == "c"
+    assert schema["properties"]["style"] == {"enum": ["long", "short"], "default": "short"}
+    assert schema["properties"]["notes"]["items"] == {"type": "string"}
+    assert schema["$defs"]["Place"]["required"] == ["city"]
+    assert "title" not in schema
+    msgspec.json.encode(schema)
+
+
+def test_a_function_needs_neither_parameters_nor_a_docstring() -> None:
+    def now() -> str:
+        return "now"
+
+    assert read_signature(now).tool == Tool("now", "", {"type": "object", "properties": {}, "required": []})
+
+
+def test_a_bound_method_is_a_tool_without_self() -> None:
+    class Sky:
+        def look(self, at: str) -> str:
+            return at
+
+    assert list(read_signature(Sky().look).tool.parameters["properties"]) == ["at"]
+
+
+def takes_anything(*places: str) -> None: ...
+def takes_names(**places: str) -> None: ...
+def takes_by_position(place: str, /) -> None: ...
+def takes_an_undefined_type(place: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821, UP037  # pyright: ignore[reportUndefinedVariable]
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (takes_anything, r"takes_anything cannot take \*places"),
+        (takes_names, r"takes_names cannot take \*\*places"),
+        (takes_by_position, "by name"),
+        (takes_a_lock, "takes_a_lock takes what JSON cannot carry"),
+        (takes_an_undefined_type, "takes_an_undefined_type does not read"),
+        (lambda place: place, "it has no name"),
+        (functools.partial(forecast), "it has no name"),
+    ],
+)
+def test_a_function_that_a_model_could_not_call_is_refused_with_the_reason(
+    function: Callable[..., Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        read_signature(function)

@@ -1,4 +1,4 @@
-"""Agents with tools of a server: both shells, over real sockets and a real child."""
+"""Sync and async agents with tools of a server, over real sockets and a real child process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from asides.agents.sync import Agent
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import ToolCall
 from asides.values.result import Result
-from tests.agents.mcp.running import child_of, named, old, until
+from tests.agents.mcp.running import describe_child, find_tool, old, wait_until
 
 MODEL = "openai-compatible:made-up"
-Asked: TypeAlias = Callable[..., Result[str]]
+Ask: TypeAlias = Callable[..., Result[str]]
 
 
-def blocking(url: str, tools: list[Any], **options: Any) -> Result[str]:
+def ask_sync(url: str, tools: list[Any], **options: Any) -> Result[str]:
     return Agent(MODEL, tools=tools, base_url=url, api_key="k", **options).send("?")
 
 
-def awaiting(url: str, tools: list[Any], **options: Any) -> Result[str]:
+def ask_async(url: str, tools: list[Any], **options: Any) -> Result[str]:
     async def run() -> Result[str]:
         async with asides.AsyncClient() as client:
             return await AsyncAgent(MODEL, tools=tools, base_url=url, api_key="k", client=client, **options).send("?")
@@ -35,7 +35,7 @@ def awaiting(url: str, tools: list[Any], **options: Any) -> Result[str]:
     return asyncio.run(run())
 
 
-both_agents = pytest.mark.parametrize("ask", [blocking, awaiting])
+both_agents = pytest.mark.parametrize("ask", [ask_sync, ask_async])
 
 
 def calls(*called: tuple[McpTool, dict[str, Any]]) -> Say:
@@ -49,12 +49,12 @@ def calls(*called: tuple[McpTool, dict[str, Any]]) -> Say:
 
 
 @both_agents
-def test_an_agent_calls_the_tools_of_a_server_and_answers(ask: Asked, server: McpServer, stage: OpenStage) -> None:
-    add, echo = named(server, "add"), named(server, "echo")
+def test_an_agent_calls_the_tools_of_a_server_and_answers(ask: Ask, server: McpServer, stage: OpenStage) -> None:
+    add, echo = find_tool(server, "add"), find_tool(server, "echo")
     theatre = stage(calls((add, {"a": 20, "b": 22}), (echo, {"text": "hi"})), Say(text="42, hi"))
     result = ask(theatre.url, [*server.tools])
     assert result.output == "42, hi"
-    assert [told.text for told in result.steps[0].results] == ["42", "hi"]
+    assert [each.text for each in result.steps[0].results] == ["42", "hi"]
     sent = theatre.requests[1].json["messages"]
     assert [(message["tool_call_id"], message["content"]) for message in sent if message["role"] == "tool"] == [
         ("call_0", "42"),
@@ -66,15 +66,15 @@ def test_an_agent_calls_the_tools_of_a_server_and_answers(ask: Asked, server: Mc
 
 
 @both_agents
-def test_a_tool_that_fails_does_not_end_the_run(ask: Asked, server: McpServer, stage: OpenStage) -> None:
-    theatre = stage(calls((named(server, "fail"), {"reason": "no such city"})), Say(text="There is no such city."))
+def test_a_tool_that_fails_does_not_end_the_run(ask: Ask, server: McpServer, stage: OpenStage) -> None:
+    theatre = stage(calls((find_tool(server, "fail"), {"reason": "no such city"})), Say(text="There is no such city."))
     result = ask(theatre.url, [*server.tools])
-    told = result.steps[0].results[0]
-    assert (told.is_error, "no such city" in told.text, result.outcome) == (True, True, "answered")
+    failed = result.steps[0].results[0]
+    assert (failed.is_error, "no such city" in failed.text, result.outcome) == (True, True, "answered")
 
 
 @both_agents
-def test_a_server_that_dies_does_not_end_the_run(ask: Asked, stage: OpenStage) -> None:
+def test_a_server_that_dies_does_not_end_the_run(ask: Ask, stage: OpenStage) -> None:
     alive: list[int] = []
 
     def approve(_: ToolCall) -> bool:
@@ -83,8 +83,8 @@ def test_a_server_that_dies_does_not_end_the_run(ask: Asked, stage: OpenStage) -
         return True
 
     with old(name="o", approval="ask") as server:
-        alive.append(child_of(server)["pid"])
-        one = named(server, "one")
+        alive.append(describe_child(server)["pid"])
+        one = find_tool(server, "one")
         theatre = stage(calls((one, {})), calls((one, {})), Say(text="Now it runs."))
         result = ask(theatre.url, [*server.tools], approve=approve)
     first, second = (step.results[0] for step in result.steps[:2])
@@ -93,16 +93,16 @@ def test_a_server_that_dies_does_not_end_the_run(ask: Asked, stage: OpenStage) -
 
 
 @both_agents
-def test_a_call_that_takes_too_long_is_cancelled_at_the_server(ask: Asked, stage: OpenStage) -> None:
+def test_a_call_that_takes_too_long_is_cancelled_at_the_server(ask: Ask, stage: OpenStage) -> None:
     with old(name="o", timeout=0.3) as server:
-        theatre = stage(calls((named(server, "three"), {})), Say(text="It takes too long."))
+        theatre = stage(calls((find_tool(server, "three"), {})), Say(text="It takes too long."))
         result = ask(theatre.url, [*server.tools])
         assert (result.output, result.steps[0].results[0].is_error) == ("It takes too long.", True)
-        until(lambda: server.tools[-1].own_name == "cancelled", "the server hears of it")
+        wait_until(lambda: server.tools[-1].own_name == "cancelled", "the server gets the cancellation")
 
 
 @both_agents
-def test_approval_is_asked_for_where_the_server_was_given_so(ask: Asked, stage: OpenStage) -> None:
+def test_approval_is_asked_for_if_the_server_was_made_so(ask: Ask, stage: OpenStage) -> None:
     asked: list[str] = []
 
     def approve(call: ToolCall) -> bool:
@@ -110,17 +110,17 @@ def test_approval_is_asked_for_where_the_server_was_given_so(ask: Asked, stage: 
         return False
 
     with old(name="o", approval="ask") as server:
-        theatre = stage(calls((named(server, "one"), {})), Say(text="Not allowed."))
+        theatre = stage(calls((find_tool(server, "one"), {})), Say(text="Not allowed."))
         result = ask(theatre.url, [*server.tools], approve=approve)
     assert (asked, result.steps[0].results[0].is_error) == (["o__one"], True)
 
 
 @both_agents
-def test_a_server_that_nobody_opened_ends_the_run(ask: Asked, stage: OpenStage) -> None:
+def test_a_server_that_is_not_open_ends_the_run(ask: Ask, stage: OpenStage) -> None:
     with old(name="o") as server:
         tools = server.tools
     theatre = stage(calls((tools[0], {})), Say(text="never said"))
-    with pytest.raises(asides.ToolFailed) as told:
+    with pytest.raises(asides.ToolFailed) as caught:
         ask(theatre.url, [*tools])
-    assert "the MCP server o is not open" in str(told.value.__cause__)
+    assert "the MCP server o is not open" in str(caught.value.__cause__)
     assert len(theatre.requests) == 1

@@ -1,4 +1,7 @@
-"""What an agent can run: the Protocol, a job for it, and what came of one. Values only."""
+"""The protocol of a tool that can be run, and the values of a run: a job and its outcome.
+
+Not here: the code that runs jobs (transports/tool_executor).
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,29 @@ from asides.values.messages import ToolCall
 from asides.values.tools import Tool
 
 Approval: TypeAlias = Literal["allow", "deny", "ask"]
-"""Whether a call may be run: always, never, or when the agent's `approve=` handler says so."""
+"""Whether a call may be run: always, never, or if the agent's `approve=` handler agrees."""
 
 
 class Startable(Protocol):
-    """What a shell can carry out for a call."""
+    """An object that a shell can run for a call."""
 
     @property
     def blocking(self) -> bool:
-        """Whether `run` does the work itself, and so has to stay off an event loop; False: it gives an awaitable."""
+        """Whether `run` does the work itself, and so must not run on an event loop; False: it returns an awaitable."""
         ...
 
     def run(self, call: ToolCall) -> Any | Awaitable[Any]:
-        """The value, or what gives it when awaited. Raises BadArguments when the arguments do not fit."""
+        """Return the value, or an awaitable of it. Raises BadArguments when the arguments do not fit."""
         ...
 
 
 @runtime_checkable
 class Runnable(Startable, Protocol):
-    """A tool with its function behind it."""
+    """A tool that an agent can run."""
 
     @property
     def tool(self) -> Tool:
-        """As the model sees it."""
+        """The tool as the model sees it."""
         ...
 
     @property
@@ -48,7 +51,7 @@ class Runnable(Startable, Protocol):
 
     @property
     def fatal(self) -> tuple[type[BaseException], ...]:
-        """Exceptions that end the run with ToolFailed; all others are told to the model."""
+        """Exceptions that end the run with ToolFailed; the model gets all others as error results."""
         ...
 
 
@@ -57,7 +60,7 @@ class BadArguments(Exception):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One call that is to be run."""
+    """A call to run."""
 
     call: ToolCall
     runnable: Startable
@@ -65,21 +68,21 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Returned(msgspec.Struct, frozen=True):
-    """A job gave a value."""
+    """A job returned a value."""
 
     value: Any
     seconds: float = 0.0
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """A job raised."""
+    """A job raised an exception."""
 
     error: BaseException
     seconds: float = 0.0
 
 
 class TimedOut(msgspec.Struct, frozen=True):
-    """A job took longer than it may."""
+    """A job took longer than its timeout."""
 
     seconds: float = 0.0
 

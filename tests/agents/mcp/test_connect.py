@@ -1,0 +1,156 @@
+"""Servers that do not open, the reason that the error names, and the muted logs of the official client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asides.agents.mcp.connect import ServerDiagnostics
+from asides.agents.mcp.server import McpServer
+from asides.values.errors import ConfigError
+from tests.agents.mcp.running import expect_no_thread_left, run_call
+from tests.loopback import saying, serving, whole_response
+
+SECRET = "canary-1414213562"
+CANARY = "canary-2718281828"
+
+
+def refusal(server: McpServer) -> str:
+    """Return the error of a server that does not open and leaves nothing behind; sync and async errors are the same."""
+
+    async def open_async() -> None:
+        async with server:
+            pass
+
+    with expect_no_thread_left():
+        with pytest.raises(ConfigError) as caught, server:
+            pass
+        with pytest.raises(ConfigError) as caught_async:
+            asyncio.run(open_async())
+    assert str(caught.value) == str(caught_async.value)
+    return str(caught.value)
+
+
+def test_a_command_that_does_not_exist() -> None:
+    assert refusal(McpServer.stdio("no-such-command")) == (
+        "the MCP server no-such-command could not be opened: there is no command 'no-such-command'. "
+        "To do: install it, or give its whole path."
+    )
+
+
+def test_a_file_that_does_not_run(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert "does not run (permission denied)" in refusal(McpServer.stdio(tmp_path / "notes.txt"))
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    assert "the folder of cwd= does not exist" in refusal(McpServer.stdio(sys.executable, cwd=tmp_path / "no"))
+
+
+def test_a_child_that_ends_at_once_is_quoted_without_secrets() -> None:
+    program = "import os, sys; sys.exit(f'bad token {os.environ[\"TOKEN\"]}, Bearer abc.def')"
+    message = refusal(McpServer.stdio(sys.executable, "-c", program, env={"TOKEN": SECRET}, name="s"))
+    assert "ended before it answered; its last output: bad token ***, ***. To do: run the command" in message
+
+
+def test_a_child_with_much_output_is_quoted_from_its_end() -> None:
+    program = "import sys; sys.stderr.write('x' * 1_000_000 + ' and the reason'); sys.exit(1)"
+    message = refusal(McpServer.stdio(sys.executable, "-c", program))
+    assert message.endswith("x and the reason. To do: run the command in a terminal and see.")
+    assert len(message) < 800
+
+
+def test_only_the_end_of_the_standard_error_is_kept() -> None:
+    diagnostics = ServerDiagnostics()
+    with os.fdopen(diagnostics.open_stderr_pipe(), "wb") as stderr:
+        stderr.write(b"x" * 1_000_000 + b"end")
+    diagnostics.wait()
+    assert len(diagnostics._stderr) == 2048
+    assert diagnostics._stderr.endswith(b"xend")
+
+
+def test_a_child_without_output_is_described_so() -> None:
+    assert "ended before it answered and wrote nothing" in refusal(McpServer.stdio(sys.executable, "-c", ""))
+
+
+def test_a_child_that_does_not_answer_times_out() -> None:
+    silent = McpServer.stdio(sys.executable, "-c", "import sys; sys.stdin.read()", start_timeout=0.3)
+    assert "it did not answer within 0.3 seconds. To do: raise start_timeout=" in refusal(silent)
+
+
+def test_an_address_without_a_server() -> None:
+    with serving(saying(b"")) as gone:
+        url = gone.url
+    assert f"nobody answers at {url}. To do: start the server, or check the URL." in refusal(McpServer.http(url))
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ("401 Unauthorized", "answered 401. To do: check the key in headers=."),
+        ("404 Not Found", "answered 404. To do: check the URL, the path included."),
+        ("500 Internal Server Error", "answered 500. To do: check the URL, the path included."),
+    ],
+)
+def test_an_address_that_refuses(status: str, message: str) -> None:
+    with serving(saying(whole_response(b"{}", status=status))) as host:
+        assert refusal(McpServer.http(f"{host.url}?key={SECRET}")).endswith(f"{host.url} {message}")
+
+
+def test_an_address_of_something_else() -> None:
+    with serving(saying(whole_response(b"<html>", "text/html"))) as host:
+        message = refusal(McpServer.http(host.url))
+    assert "Unexpected content type: text/html. To do: check that it is an MCP server." in message
+
+
+def test_headers_are_sent() -> None:
+    with serving(saying(whole_response(b"{}", status="401 Unauthorized"))) as host:
+        refusal(McpServer.http(host.url, headers={"Authorization": f"Bearer {SECRET}"}))
+        assert {heard.headers["authorization"] for heard in host.heard} == {f"Bearer {SECRET}"}
+
+
+def test_without_the_official_package_the_error_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['mcp'] = None\n"
+        "from asides.agents.mcp.server import McpServer\n"
+        "import asides\n"
+        "try: McpServer.stdio('x').open()\n"
+        "except asides.ConfigError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "tools of MCP servers need another package. To do: pip install 'asides[mcp]'\n"
+
+
+def test_the_official_package_loads_only_when_a_server_is_opened() -> None:
+    program = (
+        "import sys, asides\n"
+        "from asides.agents.mcp.server import McpServer\n"
+        "McpServer.stdio('x'), McpServer.http('http://127.0.0.1')\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'pydantic', 'httpx2')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "[]\n"
+
+
+def test_the_content_of_messages_is_not_logged(server: McpServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    run_call(server, "echo", text=CANARY)
+    run_call(server, "fail", reason=CANARY)
+    run_call(server, "add", a=CANARY)
+    logging.getLogger("mcp.client.stdio").warning("from another thread")
+    logged = [record for record in caplog.records if record.name.partition(".")[0] != "asyncio"]
+    assert [record.getMessage() for record in logged] == ["from another thread"]
+
+
+def test_nothing_is_logged_from_the_first_message_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    talker = "import sys; print('canary'); sys.stdin.readline(); print('{}'); sys.exit('canary')"
+    with pytest.raises(ConfigError), McpServer.stdio(sys.executable, "-c", talker):
+        pass
+    assert {record.name for record in caplog.records} <= {"asyncio"}
