@@ -24,7 +24,7 @@ def read_arrows() -> Mapping[str, Sequence[str]]:
     tree = ast.parse((ROOT / "tests" / "test_layers.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "ARROWS":
-            found: Mapping[str, Sequence[str]] = ast.literal_eval(node.value or ast.Dict())
+            found: Mapping[str, Sequence[str]] = ast.literal_eval(ast.unparse(node.value or node))
             return found
     raise SystemExit("tests/test_layers.py has no table ARROWS")
 
