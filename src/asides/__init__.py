@@ -97,8 +97,7 @@ if TYPE_CHECKING:
     from asides.values.model_info import ModelInfo, ThinkingInfo
     from asides.values.notices import Notice
     from asides.values.reply import Reply
-    from asides.values.result import Result, Step
-    from asides.values.run_events import RunEnded, RunEvent, StepEnded, StepStarted, ToolFinished, ToolStarted
+    from asides.values.result import Result, RunEnded, RunEvent, Step, StepEnded, StepStarted, ToolFinished, ToolStarted
     from asides.values.simulate import simulate
     from asides.values.thinking import Origin, Seal, Thinking, Thought
     from asides.values.tools import Tool
@@ -192,9 +191,10 @@ else:
         "asides.wire.partial_json": ("PartialJson",),
         "asides.agents.sync": ("Agent",),
         "asides.agents.async_": ("AsyncAgent",),
-        "asides.values.result": ("Result", "Step"),
+        "asides.values.result": (
+            *("Result", "RunEnded", "RunEvent", "Step", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
+        ),
         "asides.flows.run_config": ("Limits",),
-        "asides.values.run_events": ("RunEnded", "RunEvent", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
         "asides.agents.tools.function_tool": ("FunctionTool", "tool"),
         "asides.transports.run_stream": ("AsyncRunStream", "RunStream"),
         "asides.conversations.sync": ("Conversation", "ConversationStream"),

@@ -12,8 +12,7 @@ from asides.flows.agent import Run
 from asides.transports.flow_state import Course
 from asides.values.errors import AgentError
 from asides.values.messages import Message
-from asides.values.result import Output, Result
-from asides.values.run_events import StepEnded
+from asides.values.result import Output, Result, StepEnded
 from asides.values.usage import Usage
 
 

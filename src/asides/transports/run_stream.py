@@ -10,8 +10,7 @@ from asides.transports.async_ import Driver as AsyncDriver
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.run_state import RunProgress
 from asides.transports.sync import Driver, Events
-from asides.values.result import Output, Result
-from asides.values.run_events import RunEvent
+from asides.values.result import Output, Result, RunEvent
 
 
 class RunStream(Events[RunEvent], Generic[Output]):
