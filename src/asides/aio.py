@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from asides.transports.run_state import RunProgress
-    from asides.transports.run_stream import AsyncRunStream
+    from asides.transports.run_stream import AsyncRunStream, RunState
     from asides.values.result import Output
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
@@ -72,7 +71,7 @@ class AsyncClient:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return AsyncStream(self._defaults.call(model, prompt, options, stream=True), self._transport)
 
-    def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
+    def run(self, begin: Callable[[Defaults], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of a run that asks through this client; `begin` makes it. `AsyncAgent` calls this."""
         from asides.transports.run_stream import AsyncRunStream
 
@@ -341,7 +340,7 @@ def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncS
     return AsyncStream(Defaults().call(model, prompt, options, stream=True), _Aiohttp(), ends_transport=True)
 
 
-def run(begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
+def run(begin: Callable[[Defaults], RunState[Output]]) -> AsyncRunStream[Output]:
     """The events of a run, by a client of its own that is closed with them: use it in an `async with`."""
     from asides.transports.run_stream import AsyncRunStream
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     import urllib3
 
-    from asides.transports.run_state import RunProgress
-    from asides.transports.run_stream import RunStream
+    from asides.transports.run_stream import RunState, RunStream
     from asides.values.result import Output
 
 __all__ = ["Client", "Stream", "ask", "shared_client", "stream"]
@@ -71,7 +70,7 @@ class Client:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return Stream(self._defaults.call(model, prompt, options, stream=True), self._transport)
 
-    def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> RunStream[Output]:
+    def run(self, begin: Callable[[Defaults], RunState[Output]]) -> RunStream[Output]:
         """The events of a run that asks through this client; `begin` makes it. `Agent` calls this."""
         from asides.transports.run_stream import RunStream
 

@@ -43,9 +43,9 @@ def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Promp
     if (choice := given.get("tool_choice")) is not None:
         changes["tool_choice"] = _tool_choice(choice)
     if (output := given.get("output")) is not None:
-        from asides.agents.outputs.schemas import asked_for
+        from asides.agents.outputs.schemas import build_schema
 
-        changes["output"] = asked_for(output).schema
+        changes["output"] = build_schema(output).schema
     if (stop := given.get("stop")) is not None:
         changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else stop, tuple[str, ...])
     if (metadata := given.get("metadata")) is not None:

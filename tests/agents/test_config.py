@@ -1,12 +1,12 @@
-"""How a run is to go: which tools may be run without asking anybody."""
+"""The configuration of an agent: which tools run without approval."""
 
 from __future__ import annotations
 
 import pytest
 
+from asides.agents.config import resolve_approval
 from asides.agents.tools.executor import Approval
 from asides.agents.tools.function_tool import tool
-from asides.flows.run_config import RunConfig
 
 PATTERNS: tuple[tuple[str, Approval], ...] = (("read_*", "allow"), ("read_secrets", "deny"), ("delete_*", "ask"))
 
@@ -32,10 +32,10 @@ def outspoken() -> None:
     ],
 )
 def test_the_first_pattern_that_fits_a_name_counts_and_without_one_a_tool_may_be_run(name: str, word: str) -> None:
-    assert RunConfig[str](approval=PATTERNS).approval_of(name, silent) == word
+    assert resolve_approval(PATTERNS, name, silent) == word
 
 
 def test_what_a_tool_says_of_itself_counts_more_than_what_the_agent_says_of_it() -> None:
-    assert RunConfig[str](approval="deny").approval_of("outspoken", outspoken) == "allow"
-    assert RunConfig[str](approval=(("*", "deny"),)).approval_of("outspoken", outspoken) == "allow"
-    assert RunConfig[str](approval="deny").approval_of("silent", silent) == "deny"
+    assert resolve_approval("deny", "outspoken", outspoken) == "allow"
+    assert resolve_approval((("*", "deny"),), "outspoken", outspoken) == "allow"
+    assert resolve_approval("deny", "silent", silent) == "deny"
