@@ -29,29 +29,14 @@ class Save(Protocol):
 
 
 class RunState(Course[Result[Output]]):
-    """The state of one run. `save` gets the new messages after each step and at the end."""
+    """The state of one run. `save`, where the run has a conversation, gets its new messages."""
 
-    __slots__ = ("_closed", "_save", "run")
+    __slots__ = ("run", "save")
 
     def __init__(self, run: Run[Output], save: Save | None = None) -> None:
         self.run = run
-        self._save = save
-        self._closed = False
+        self.save = save
         super().__init__(run.call, run.steps)
-
-    def note(self, batch: Sequence[Any]) -> None:
-        """Save the new messages when the batch ends a step."""
-        if self._save is not None and any(type(event) is StepEnded for event in batch):
-            self._save(self.run.take_new_messages(), usage=self.run.take_new_usage())
-
-    def close(self) -> None:
-        """The run goes no further, for whatever reason. Save the rest."""
-        if self._closed:
-            return
-        self._closed = True
-        self.run.close()
-        if self._save is not None and (messages := self.run.take_new_messages()):
-            self._save(messages, usage=self.run.take_new_usage())
 
     def result(self, *, closed: bool) -> Result[Output]:
         """The result of the run. Raises the error that ended it, or AgentError when it is not over."""
@@ -80,7 +65,8 @@ class RunStream(Events[RunEvent], Generic[Output]):
     def __init__(self, state: RunState[Output], transport: Transport) -> None:
         self._state = state
         driver = Driver(state, transport)
-        super().__init__(driver, _save_steps(driver.batches(), state))
+        batches = driver.batches()
+        super().__init__(driver, batches if state.save is None else _save_steps(batches, state.run, state.save))
 
     @property
     def result(self) -> Result[Output]:
@@ -95,15 +81,28 @@ class RunStream(Events[RunEvent], Generic[Output]):
         return self._state.run.so_far()
 
 
-def _save_steps(batches: Generator[list[Any], None, None], state: RunState[Any]) -> Generator[list[Any], None, None]:
+def _save_steps(
+    batches: Generator[list[Any], None, None], run: Run[Any], save: Save
+) -> Generator[list[Any], None, None]:
     """The batches. The conversation gets each step when it is over, and the rest at the end."""
     try:
         for batch in batches:
-            state.note(batch)
+            _save_step(batch, run, save)
             yield batch
     finally:
         batches.close()
-        state.close()
+        _save_rest(run, save)
+
+
+def _save_step(batch: list[Any], run: Run[Any], save: Save) -> None:
+    if any(type(event) is StepEnded for event in batch):
+        save(run.take_new_messages(), usage=run.take_new_usage())
+
+
+def _save_rest(run: Run[Any], save: Save) -> None:
+    run.close()
+    if messages := run.take_new_messages():
+        save(messages, usage=run.take_new_usage())
 
 
 class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
@@ -115,7 +114,9 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     def __init__(self, state: RunState[Output], transport: AsyncTransport, *, ends_transport: bool = False) -> None:
         self._state = state
         driver = AsyncDriver(state, transport)
-        batches = _save_steps_async(driver.batches(), state)
+        batches = driver.batches()
+        if state.save is not None:
+            batches = _save_steps_async(batches, state.run, state.save)
         super().__init__(
             driver, closing_behind(batches, transport) if ends_transport else batches, transport, ends_transport
         )
@@ -138,14 +139,14 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
 
 
 async def _save_steps_async(
-    batches: AsyncGenerator[list[Any], None], state: RunState[Any]
+    batches: AsyncGenerator[list[Any], None], run: Run[Any], save: Save
 ) -> AsyncGenerator[list[Any], None]:
     """The batches. The conversation gets each step when it is over, and the rest at the end."""
     try:
         async for batch in batches:
-            state.note(batch)
+            _save_step(batch, run, save)
             yield batch
     finally:
         # First, since a cancelled task may not get to wait for the rest.
-        state.close()
+        _save_rest(run, save)
         await batches.aclose()
