@@ -134,7 +134,7 @@ def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, Offer], out
 def _check_approvals(config: RunConfig[Any]) -> None:
     for name, approval in config.approvals.items():
         if approval == "ask" and config.approve is None:
-            raise ConfigError(f"the tool {name} wants approval and nobody is there to give it. To do: pass approve=.")
+            raise ConfigError(f"the tool {name} needs approval, and the agent has nobody to ask. To do: pass approve=.")
 
 
 def resolve_approval(approval: Approvals, name: str, runnable: Runnable) -> Approval:
@@ -162,12 +162,12 @@ def _read_run_options(given: Mapping[str, Any]) -> dict[str, Any]:
         read["limits"] = _check_limits(read_as("limits", fields, Limits))
     if (approve := given.get("approve")) is not None:
         if not callable(approve):
-            raise ConfigError("approve is a function that takes a call and says whether it may be run.")
+            raise ConfigError("approve is a function that takes a call and returns whether it may run.")
         read["approve"] = approve
     if (timeout := given.get("tool_timeout")) is not None:
         read["tool_timeout"] = read_as("tool_timeout", timeout, float)
         if not read["tool_timeout"] > 0:
-            raise ConfigError("tool_timeout is no number of seconds above zero, with which no tool could begin.")
+            raise ConfigError("tool_timeout is not a number of seconds above zero, so no tool could start.")
     if (mode := given.get("mode")) is not None:
         if mode not in get_args(Mode):
             raise ConfigError(f"mode is one of {', '.join(get_args(Mode))}.")
@@ -176,7 +176,7 @@ def _read_run_options(given: Mapping[str, Any]) -> dict[str, Any]:
         if (value := given.get(name)) is not None:
             read[name] = read_as(name, value, int)
             if read[name] < (1 if name == "parallel" else 0):
-                raise ConfigError(f"{name} is {read[name]}, which is too few.")
+                raise ConfigError(f"{name} is {read[name]}, which is too low.")
     return read
 
 
@@ -184,7 +184,7 @@ def _check_limits(limits: Limits) -> Limits:
     for name, value in msgspec.structs.asdict(limits).items():
         # Not `value <= 0`, since every comparison with NaN is false.
         if value is not None and not (value > 0 or (name == "tool_calls" and value == 0)):
-            raise ConfigError(f"limits: {name} is {value}, with which nothing could begin.")
+            raise ConfigError(f"limits: {name} is {value}, so no run could start.")
     return limits
 
 

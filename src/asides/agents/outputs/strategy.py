@@ -27,7 +27,7 @@ FINAL_TOOL = "final_answer"
 _replace = msgspec.structs.replace
 
 _INSTRUCTED = Notice(
-    "output_instructed", "the model is told the schema in words", "output", "json_schema", "instructions"
+    "output_instructed", "the model gets the schema in its instructions", "output", "json_schema", "instructions"
 )
 _BY_TOOL = Notice("output_by_tool", "this model gives its answer by calling a tool", "output", "json_schema", "tool")
 _TWO_PHASES = Notice(

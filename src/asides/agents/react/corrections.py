@@ -64,13 +64,13 @@ def _check_call(call: ToolCall, tools: dict[str, Tool]) -> str | None:
         return f"Your Action does not say which tool to use. Write:\n\n{_FORM}"
     if not NAME.fullmatch(call.name):
         return (
-            "Behind Action: stands the name of one tool and nothing else; its input stands behind Action Input:. "
+            "Write the name of one tool and nothing else after Action:, and its input after Action Input:. "
             f"Write:\n\n{_show_form(call.name, tool)}"
         )
     if call.raw_arguments is not None:
         return (
             f"The Action Input of {call.name} is not {_describe_json(call.raw_arguments)}. Write one JSON object, with "
-            f"double quotes and closed braces, and nothing behind it:\n\n{_show_form(call.name, tool)}"
+            f"double quotes and closed braces, and nothing after it:\n\n{_show_form(call.name, tool)}"
         )
     if tool is not None and not call.arguments and (needed := list_required(tool)):
         return f"The tool {call.name} needs {', '.join(needed)} as input. Write:\n\n{_show_form(call.name, tool)}"
