@@ -125,7 +125,7 @@ def _offer_tools(given: Mapping[str, Any]) -> dict[str, Offer]:
 def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, Offer], output_type: Any) -> RunConfig[Any]:
     tools = {name: offer.runnable for name, offer in offers.items()}
     approval: Approvals = "allow" if given.get("approval") is None else _read_approval(given["approval"])
-    approvals = {
+    approvals: dict[str, Approval] = {
         name: resolve_approval(approval, name, runnable) for name, runnable in tools.items() if runnable is not None
     }
     return RunConfig(tools, approvals, output_type, **_read_run_options(given))
@@ -143,7 +143,10 @@ def resolve_approval(approval: Approvals, name: str, runnable: Runnable) -> Appr
         return runnable.approval
     if not isinstance(approval, tuple):
         return approval
-    return next((word for pattern, word in approval if fnmatchcase(name, pattern)), "allow")
+    for pattern, word in approval:
+        if fnmatchcase(name, pattern):
+            return word
+    return "allow"
 
 
 def _read_approval(approval: object) -> Approvals:
