@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from asides.agents.async_ import AsyncAgent
     from asides.agents.mcp.server import McpServer
     from asides.agents.sync import Agent
-    from asides.agents.tools.executor import BadArguments
     from asides.agents.tools.function_tool import FunctionTool, tool
+    from asides.agents.tools.runnable import BadArguments
     from asides.agents.tools.toolset import ToolLike
     from asides.aio import AsyncClient, AsyncStream
     from asides.client import Client, Stream, ask, stream
@@ -202,7 +202,7 @@ else:
         "asides.conversations.store.sqlite": ("SqliteStore",),
         "asides.conversations.store.protocol": ("Store", "StoreConflict", "StoreError"),
         "asides.agents.mcp.server": ("McpServer",),
-        "asides.agents.tools.executor": ("BadArguments",),
+        "asides.agents.tools.runnable": ("BadArguments",),
         "asides.agents.tools.toolset": ("ToolLike",),
         "asides.dialects": ("register_dialect",),
     }

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias, get_args
 
 import msgspec
 
-from asides.agents.tools.executor import Approval, Runnable
-from asides.agents.tools.toolset import Offer, toolset
+from asides.agents.tools.runnable import Approval, Runnable
+from asides.agents.tools.toolset import OfferedTool, build_toolset
 from asides.flows.agent import Run
 from asides.flows.build_call import Defaults
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
@@ -118,11 +118,11 @@ def _read_output_type(output: object) -> Any:
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
-def _offer_tools(given: Mapping[str, Any]) -> dict[str, Offer]:
-    return toolset(given.get("tools") or ())
+def _offer_tools(given: Mapping[str, Any]) -> dict[str, OfferedTool]:
+    return build_toolset(given.get("tools") or ())
 
 
-def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, Offer], output_type: Any) -> RunConfig[Any]:
+def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, OfferedTool], output_type: Any) -> RunConfig[Any]:
     tools = {name: offer.runnable for name, offer in offers.items()}
     approval: Approvals = "allow" if given.get("approval") is None else _read_approval(given["approval"])
     approvals: dict[str, Approval] = {

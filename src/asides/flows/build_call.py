@@ -24,7 +24,7 @@ from asides.options import (
     read_as,
 )
 from asides.providers.credentials import Secret, find_key
-from asides.providers.endpoint import RESPONSES, Wish, choose_endpoint, is_disabled, speaking
+from asides.providers.endpoint import RESPONSES, EndpointRequest, choose_endpoint, is_responses_disabled, speaking
 from asides.providers.find import find_host, find_target
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings, load_settings
@@ -74,14 +74,14 @@ class Defaults:
         target = find_host(provider, base_url=checked("base_url", given), rows=self.rows)
         return ModelListCall(target, _policy(given), _key(target, given, True))
 
-    def _wish(self, prompt: Prompt, given: Options) -> Wish:
+    def _wish(self, prompt: Prompt, given: Options) -> EndpointRequest:
         state = prompt.state
-        return Wish(
+        return EndpointRequest(
             thinking=prompt.thinking.wanted,
             stateful=state.continues or state.resume or state.store is True,
             endpoint=checked("endpoint", given),
             enabled=checked("openai_responses_enabled", given),
-            disabled=is_disabled(),
+            disabled=is_responses_disabled(),
         )
 
     def _check_tools(self, prompt: Prompt, target: Target, given: Options) -> None:

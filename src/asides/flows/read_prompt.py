@@ -107,9 +107,9 @@ def _tool(tool: ToolLike) -> Tool:
     if isinstance(tool, Mapping):
         return read_tool(tool)
     # What reads a signature brings much along that most questions have no use for.
-    from asides.agents.tools.toolset import offer_of
+    from asides.agents.tools.toolset import read_offer
 
-    return offer_of(tool).tool
+    return read_offer(tool).tool
 
 
 def _tool_choice(choice: object) -> str:

@@ -19,7 +19,7 @@ from asides.agents.outputs.schemas import (
     has_own_schema,
     name_json_type,
 )
-from asides.agents.tools.validation_errors import Problem, told_by_msgspec, told_by_pydantic
+from asides.agents.tools.type_readers import Problem, parse_msgspec_error, parse_pydantic_error
 from asides.values.errors import ConfigError
 from asides.values.json_schema import DEFINITIONS
 from asides.values.messages import OutputSchema, ToolResult
@@ -136,7 +136,7 @@ def _msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
         try:
             return decoder.decode(document)
         except msgspec.ValidationError as problem:
-            raise OutputMismatch(_list_problems(told_by_msgspec(problem))) from None
+            raise OutputMismatch(_list_problems(parse_msgspec_error(problem))) from None
         except AssertionError as problem:
             # A `__post_init__` may assert instead of raising ValueError; pydantic accepts both too.
             raise OutputMismatch(f"$: {str(problem) or 'it does not hold together'}") from None
@@ -153,7 +153,7 @@ def _pydantic_parser(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]
             return validate(document)
         except ValueError as problem:
             # Other libraries have models like pydantic's, with errors of their own.
-            problems = told_by_pydantic(problem) if hasattr(problem, "errors") else (("", str(problem)),)
+            problems = parse_pydantic_error(problem) if hasattr(problem, "errors") else (("", str(problem)),)
             raise OutputMismatch(_list_problems(*problems)) from None
 
     return parse

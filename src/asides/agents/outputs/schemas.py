@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.agents.outputs.strict_schema import is_strict_schema
-from asides.agents.tools.pydantic_types import is_pydantic
+from asides.agents.tools.type_readers import is_pydantic
 from asides.values.errors import ConfigError
-from asides.values.json_schema import DEFINITIONS, inside, references
+from asides.values.json_schema import DEFINITIONS, find_references, map_inner_schemas
 from asides.values.messages import OutputSchema
 
 SchemaOrJson: TypeAlias = OutputSchema | Literal["json"]
@@ -135,7 +135,7 @@ def build_msgspec_schema(kind: Any) -> dict[str, Any]:
     if reference:
         name = reference.removeprefix("#/$defs/")
         root = dict(definitions[name])
-        if not any(reference in references(definition) for definition in definitions.values()):
+        if not any(reference in find_references(definition) for definition in definitions.values()):
             del definitions[name]
     return {**root, "$defs": definitions} if definitions else root
 
@@ -162,7 +162,7 @@ def _normalise(schema: Any) -> Any:
         return schema
     # The parser checks that exactly one of them fits.
     known = {"anyOf" if word == "oneOf" else word: value for word, value in schema.items() if word != "discriminator"}
-    normal = inside(known, _normalise)
+    normal = map_inner_schemas(known, _normalise)
     if normal.get("type") == "object" and "properties" in normal:
         normal.setdefault("additionalProperties", False)
     if "enum" in normal and "type" not in normal:
@@ -184,7 +184,7 @@ def _wrap_in_object(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object that holds such a value. Definitions stay at the root, where references point."""
     definitions = {word: schema[word] for word in DEFINITIONS if word in schema}
     inner = {word: value for word, value in schema.items() if word not in (*DEFINITIONS, "$schema")}
-    if any(not reference.startswith(("#/$defs/", "#/definitions/")) for reference in references(inner)):
+    if any(not reference.startswith(("#/$defs/", "#/definitions/")) for reference in find_references(inner)):
         return schema  # it refers to its own root, which would change
     return {
         "type": "object",

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.json_schema import DEFINITIONS, inner_schemas, inside
+from asides.values.json_schema import DEFINITIONS, find_inner_schemas, map_inner_schemas
 
 # The keywords of strict mode; it refuses a schema with any other (platform.openai.com structured-outputs,
 # "Supported schemas", 2026-08).
@@ -39,13 +39,13 @@ def is_strict_schema(schema: Any) -> bool:
         return True
     if not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
         return False
-    if not schema.keys() <= _STRICT_KEYWORDS or any(_accepts_anything(inner) for inner in inner_schemas(schema)):
+    if not schema.keys() <= _STRICT_KEYWORDS or any(_accepts_anything(inner) for inner in find_inner_schemas(schema)):
         return False
     if schema.get("type") == "object":
         fields = schema.get("properties", {})
         if schema.get("additionalProperties") is not False or sorted(schema.get("required", ())) != sorted(fields):
             return False
-    return all(is_strict_schema(inner) for inner in inner_schemas(schema))
+    return all(is_strict_schema(inner) for inner in find_inner_schemas(schema))
 
 
 def _accepts_anything(schema: Any) -> bool:
@@ -66,7 +66,7 @@ def _count_optional_fields(schema: Any) -> int:
     if not isinstance(schema, dict):
         return 0
     own = len(set(schema.get("properties", ())) - set(schema.get("required", ())))
-    return own + sum(_count_optional_fields(inner) for inner in inner_schemas(schema))
+    return own + sum(_count_optional_fields(inner) for inner in find_inner_schemas(schema))
 
 
 def _is_closable(schema: Any) -> bool:
@@ -76,7 +76,7 @@ def _is_closable(schema: Any) -> bool:
         return False
     if "patternProperties" in schema:
         return False
-    return all(_is_closable(inner) for inner in inner_schemas(schema))
+    return all(_is_closable(inner) for inner in find_inner_schemas(schema))
 
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
@@ -92,7 +92,7 @@ def _is_recursive(schema: dict[str, Any]) -> bool:
                 return True
             return leads_back(named[reference], seen | {reference})
         below = {word: value for word, value in inner.items() if word not in DEFINITIONS}
-        return any(leads_back(each, seen) for each in inner_schemas(below))
+        return any(leads_back(each, seen) for each in find_inner_schemas(below))
 
     return leads_back(schema, frozenset()) or any(leads_back(each, frozenset({name})) for name, each in named.items())
 
@@ -112,7 +112,7 @@ def _move_bounds(schema: Any) -> Any:
             bounds.append(f"{word}: {msgspec.json.encode(value).decode()}")
         else:
             accepted["anyOf" if word == "oneOf" else word] = value
-    simple = inside(accepted, _move_bounds)
+    simple = map_inner_schemas(accepted, _move_bounds)
     if simple.get("type") == "object":
         simple["additionalProperties"] = False
     if bounds:
