@@ -191,9 +191,10 @@ else:
         "asides.wire.partial_json": ("PartialJson",),
         "asides.agents.sync": ("Agent",),
         "asides.agents.async_": ("AsyncAgent",),
-        "asides.values.result": ("Result", "Step"),
+        "asides.values.result": (
+            *("Result", "RunEnded", "RunEvent", "Step", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
+        ),
         "asides.flows.run_config": ("Limits",),
-        "asides.values.run_events": ("RunEnded", "RunEvent", "StepEnded", "StepStarted", "ToolFinished", "ToolStarted"),
         "asides.agents.tools.function_tool": ("FunctionTool", "tool"),
         "asides.transports.run_stream": ("AsyncRunStream", "RunStream"),
         "asides.conversations.sync": ("Conversation", "ConversationStream"),

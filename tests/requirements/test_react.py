@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import asides
-from asides.agents.react.corrections import correction, hint
-from asides.agents.react.encode_prompt import dressed
+from asides.agents.react.corrections import build_correction, find_problem
+from asides.agents.react.encode_prompt import encode_prompt
 from asides.agents.react.translator import Translator
 from asides.providers.find import find_target
 from asides.testing.stage import OpenStage, Say, Stage
@@ -38,12 +38,12 @@ def client() -> Iterator[asides.Client]:
 
 
 def asked(client: asides.Client, stage: Stage, model: str, prompt: Prompt, **options: Any) -> list[Event]:
-    """The translated events of one dressed question."""
+    """The translated events of one encoded prompt."""
     target = find_target(model, base_url=stage.url)
     translator = Translator(prompt.tools)
     events: list[Event] = []
     options = {"base_url": stage.url, "api_key": "made-up", "max_tokens": 500, **options}
-    with client.stream(model, dressed(prompt, target), **options) as stream:
+    with client.stream(model, encode_prompt(prompt, target), **options) as stream:
         for event in stream:
             events += translator.feed([event])
     return events
@@ -73,14 +73,14 @@ def test_O1_FT_37_a_thought_and_an_action_in_json_are_a_thought_and_a_call(
     assert reply.thinking is not None
     assert (reply.thinking.kind, reply.thinking.source) == ("raw", "tags")
     assert reply.text == ""
-    assert hint(reply, TOOLS) is None
+    assert find_problem(reply, TOOLS) is None
 
 
 @each
 def test_O2_FT_37_an_action_and_its_input_are_a_call(client: asides.Client, stage: OpenStage, model: str) -> None:
     reply = replies(client, stage, model, 'Thought: look\nAction: get_weather\nAction Input: {"city": "Oslo"}\n')
     assert shown(reply) == [("thought", "look"), ("get_weather", OSLO)]
-    assert hint(reply, TOOLS) is None
+    assert find_problem(reply, TOOLS) is None
 
 
 @each
@@ -89,12 +89,12 @@ def test_O3_FT_37_no_thought_is_fine_and_so_is_a_plain_answer(
 ) -> None:
     reply = replies(client, stage, model, "Action: get_weather\nAction Input: Oslo")
     assert shown(reply) == [("get_weather", OSLO)]
-    assert hint(reply, TOOLS) is None
+    assert find_problem(reply, TOOLS) is None
     for text in ("Sunny.", "Final Answer: Sunny."):
         plain = replies(client, stage, model, text)
         assert shown(plain) == [("text", "Sunny.")]
         assert plain.outcome == "answered"
-        assert hint(plain, TOOLS) is None
+        assert find_problem(plain, TOOLS) is None
 
 
 @each
@@ -102,7 +102,7 @@ def test_O4_FT_37_two_actions_are_rejected_with_words_for_the_model(
     client: asides.Client, stage: OpenStage, model: str
 ) -> None:
     reply = replies(client, stage, model, "Action: now\nAction Input: {}\nAction: get_weather\nAction Input: Oslo")
-    words = hint(reply, TOOLS)
+    words = find_problem(reply, TOOLS)
     assert words is not None
     assert "2 Actions" in words
     assert "one Action" in words
@@ -116,10 +116,10 @@ def test_O5_FT_37_bad_json_is_rejected_and_the_right_form_is_shown(
     name = "add" if given.startswith("O") else "get_weather"
     reply = replies(client, stage, model, f"Thought: {CANARY}\nAction: {name}\nAction Input: {given}")
     assert reply.tool_calls[0].raw_arguments == given
-    words = str(hint(reply, TOOLS))
+    words = str(find_problem(reply, TOOLS))
     assert f'Action: {name}\nAction Input: {{"' in words
     assert CANARY not in words
-    assert correction(words).role == "user"
+    assert build_correction(words).role == "user"
 
 
 @each
@@ -139,7 +139,7 @@ def test_O6_S1_40_FT_37_a_thinking_block_before_an_action_is_fine_with_or_withou
         assert reply.thinking is not None
         # What a decoder has already set apart it tells verbatim.
         assert reply.thinking.text.removeprefix("Thought: ") == CANARY
-        assert hint(reply, TOOLS) is None
+        assert find_problem(reply, TOOLS) is None
 
 
 @each
@@ -222,7 +222,7 @@ def test_pain_B3_a_call_that_was_drafted_in_thinking_is_not_made(
     alone = replies(client, stage, model, f"<think>\n{draft}\n</think>")
     assert alone.tool_calls == ()
     assert alone.text == ""
-    assert hint(alone, TOOLS) is not None
+    assert find_problem(alone, TOOLS) is not None
 
 
 def test_pain_B3_a_draft_in_the_field_for_thinking_is_not_a_call(client: asides.Client, stage: OpenStage) -> None:

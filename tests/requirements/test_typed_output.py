@@ -10,11 +10,9 @@ import msgspec
 import pytest
 
 import asides
-from asides.agents.outputs.apply_strategy import closing, dressed, repair
-from asides.agents.outputs.misfit import Misfit
-from asides.agents.outputs.output_type import wanted
-from asides.agents.outputs.parse_output import pending, read
-from asides.agents.outputs.strategy import Way, way_for
+from asides.agents.outputs.output_type import OutputMismatch, read_output_type
+from asides.agents.outputs.parse_output import find_pending_calls, parse_output
+from asides.agents.outputs.strategy import Strategy, apply_strategy, ask_for_correction, ask_for_json, choose_strategy
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.errors import AnswerInThinking
@@ -36,18 +34,18 @@ MODELS = {
     "ollama": "ollama:qwen3",
     "cohere": "cohere:command-a-reasoning-08-2025",
 }
-WAYS = {"native": Way("native"), "tool": Way("tool"), "instructed": Way("instructed")}
+STRATEGIES = {"native": Strategy("native"), "tool": Strategy("tool"), "instructed": Strategy("instructed")}
 BUDGETED = ("anthropic", "bedrock")
 
 CANARY = "canary-1618"
 DRAFT = {"city": CANARY, "degrees": 99}
 THOUGHT = f"Perhaps {json.dumps(DRAFT)}? No."
 OSLO = {"city": "Oslo", "degrees": 3.5}
-FORM = wanted(Weather)
+FORM = read_output_type(Weather)
 LOOK = Tool("look", "Look out of the window.", {"type": "object", "properties": {"at": {"type": "string"}}})
 
 every_dialect = pytest.mark.parametrize("dialect", MODELS)
-every_way = pytest.mark.parametrize("kind", WAYS)
+every_way = pytest.mark.parametrize("kind", STRATEGIES)
 whole_and_streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
@@ -93,9 +91,9 @@ def test_L1_FT_42_pain_B4_the_answers_value_with_its_thinking_kept(
     dialect: str, kind: str, stream: bool, shell: Callable[..., Outcome], stage: OpenStage
 ) -> None:
     asked, script = prompt(dialect), Recorded(play)
-    made = dressed(asked, FORM, WAYS[kind])
+    made = apply_strategy(asked, FORM, STRATEGIES[kind])
     reply = reply_of(shell(stage(script).url, made, model=MODELS[dialect], stream=stream))
-    taken = read(reply, FORM, WAYS[kind])
+    taken = parse_output(reply, FORM, STRATEGIES[kind])
     assert taken.value == Weather("Oslo", 3.5)
     assert reply.thinking is not None
     assert reply.thinking.text == THOUGHT
@@ -113,32 +111,32 @@ def test_the_conversation_goes_on_after_an_answer_and_after_one_that_did_not_fit
     dialect: str, kind: str, stream: bool, stage: OpenStage
 ) -> None:
     """A strict stage: it refuses calls without results, thinking that does not come back, and turns out of order."""
-    misfit: dict[str, Any] = {"city": "Oslo"}
+    mismatch: dict[str, Any] = {"city": "Oslo"}
 
     def first_wrong(request: ServedRequest) -> Scene:
         scene = play(request)
         assert isinstance(scene, Say)
         if sum(message.role == "assistant" for message in request.prompt.messages):
             return scene
-        calls = tuple(msgspec.structs.replace(call, arguments=misfit) for call in scene.tool_calls)
-        return msgspec.structs.replace(scene, text=json.dumps(misfit) if scene.text else "", tool_calls=calls)
+        calls = tuple(msgspec.structs.replace(call, arguments=mismatch) for call in scene.tool_calls)
+        return msgspec.structs.replace(scene, text=json.dumps(mismatch) if scene.text else "", tool_calls=calls)
 
-    script, way = Recorded(first_wrong), WAYS[kind]
+    script, strategy = Recorded(first_wrong), STRATEGIES[kind]
     url = stage(script).url
 
     def ask(*messages: Message) -> Reply:
-        made = dressed(prompt(dialect, *messages), FORM, way)
+        made = apply_strategy(prompt(dialect, *messages), FORM, strategy)
         return reply_of(blocking(url, made, model=MODELS[dialect], stream=stream))
 
     said = [user("How is the sky?")]
     reply = ask(*said)
     said.append(_message(reply))
-    with pytest.raises(Misfit) as raised:
-        read(reply, FORM, way)
-    said.append(repair(raised.value))
+    with pytest.raises(OutputMismatch) as raised:
+        parse_output(reply, FORM, strategy)
+    said.append(ask_for_correction(raised.value))
     reply = ask(*said)
     said.append(_message(reply))
-    taken = read(reply, FORM, way)
+    taken = parse_output(reply, FORM, strategy)
     assert taken.value == Weather("Oslo", 3.5)
     if taken.message is not None:
         said.append(taken.message)
@@ -183,20 +181,20 @@ def test_L3_where_schema_and_tools_do_not_go_together_they_come_one_after_the_ot
     script = Recorded(look_first)
     url = stage(script).url
     asked = Prompt((user("How is the sky?"),), tools=(LOOK,), thinking=Thinking(mode="on"))
-    way = way_for(FORM, asked, known(model))
-    assert (way.kind, way.two_phase) == ("native", True)
+    strategy = choose_strategy(FORM, asked, known(model))
+    assert (strategy.kind, strategy.two_phase) == ("native", True)
 
     def ask(*messages: Message, final: bool = False) -> Reply:
-        made = dressed(msgspec.structs.replace(asked, messages=messages), FORM, way, final=final)
+        made = apply_strategy(msgspec.structs.replace(asked, messages=messages), FORM, strategy, final=final)
         return reply_of(blocking(url, made, model=model, stream=stream))
 
     said = list(asked.messages)
     reply = ask(*said)
-    (call,) = pending(reply, way)
+    (call,) = find_pending_calls(reply, strategy)
     said += [_message(reply), Message("tool", (ToolResult(call.id, "snow", call.name),))]
-    said += [_message(ask(*said)), closing(FORM)]
+    said += [_message(ask(*said)), ask_for_json(FORM)]
     reply = ask(*said, final=True)
-    assert read(reply, FORM, way).value == Weather("Oslo", 3.5)
+    assert parse_output(reply, FORM, strategy).value == Weather("Oslo", 3.5)
     assert reply.thinking is not None
     assert [bool(each.output) for each in script.prompts] == [False, False, True]
 
@@ -208,9 +206,9 @@ def test_L2_pain_B4_json_behind_a_thought_in_tags_is_read_and_the_one_inside_is_
     kind: str, stream: bool, shell: Callable[..., Outcome], stage: OpenStage
 ) -> None:
     text = f"<think>{json.dumps(DRAFT)}</think>{json.dumps(OSLO)}"
-    made = dressed(prompt("openai_chat"), FORM, WAYS[kind])
+    made = apply_strategy(prompt("openai_chat"), FORM, STRATEGIES[kind])
     reply = reply_of(shell(stage(Say(text=text, piece=2)).url, made, stream=stream))
-    assert read(reply, FORM, WAYS[kind]).value == Weather("Oslo", 3.5)
+    assert parse_output(reply, FORM, STRATEGIES[kind]).value == Weather("Oslo", 3.5)
     assert reply.thinking is not None
     assert json.loads(reply.thinking.text) == DRAFT
 
@@ -225,7 +223,7 @@ def test_pain_B4_an_answer_in_the_thinking_only_is_a_typed_error(
     reply = reply_of(shell(stage(scene).url, prompt(dialect, output=FORM.schema), model=MODELS[dialect], stream=stream))
     assert reply.text == ""
     with pytest.raises(AnswerInThinking) as raised:
-        read(reply, FORM, WAYS["native"])
+        parse_output(reply, FORM, STRATEGIES["native"])
     assert raised.value.partial is reply
     assert CANARY not in str(raised.value)
 
@@ -236,7 +234,7 @@ def test_L5_streamed_json_is_the_final_text_and_can_be_shown_on_the_way(
     dialect: str, shell: Callable[..., Outcome], stage: OpenStage
 ) -> None:
     url = stage(play).url
-    made = dressed(prompt(dialect), FORM, WAYS["native"])
+    made = apply_strategy(prompt(dialect), FORM, STRATEGIES["native"])
     streamed = shell(url, made, model=MODELS[dialect], stream=True)
     reply = reply_of(streamed)
     pieces = [event.text for event in streamed.events if isinstance(event, TextDelta)]
@@ -252,7 +250,7 @@ def test_L5_streamed_json_is_the_final_text_and_can_be_shown_on_the_way(
 
 @pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "anthropic", "bedrock"])
 def test_L5_arguments_of_the_final_tool_can_be_shown_on_the_way(dialect: str, stage: OpenStage) -> None:
-    made = dressed(prompt(dialect), FORM, WAYS["tool"])
+    made = apply_strategy(prompt(dialect), FORM, STRATEGIES["tool"])
     streamed = awaiting(stage(play).url, made, model=MODELS[dialect], stream=True)
     pieces = [event.arguments for event in streamed.events if isinstance(event, ToolCallDelta)]
     assert partial("".join(pieces)) == OSLO
@@ -288,9 +286,9 @@ def test_pain_D4_a_model_that_thinks_is_asked_for_the_tool_and_not_forced(
 ) -> None:
     model, script = "deepseek:deepseek-reasoner", Recorded(play)
     asked = Prompt((user("How is the sky?"),), thinking=Thinking(effort="high"))
-    way = way_for(FORM, asked, known(model))
-    reply = reply_of(shell(stage(script).url, dressed(asked, FORM, way), model=model))
-    assert read(reply, FORM, way).value == Weather("Oslo", 3.5)
+    strategy = choose_strategy(FORM, asked, known(model))
+    reply = reply_of(shell(stage(script).url, apply_strategy(asked, FORM, strategy), model=model))
+    assert parse_output(reply, FORM, strategy).value == Weather("Oslo", 3.5)
     (served,) = script.prompts
     assert (served.tool_choice, served.thinking.effort) == ("auto", "high")
     assert "tool_choice_adjusted" not in {notice.code for notice in reply.warnings}

@@ -1,28 +1,28 @@
-"""`AsyncAgent`: a model with tools that answers, awaiting. Decides nothing; the flow does. `blocking` is its twin."""
+"""`AsyncAgent`: a model with tools that answers, async. It decides nothing; the flow does. `sync` is its twin."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides import aio
-from asides.agents.config import AgentOptions, ConversationLike, Recipe, check_client
+from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.aio import AsyncClient
-from asides.flows.build_call import Defaults
 from asides.options import PromptLike
-from asides.transports.run_stream import AsyncRunStream, RunState
+from asides.transports.run_stream import AsyncRunStream
 from asides.values.messages import OutputSchema
 from asides.values.result import Output, Result
 
-Another = TypeVar("Another")
+Requested = TypeVar("Requested")
 
 
 class AsyncAgent(Generic[Output]):
-    """A model with tools: it is asked, its calls are run, and it is asked again, until it has an answer.
+    """A model with tools. An agent asks the model, runs its calls, and asks again until there is an answer.
 
-    Every option of `ask` may be given, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`,
-    `parallel`, `mode`, `attempts`; what a call says wins. An agent remembers nothing: a `conversation=` does, and
-    `result.messages` can be sent on.
+    It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
+    `mode`, `attempts`; options of a call override those of the agent. An agent remembers nothing: a `conversation=`
+    does, and `result.messages` can be sent on.
     """
 
     @overload
@@ -36,10 +36,10 @@ class AsyncAgent(Generic[Output]):
     ) -> None: ...
     @overload
     def __init__(
-        self: AsyncAgent[Another],
+        self: AsyncAgent[Requested],
         model: str,
         *,
-        output: type[Another],
+        output: type[Requested],
         client: AsyncClient | None = None,
         **options: Unpack[AgentOptions],
     ) -> None: ...
@@ -56,7 +56,7 @@ class AsyncAgent(Generic[Output]):
         self, model: str, *, output: Any = None, client: AsyncClient | None = None, **options: Unpack[AgentOptions]
     ) -> None:
         check_client(client, AsyncClient, "a Client is for Agent")
-        self._recipe = Recipe(model, output, options)
+        self._config = AgentConfig(model, output, options)
         self._client = client
 
     @overload
@@ -74,9 +74,9 @@ class AsyncAgent(Generic[Output]):
         prompt: PromptLike,
         *,
         conversation: ConversationLike | None = None,
-        output: type[Another],
+        output: type[Requested],
         **options: Unpack[AgentOptions],
-    ) -> Result[Another]: ...
+    ) -> Result[Requested]: ...
     @overload
     async def send(
         self,
@@ -94,7 +94,7 @@ class AsyncAgent(Generic[Output]):
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> Result[Any]:
-        """What comes of a prompt. Replies are asked for in one piece; `stream=True` has them sent as they are made."""
+        """Run the agent on a prompt. Replies come in one piece; with `stream=True` the provider streams them."""
         async with self._run(prompt, conversation, output, options, stream=False) as events:
             return await events.drain()
 
@@ -113,9 +113,9 @@ class AsyncAgent(Generic[Output]):
         prompt: PromptLike,
         *,
         conversation: ConversationLike | None = None,
-        output: type[Another],
+        output: type[Requested],
         **options: Unpack[AgentOptions],
-    ) -> AsyncRunStream[Another]: ...
+    ) -> AsyncRunStream[Requested]: ...
     @overload
     def stream(
         self,
@@ -133,7 +133,7 @@ class AsyncAgent(Generic[Output]):
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> AsyncRunStream[Any]:
-        """The events of a run, as they come. Nothing is sent before they are asked for."""
+        """The events of a run, as they arrive. Nothing is sent before the first event is read."""
         return self._run(prompt, conversation, output, options, stream=True)
 
     def _run(
@@ -145,11 +145,9 @@ class AsyncAgent(Generic[Output]):
         *,
         stream: bool,
     ) -> AsyncRunStream[Any]:
-        def begin(defaults: Defaults) -> RunState[Any]:
-            return self._recipe.progress(prompt, conversation, output, options, defaults, stream=stream)
-
-        # Without a client, one for this run: its connections serve every step and are closed behind the last.
-        return aio.run(begin) if self._client is None else self._client.run(begin)
+        start = partial(self._config.start_run, prompt, conversation, output, options, stream=stream)
+        # Without a client, the run gets one of its own, whose connections are closed after the last step.
+        return aio.run(start) if self._client is None else self._client.run(start)
 
     def __repr__(self) -> str:
-        return f"AsyncAgent({self._recipe.model!r})"
+        return f"AsyncAgent({self._config.model!r})"

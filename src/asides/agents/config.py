@@ -1,15 +1,18 @@
-"""What an agent is, apart from its shell: a model, tools, options, limits; and the run that a call makes of them."""
+"""The configuration of an agent: model, output type and options, and the run that a call makes of them.
+
+Not here: the two shells of an agent (sync, async_), and the loop (flows/agent).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, get_args
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, TypeAlias, get_args
 
 import msgspec
 
-from asides.agents.outputs.output_type import wanted
-from asides.agents.tools.runnable import Approval
-from asides.agents.tools.toolset import build_toolset
+from asides.agents.tools.runnable import Approval, Runnable
+from asides.agents.tools.toolset import OfferedTool, build_toolset
 from asides.flows.agent import Run
 from asides.flows.build_call import Defaults
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
@@ -19,18 +22,21 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt, user
 from asides.values.usage import Usage
 
+Approvals: TypeAlias = Approval | tuple[tuple[str, Approval], ...]
+"""One approval for all tools, or one for each pattern of tool names."""
+
 
 class ConversationLike(HasMessages, Protocol):
-    """A conversation that a run is part of: it is read at the beginning and gets each step when that is over."""
+    """The conversation of a run: the run reads its messages at the beginning and adds each step when it is over."""
 
     def extend(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
-        """Take what was said, and what it cost."""
+        """Add messages, and their usage."""
         ...
 
 
 class AgentOptions(SharedOptions, total=False):
-    """Every option of `ask`, and what a run has besides. What a call says wins over the agent, the agent over the
-    client, the client over the settings, those over the model's rule.
+    """Every option of `ask`, and those of a run. A call overrides the agent, the agent the client, the client the
+    settings, the settings the model's rule.
     """
 
     limits: Limits | Mapping[str, Any] | None
@@ -42,26 +48,25 @@ class AgentOptions(SharedOptions, total=False):
     attempts: int | None
 
 
-_OF_RUNS = frozenset(AgentOptions.__annotations__) - OPTIONS
+_RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS
 
 
 def check_client(client: object, kind: type[object], otherwise: str) -> None:
-    """A client of the other shell would fail later, and not say why."""
+    """Refuse a client of the other shell, which would fail later without saying why."""
     if client is not None and not isinstance(client, kind):
         raise ConfigError(f"client= is a {type(client).__name__} here; {otherwise}. To do: give the other one.")
 
 
-class Recipe:
-    """An agent without its shell."""
+class AgentConfig:
+    """An agent without its shell. Raises ConfigError at once for options that make no sense."""
 
     def __init__(self, model: str, output: object, options: AgentOptions) -> None:
         self.model = model
-        self._output = output
-        self._options = _known(options)
-        # What is wrong with it is wrong now, and not only when somebody asks.
-        _errand(self._options, output)
+        self._options = _check_options(options)
+        self._output_type = _read_output_type(output)
+        _build_run_config(self._options, _offer_tools(self._options), self._output_type)
 
-    def progress(
+    def start_run(
         self,
         prompt: PromptLike,
         conversation: ConversationLike | None,
@@ -71,85 +76,80 @@ class Recipe:
         *,
         stream: bool,
     ) -> RunState[Any]:
-        """A run that can be driven. Raises before a byte is sent."""
-        given = _over(self._options, _known(options))
-        errand = _errand(given, self._output if output is None else output)
-        of_call = Options(**{name: value for name, value in given.items() if name in OPTIONS})  # type: ignore[typeddict-item]
-        # Another process may have gone on with a conversation that is kept in a store.
+        """A run, ready to be driven. Raises before a byte is sent."""
+        given = self._options
+        if options:
+            given = dict(laid_over(Options(**given), Options(**_check_options(options))))  # type: ignore[typeddict-item]
+        offers = _offer_tools(given)
+        output_type = self._output_type if output is None else _read_output_type(output)
+        run_config = _build_run_config(given, offers, output_type)
+        call_options = Options(**{name: value for name, value in given.items() if name in OPTIONS})  # type: ignore[typeddict-item]
+        if offers:
+            call_options["tools"] = [offer.tool for offer in offers.values()]
+        # Another process may have continued a stored conversation.
         if callable(refresh := getattr(conversation, "refresh", None)):
             refresh()
-        history = () if conversation is None else _history(conversation)
-        call = defaults.call(self.model, _joined(conversation, history, prompt), of_call, stream=stream)
-        _check_approvals(errand)
-        keep = None if conversation is None else conversation.extend
-        return RunState(Run(call, errand, known=len(history)), keep)
+        history = () if conversation is None else _read_history(conversation)
+        joined = prompt if conversation is None else _join_prompt(conversation, history, prompt)
+        call = defaults.call(self.model, joined, call_options, stream=stream)
+        _check_approvals(run_config)
+        save = None if conversation is None else conversation.extend
+        return RunState(Run(call, run_config, known=len(history)), save)
 
 
-def _errand(given: Mapping[str, Any], output: object) -> RunConfig[Any]:
-    return RunConfig(
-        {name: offer.runnable for name, offer in build_toolset(given.get("tools") or ()).items()},
-        None if output is None or output is str else wanted(output),
-        **_of_run(given),
-    )
-
-
-def _check_approvals(errand: RunConfig[Any]) -> None:
-    for name, runnable in errand.tools.items():
-        if runnable is not None and errand.approval_of(name, runnable) == "ask" and errand.approve is None:
-            raise ConfigError(f"the tool {name} wants approval and nobody is there to give it. To do: pass approve=.")
-
-
-def _known(options: AgentOptions) -> dict[str, Any]:
+def _check_options(options: AgentOptions) -> dict[str, Any]:
     for name in options:
-        if name not in OPTIONS and name not in _OF_RUNS:
-            raise TypeError(f"{name} is no option of an agent; there are {', '.join(sorted(OPTIONS | _OF_RUNS))}.")
-    known: dict[str, Any] = dict(options)
-    if isinstance(known.get("tools"), Iterator):
-        known["tools"] = tuple(known["tools"])  # they are gone through more than once
-    return known
+        if name not in OPTIONS and name not in _RUN_OPTIONS:
+            raise TypeError(f"{name} is no option of an agent; there are {', '.join(sorted(OPTIONS | _RUN_OPTIONS))}.")
+    checked: dict[str, Any] = dict(options)
+    if isinstance(checked.get("tools"), Iterator):
+        checked["tools"] = tuple(checked["tools"])  # they are read more than once
+    return checked
 
 
-def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    return dict(laid_over(Options(**below), Options(**above)))  # type: ignore[typeddict-item]
+def _read_output_type(output: object) -> Any:
+    if output is None or output is str:
+        return None
+    from asides.agents.outputs.output_type import read_output_type
+
+    return read_output_type(output)
 
 
-def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the run itself, each as what it has to be."""
-    read: dict[str, Any] = {}
-    if (limits := given.get("limits")) is not None:
-        told = msgspec.structs.asdict(limits) if isinstance(limits, Limits) else limits
-        read["limits"] = _positive(read_as("limits", told, Limits))
-    if (approval := given.get("approval")) is not None:
-        read["approval"] = _approval(approval)
-    if (approve := given.get("approve")) is not None:
-        if not callable(approve):
-            raise ConfigError("approve is a function that takes a call and says whether it may be run.")
-        read["approve"] = approve
-    if (timeout := given.get("tool_timeout")) is not None:
-        read["tool_timeout"] = read_as("tool_timeout", timeout, float)
-        if not read["tool_timeout"] > 0:
-            raise ConfigError("tool_timeout is no number of seconds above zero, with which no tool could begin.")
-    if (mode := given.get("mode")) is not None:
-        if mode not in get_args(Mode):
-            raise ConfigError(f"mode is one of {', '.join(get_args(Mode))}.")
-        read["mode"] = mode
-    for name in ("parallel", "attempts"):
-        if (value := given.get(name)) is not None:
-            read[name] = read_as(name, value, int)
-            if read[name] < (1 if name == "parallel" else 0):
-                raise ConfigError(f"{name} is {read[name]}, which is too few.")
-    return read
+# --- the run ----------------------------------------------------------------------------------------------------------
 
 
-def _positive(limits: Limits) -> Limits:
-    for name, value in msgspec.structs.asdict(limits).items():
-        # Not the other way round, since of NaN nothing is true.
-        if value is not None and not (value > 0 or (name == "tool_calls" and value == 0)):
-            raise ConfigError(f"limits: {name} is {value}, with which nothing could begin.")
-    return limits
+def _offer_tools(given: Mapping[str, Any]) -> dict[str, OfferedTool]:
+    return build_toolset(given.get("tools") or ())
 
 
-def _approval(approval: object) -> Approval | tuple[tuple[str, Approval], ...]:
+def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, OfferedTool], output_type: Any) -> RunConfig[Any]:
+    tools = {name: offer.runnable for name, offer in offers.items()}
+    approval: Approvals = "allow" if given.get("approval") is None else _read_approval(given["approval"])
+    approvals: dict[str, Approval] = {
+        name: resolve_approval(approval, name, runnable) for name, runnable in tools.items() if runnable is not None
+    }
+    return RunConfig(tools, approvals, output_type, **_read_run_options(given))
+
+
+def _check_approvals(config: RunConfig[Any]) -> None:
+    for name, approval in config.approvals.items():
+        if approval == "ask" and config.approve is None:
+            raise ConfigError(f"the tool {name} needs approval, and the agent has nobody to ask. To do: pass approve=.")
+
+
+def resolve_approval(approval: Approvals, name: str, runnable: Runnable) -> Approval:
+    """Whether the calls of a tool may run. The tool's own word wins; then the first pattern that fits its name."""
+    if runnable.approval is not None:
+        return runnable.approval
+    if not isinstance(approval, tuple):
+        return approval
+    for pattern, word in approval:
+        if fnmatchcase(name, pattern):
+            return word
+    return "allow"
+
+
+def _read_approval(approval: object) -> Approvals:
     words = approval.values() if isinstance(approval, Mapping) else (approval,)
     patterns = approval if isinstance(approval, Mapping) else ()
     known = get_args(Approval)
@@ -158,14 +158,50 @@ def _approval(approval: object) -> Approval | tuple[tuple[str, Approval], ...]:
     return tuple(approval.items()) if isinstance(approval, Mapping) else approval  # type: ignore[return-value]
 
 
-class _Joined(msgspec.Struct, frozen=True):
-    """A conversation and what is said next, to be read as one prompt."""
+def _read_run_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    if (limits := given.get("limits")) is not None:
+        fields = msgspec.structs.asdict(limits) if isinstance(limits, Limits) else limits
+        read["limits"] = _check_limits(read_as("limits", fields, Limits))
+    if (approve := given.get("approve")) is not None:
+        if not callable(approve):
+            raise ConfigError("approve is a function that takes a call and returns whether it may run.")
+        read["approve"] = approve
+    if (timeout := given.get("tool_timeout")) is not None:
+        read["tool_timeout"] = read_as("tool_timeout", timeout, float)
+        if not read["tool_timeout"] > 0:
+            raise ConfigError("tool_timeout is not a number of seconds above zero, so no tool could start.")
+    if (mode := given.get("mode")) is not None:
+        if mode not in get_args(Mode):
+            raise ConfigError(f"mode is one of {', '.join(get_args(Mode))}.")
+        read["mode"] = mode
+    for name in ("parallel", "attempts"):
+        if (value := given.get(name)) is not None:
+            read[name] = read_as(name, value, int)
+            if read[name] < (1 if name == "parallel" else 0):
+                raise ConfigError(f"{name} is {read[name]}, which is too low.")
+    return read
+
+
+def _check_limits(limits: Limits) -> Limits:
+    for name, value in msgspec.structs.asdict(limits).items():
+        # Not `value <= 0`, since every comparison with NaN is false.
+        if value is not None and not (value > 0 or (name == "tool_calls" and value == 0)):
+            raise ConfigError(f"limits: {name} is {value}, so no run could start.")
+    return limits
+
+
+# --- the prompt -------------------------------------------------------------------------------------------------------
+
+
+class _JoinedPrompt(msgspec.Struct, frozen=True):
+    """A conversation and the new messages, to be read as one prompt."""
 
     messages: Sequence[Any]
     system: str | None = None
 
 
-def _history(conversation: ConversationLike) -> tuple[Message, ...]:
+def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
         raise ConfigError(
             f"conversation is a Conversation, not {type(conversation).__name__}. To do: make one; or give messages "
@@ -174,13 +210,11 @@ def _history(conversation: ConversationLike) -> tuple[Message, ...]:
     return tuple(conversation.messages)
 
 
-def _joined(conversation: ConversationLike | None, history: tuple[Message, ...], prompt: PromptLike) -> Any:
-    if conversation is None:
-        return prompt
+def _join_prompt(conversation: ConversationLike, history: tuple[Message, ...], prompt: PromptLike) -> Any:
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history; say only what is new.")
-    said: Any = user(prompt) if isinstance(prompt, str) else prompt
-    # What is neither is named where prompts are read.
-    news: Sequence[Any] = said if isinstance(said, Sequence) else [said]
+    fresh: Any = user(prompt) if isinstance(prompt, str) else prompt
+    # `read_prompt` refuses what is neither a message nor a list of them.
+    messages: Sequence[Any] = fresh if isinstance(fresh, Sequence) else [fresh]
     system = getattr(conversation, "system", None)
-    return _Joined([*history, *news], system if isinstance(system, str) else None)
+    return _JoinedPrompt([*history, *messages], system if isinstance(system, str) else None)

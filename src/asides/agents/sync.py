@@ -1,26 +1,27 @@
-"""`Agent`: a model with tools that answers, blocking. Decides nothing; the flow does. `awaiting` is its twin."""
+"""`Agent`: a model with tools that answers, sync. It decides nothing; the flow does. `async_` is its twin."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agents.config import AgentOptions, ConversationLike, Recipe, check_client
+from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.client import Client, shared_client
 from asides.options import PromptLike
 from asides.transports.run_stream import RunStream
 from asides.values.messages import OutputSchema
 from asides.values.result import Output, Result
 
-Another = TypeVar("Another")
+Requested = TypeVar("Requested")
 
 
 class Agent(Generic[Output]):
-    """A model with tools: it is asked, its calls are run, and it is asked again, until it has an answer.
+    """A model with tools. An agent asks the model, runs its calls, and asks again until there is an answer.
 
-    Every option of `ask` may be given, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`,
-    `parallel`, `mode`, `attempts`; what a call says wins. An agent remembers nothing: a `conversation=` does, and
-    `result.messages` can be sent on.
+    It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
+    `mode`, `attempts`; options of a call override those of the agent. An agent remembers nothing: a `conversation=`
+    does, and `result.messages` can be sent on.
     """
 
     @overload
@@ -34,10 +35,10 @@ class Agent(Generic[Output]):
     ) -> None: ...
     @overload
     def __init__(
-        self: Agent[Another],
+        self: Agent[Requested],
         model: str,
         *,
-        output: type[Another],
+        output: type[Requested],
         client: Client | None = None,
         **options: Unpack[AgentOptions],
     ) -> None: ...
@@ -54,7 +55,7 @@ class Agent(Generic[Output]):
         self, model: str, *, output: Any = None, client: Client | None = None, **options: Unpack[AgentOptions]
     ) -> None:
         check_client(client, Client, "an AsyncClient is for AsyncAgent")
-        self._recipe = Recipe(model, output, options)
+        self._config = AgentConfig(model, output, options)
         self._client = shared_client() if client is None else client
 
     @overload
@@ -72,9 +73,9 @@ class Agent(Generic[Output]):
         prompt: PromptLike,
         *,
         conversation: ConversationLike | None = None,
-        output: type[Another],
+        output: type[Requested],
         **options: Unpack[AgentOptions],
-    ) -> Result[Another]: ...
+    ) -> Result[Requested]: ...
     @overload
     def send(
         self,
@@ -92,7 +93,7 @@ class Agent(Generic[Output]):
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> Result[Any]:
-        """What comes of a prompt. Replies are asked for in one piece; `stream=True` has them sent as they are made."""
+        """Run the agent on a prompt. Replies come in one piece; with `stream=True` the provider streams them."""
         with self._run(prompt, conversation, output, options, stream=False) as events:
             return events.result
 
@@ -111,9 +112,9 @@ class Agent(Generic[Output]):
         prompt: PromptLike,
         *,
         conversation: ConversationLike | None = None,
-        output: type[Another],
+        output: type[Requested],
         **options: Unpack[AgentOptions],
-    ) -> RunStream[Another]: ...
+    ) -> RunStream[Requested]: ...
     @overload
     def stream(
         self,
@@ -131,7 +132,7 @@ class Agent(Generic[Output]):
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> RunStream[Any]:
-        """The events of a run, as they come. Nothing is sent before they are asked for."""
+        """The events of a run, as they arrive. Nothing is sent before the first event is read."""
         return self._run(prompt, conversation, output, options, stream=True)
 
     def _run(
@@ -143,9 +144,7 @@ class Agent(Generic[Output]):
         *,
         stream: bool,
     ) -> RunStream[Any]:
-        return self._client.run(
-            lambda defaults: self._recipe.progress(prompt, conversation, output, options, defaults, stream=stream)
-        )
+        return self._client.run(partial(self._config.start_run, prompt, conversation, output, options, stream=stream))
 
     def __repr__(self) -> str:
-        return f"Agent({self._recipe.model!r})"
+        return f"Agent({self._config.model!r})"

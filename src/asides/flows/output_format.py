@@ -1,6 +1,6 @@
-"""What a run's answer has to look like, and what is said when it does not: text, a typed value, a text protocol. Pure.
+"""The form of a run's answer, where it is not plain text from a model with tools: a typed value, ReAct, or both.
 
-Not here: how a value is asked for and read (outputs), and the text protocol itself (react).
+Not here: how a value is asked for and parsed (agents/outputs), and the text protocol (agents/react).
 """
 
 from __future__ import annotations
@@ -9,95 +9,149 @@ from typing import Generic
 
 import msgspec
 
-from asides.agents.outputs.apply_strategy import closing, dressed, repair
-from asides.agents.outputs.misfit import Misfit
-from asides.agents.outputs.parse_output import pending, postponed, read
-from asides.agents.outputs.strategy import Way, way_for
-from asides.agents.react.corrections import correction, hint
+from asides.agents.outputs.output_type import OutputMismatch
+from asides.agents.outputs.parse_output import find_pending_calls, parse_output, postpone_answer
+from asides.agents.outputs.strategy import (
+    Strategy,
+    apply_strategy,
+    ask_for_correction,
+    ask_for_json,
+    choose_strategy,
+)
+from asides.agents.react.corrections import build_correction, find_problem
+from asides.agents.react.encode_prompt import encode_prompt
+from asides.agents.react.translator import Translator
 from asides.flows.call import Call
+from asides.flows.exchange import Exchange
 from asides.flows.run_config import RunConfig
-from asides.values.errors import InvalidOutput
+from asides.flows.steps import Done, Emit, Flow, advance
+from asides.values.errors import InvalidOutput, TransportError
+from asides.values.fold import Fold
 from asides.values.messages import Message, Prompt, ToolCall
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.result import Output
 
 
-class Taking(msgspec.Struct, frozen=True):
-    """What became of a reply without calls to run."""
+class Answer(msgspec.Struct, Generic[Output], frozen=True):
+    """What a reply without calls to run leads to: an answer, or another question."""
 
+    output: Output | None = None
     messages: tuple[Message, ...] = ()
-    """What is said because of it."""
-    again: bool = False
-    """Whether the model is to be asked once more."""
+    """Messages that the conversation gets because of it."""
+    ask_again: bool = False
 
 
-class Form(Generic[Output]):
-    """The form of one run's answer. `output` is the answer, once there is one."""
+class OutputFormat(Generic[Output]):
+    """The form of one run's answer."""
 
-    __slots__ = ("_call", "_errand", "_final", "_left", "_way", "output")
+    __slots__ = ("_attempts_left", "_call", "_config", "_is_final", "_problem", "_strategy", "notices")
 
-    def __init__(self, call: Call, errand: RunConfig[Output]) -> None:
+    def __init__(self, call: Call, config: RunConfig[Output]) -> None:
         self._call = call
-        self._errand = errand
-        self._left = errand.attempts
-        self._final = False
-        self._way: Way | None = None
-        if errand.wanted is not None:
-            self._way = way_for(errand.wanted, call.prompt, call.target, in_text=errand.mode == "react")
-        self.output: Output | None = None
+        self._config = config
+        self._attempts_left = config.attempts
+        self._is_final = False
+        self._problem: str | None = None
+        self._strategy: Strategy | None = None
+        if config.output_type is not None:
+            in_text = config.mode == "react"
+            self._strategy = choose_strategy(config.output_type, call.prompt, call.target, in_text=in_text)
+        self.notices: tuple[Notice, ...] = () if self._strategy is None else self._strategy.notices
 
-    @property
-    def notices(self) -> tuple[Notice, ...]:
-        """What is worth knowing of how the answer gets its form."""
-        return () if self._way is None else self._way.notices
-
-    def dress(self, prompt: Prompt) -> Prompt:
+    def build_prompt(self, prompt: Prompt) -> Prompt:
         """The prompt of the next step."""
-        if self._errand.wanted is None or self._way is None:
+        if self._config.output_type is None or self._strategy is None:
             return prompt
-        return dressed(prompt, self._errand.wanted, self._way, final=self._final)
+        return apply_strategy(prompt, self._config.output_type, self._strategy, final=self._is_final)
 
-    def calls(self, reply: Reply) -> tuple[ToolCall, ...]:
-        """The calls of a reply that are to be run: not the one that brings the answer, and none that cannot be read."""
-        if self._errand.mode == "react" and self._problem(reply) is not None:
-            return ()
-        return reply.tool_calls if self._way is None else pending(reply, self._way)
+    def start_exchange(self, call: Call) -> Exchange | ReactExchange:
+        """The exchange of the next step."""
+        return ReactExchange(call) if self._config.mode == "react" else Exchange(call)
 
-    def put_off(self, reply: Reply) -> tuple[Message, ...]:
-        """What is said of an answer that came beside calls that were run."""
-        results = () if self._way is None else postponed(reply, self._way)
+    def find_calls(self, reply: Reply) -> tuple[ToolCall, ...]:
+        """The calls of a reply that must run: not the one that carries the answer, and none that cannot be read."""
+        if self._config.mode == "react":
+            self._problem = find_problem(reply, self._call.prompt.tools)
+            if self._problem is not None:
+                return ()
+        return reply.tool_calls if self._strategy is None else find_pending_calls(reply, self._strategy)
+
+    def postpone_answer(self, reply: Reply) -> tuple[Message, ...]:
+        """The message about an answer that came beside calls that were run."""
+        results = () if self._strategy is None else postpone_answer(reply, self._strategy)
         return (Message("tool", results),) if results else ()
 
-    def take(self, reply: Reply) -> Taking:
-        """The answer out of a reply that has no calls to run. Raises NoAnswer or InvalidOutput where none comes."""
-        if self._errand.mode == "react" and (problem := self._problem(reply)) is not None:
-            return self._again(reply, correction(problem))
-        if self._errand.wanted is None or self._way is None:
-            self.output = reply.text  # type: ignore[assignment] # nothing else was wanted
-            return Taking()
-        if self._way.two_phase and not self._final and self._call.prompt.tools:
-            self._final = True
-            return Taking((closing(self._errand.wanted),), again=True)
+    def take_answer(self, reply: Reply) -> Answer[Output]:
+        """The answer of a reply for which `find_calls` found none. Raises NoAnswer or InvalidOutput."""
+        if self._problem is not None:
+            return self._ask_again(reply, build_correction(self._problem))
+        output_type = self._config.output_type
+        if output_type is None or self._strategy is None:
+            return Answer(reply.text)  # type: ignore[arg-type] # without an output type, Output is str
+        if self._strategy.two_phase and not self._is_final and self._call.prompt.tools:
+            self._is_final = True
+            return Answer(messages=(ask_for_json(output_type),), ask_again=True)
         try:
-            taken = read(reply, self._errand.wanted, self._way)
-        except Misfit as problem:
-            return self._again(reply, repair(problem))
-        self.output = taken.value
-        return Taking(() if taken.message is None else (taken.message,))
+            parsed = parse_output(reply, output_type, self._strategy)
+        except OutputMismatch as problem:
+            return self._ask_again(reply, ask_for_correction(problem))
+        return Answer(parsed.value, () if parsed.message is None else (parsed.message,))
 
-    def _problem(self, reply: Reply) -> str | None:
-        return hint(reply, self._call.prompt.tools)
-
-    def _again(self, reply: Reply, words: Message) -> Taking:
-        if self._left == 0:
+    def _ask_again(self, reply: Reply, message: Message) -> Answer[Output]:
+        if self._attempts_left == 0:
             target = self._call.target
             error = InvalidOutput(
                 f"{target.provider.name}:{target.model} did not bring its answer into the form that was asked for, in "
-                f"{self._errand.attempts + 1} attempts. To do: raise attempts=, ask for something simpler, or use "
+                f"{self._config.attempts + 1} attempts. To do: raise attempts=, ask for something simpler, or use "
                 "another model; .partial has what it said last.",
             )
             error.partial = reply
             raise error
-        self._left -= 1
-        return Taking((words,), again=True)
+        self._attempts_left -= 1
+        return Answer(messages=(message,), ask_again=True)
+
+
+class ReactExchange:
+    """An exchange with a model that writes ReAct: the prompt is encoded as text, the events are translated back."""
+
+    __slots__ = ("_exchange", "_fold", "_translator")
+
+    def __init__(self, call: Call) -> None:
+        self._translator = Translator(call.prompt.tools)
+        self._exchange = Exchange(msgspec.structs.replace(call, prompt=encode_prompt(call.prompt, call.target)))
+        self._fold = Fold()
+
+    @property
+    def partial(self) -> Reply | None:
+        """The reply so far; None when nothing has arrived."""
+        received = self._exchange.partial
+        return None if received is None else self._translate(received)
+
+    def steps(self) -> Flow[Reply]:
+        """The flow of the exchange, with its events translated."""
+        flow = self._exchange.steps()
+        try:
+            step = advance(flow)
+            while not isinstance(step, Done):
+                value = None
+                error: TransportError | None = None
+                if isinstance(step, Emit):
+                    events = self._translator.feed(step.events)
+                    self._fold.take(events)
+                    if events:
+                        yield Emit(events)
+                else:
+                    try:
+                        value = yield step
+                    except TransportError as problem:
+                        error = problem
+                step = advance(flow, value, error)
+            return self._translate(step.result)
+        finally:
+            flow.close()
+
+    def _translate(self, received: Reply) -> Reply:
+        return msgspec.structs.replace(
+            self._fold.reply(received.payloads, streamed=received.streamed), revealed=received.revealed
+        )

@@ -1,6 +1,6 @@
-"""The calls of one reply, run: who may, who is asked, what the model is told. A flow: it asks, the shells do.
+"""The calls of one reply: check approvals, run the tools, collect the results. A flow: it asks, the shells do.
 
-Not here: how a function is called and what its value becomes (toolbox), and what happens next (agent).
+Not here: how a function is called and its value becomes a result (agents/tools), and what happens next (agent).
 """
 
 from __future__ import annotations
@@ -9,60 +9,69 @@ from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
+import msgspec
+
 from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
 from asides.agents.tools.runnable import Job, JobOutcome, Raised, Returned, Runnable
-from asides.flows.run_config import ApprovalRequest, RunConfig
+from asides.flows.run_config import Approve, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
 from asides.values.errors import ToolFailed
 from asides.values.messages import ToolCall, ToolResult
 from asides.values.result import RunEvent, ToolFinished, ToolStarted
 
 
+class ApprovalRequest(msgspec.Struct, frozen=True):
+    """The approval handler as a job for a shell, since it may block or need an event loop."""
+
+    approve: Approve
+    blocking: bool
+
+    def run(self, call: ToolCall) -> Any:
+        """Ask the handler."""
+        return self.approve(call)
+
+
 class ToolTurn:
-    """The calls of one reply under way. `results` may be asked at any time, also when nobody drives it on."""
+    """The calls of one reply in progress. `results` can be read at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_calls", "_errand", "_events", "_failure", "_results", "_step")
+    __slots__ = ("_calls", "_config", "_events", "_failure", "_results", "_step", "hands_over", "run_count")
 
-    def __init__(self, calls: Sequence[ToolCall], errand: RunConfig[Any], step: int) -> None:
+    def __init__(self, calls: Sequence[ToolCall], config: RunConfig[Any], step: int) -> None:
         self._calls = tuple(calls)
-        self._errand = errand
+        self._config = config
         self._step = step
         self._results: dict[int, ToolResult] = {}
         self._events: list[RunEvent] = []
         self._failure: tuple[ToolCall, BaseException] | None = None
+        tools = config.tools
+        self.run_count = sum(tools.get(call.name) is not None for call in self._calls)
+        """How many of the calls have a function to run."""
+        self.hands_over = any(self._is_callers(call) for call in self._calls)
+        """Whether the caller has to run some of the calls."""
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """What there is so far, in the order of the calls."""
+        """The results so far, in the order of the calls."""
         return tuple(self._results[place] for place in sorted(self._results))
 
-    @property
-    def runs(self) -> int:
-        """How many of the calls have a function behind them."""
-        return sum(self._errand.tools.get(call.name) is not None for call in self._calls)
-
-    @property
-    def handed_over(self) -> bool:
-        """Whether some of the calls are for the caller to run."""
-        return any(self._is_callers(call) for call in self._calls)
-
     def steps(self, seconds_left: Callable[[], Flow[float | None]]) -> Flow[None]:
-        """The flow. `seconds_left` is asked what the run has left when the tools begin, since a person may have taken
-        time to approve of them. Raises ToolFailed when a tool raised what it calls fatal.
+        """The flow. It asks `seconds_left` for the rest of the run's time after the approvals, which may take a person
+        some time. Raises ToolFailed when a tool raises an exception that it declares fatal.
         """
-        tools = self._errand.tools
+        config = self._config
         yield Emit([ToolStarted(call, self._step) for call in self._calls if not self._is_callers(call)])
         ready: list[tuple[int, Runnable]] = []
         for place, call in enumerate(self._calls):
-            runnable = tools.get(call.name)
-            if runnable is not None and self._errand.approval_of(call.name, runnable) != "deny":
+            runnable = config.tools.get(call.name)
+            if runnable is not None and config.approvals.get(call.name) != "deny":
                 ready.append((place, runnable))
             elif runnable is not None:
                 self._finish(place, deny_call(call, "its calls are not allowed"))
             elif not self._is_callers(call):
-                self._finish(place, reject_unknown_tool(call, tuple(tools)))
-        ready = yield from self._approved(ready)
-        yield from self._tell()
+                self._finish(place, reject_unknown_tool(call, tuple(config.tools)))
+        ready = yield from self._ask_approvals(ready)
+        if self._events:
+            yield Emit(self._take_events())
         if ready:
             left = yield from seconds_left()
             yield from self._run(ready, left)
@@ -75,20 +84,22 @@ class ToolTurn:
             ) from problem
 
     def _is_callers(self, call: ToolCall) -> bool:
-        return call.name in self._errand.tools and self._errand.tools[call.name] is None
+        tools = self._config.tools
+        return call.name in tools and tools[call.name] is None
 
-    def _approved(self, ready: list[tuple[int, Runnable]]) -> Flow[list[tuple[int, Runnable]]]:
-        errand = self._errand
-        asking = [place for place, runnable in ready if errand.approval_of(self._calls[place].name, runnable) == "ask"]
+    def _ask_approvals(self, ready: list[tuple[int, Runnable]]) -> Flow[list[tuple[int, Runnable]]]:
+        """The calls that may run."""
+        config = self._config
+        asking = [place for place, _ in ready if config.approvals.get(self._calls[place].name) == "ask"]
         if not asking:
             return ready
-        if errand.approve is None:
-            raise AssertionError("a run whose tools want approval begins with somebody to give it")
-        handler = ApprovalRequest(errand.approve, blocking=not iscoroutinefunction(errand.approve))
-        # One after the other: a person answers, and not two questions at once.
+        if config.approve is None:
+            raise AssertionError("a run whose tools need approval has a handler")
+        handler = ApprovalRequest(config.approve, blocking=not iscoroutinefunction(config.approve))
+        # One after the other: a person cannot answer two questions at once.
         verdicts: list[JobOutcome | None] = []
         for place in asking:
-            verdicts += yield RunTools((Job(self._calls[place], handler),), 1, _no_events)
+            verdicts += yield RunTools((Job(self._calls[place], handler),), 1, _report_nothing)
         for place, verdict in zip(asking, verdicts, strict=True):
             allowed, reason = _read_verdict(verdict)
             if not allowed:
@@ -97,7 +108,7 @@ class ToolTurn:
 
     def _run(self, ready: list[tuple[int, Runnable]], seconds: float | None) -> Flow[None]:
         jobs = tuple(
-            Job(self._calls[place], runnable, _least(runnable.timeout, self._errand.tool_timeout, seconds))
+            Job(self._calls[place], runnable, _least(runnable.timeout, self._config.tool_timeout, seconds))
             for place, runnable in ready
         )
 
@@ -107,27 +118,25 @@ class ToolTurn:
             if isinstance(outcome, Raised) and isinstance(outcome.error, runnable.fatal) and self._failure is None:
                 self._failure = (call, outcome.error)
             self._finish(place, build_result(call, outcome), outcome.seconds)
-            told, self._events = self._events, []
-            return told
+            return self._take_events()
 
-        yield RunTools(jobs, self._errand.parallel, report)
+        yield RunTools(jobs, self._config.parallel, report)
 
     def _finish(self, place: int, result: ToolResult, seconds: float = 0.0) -> None:
         self._results[place] = result
         self._events.append(ToolFinished(self._calls[place], result, self._step, seconds))
 
-    def _tell(self) -> Flow[None]:
-        if self._events:
-            told, self._events = self._events, []
-            yield Emit(told)
+    def _take_events(self) -> list[RunEvent]:
+        events, self._events = self._events, []
+        return events
 
 
-def _no_events(_: int, __: JobOutcome) -> list[RunEvent]:
+def _report_nothing(_: int, __: JobOutcome) -> list[RunEvent]:
     return []
 
 
 def _read_verdict(outcome: JobOutcome | None) -> tuple[bool, str]:
-    """Whether the call may be run; if not, the reason. What is not a clear yes is a no."""
+    """Whether the call may run; if not, the reason. Anything but a clear yes is a no."""
     if not isinstance(outcome, Returned):
         return False, "the approval could not be had"
     match outcome.value:

@@ -1,93 +1,152 @@
-"""An agent's run as a stream, blocking and awaiting. Not here: what both of them keep (run_progress), and the loop."""
+"""An agent's run as a stream: `RunStream` sync, `AsyncRunStream` async, and `RunState`, which both share.
+
+Not here: the loop (flows/agent), and carrying out its steps (sync, async_).
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
-from typing import Any, Generic
+from collections.abc import AsyncGenerator, Generator, Sequence
+from typing import Any, Generic, Protocol
 
+from asides.flows.agent import Run
 from asides.transports.async_ import AsyncEvents, closing_behind
 from asides.transports.async_ import Driver as AsyncDriver
+from asides.transports.flow_state import Course
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Driver, Events
-from asides.values.result import Output, Result, RunEvent
+from asides.values.errors import AgentError
+from asides.values.messages import Message
+from asides.values.result import Output, Result, RunEvent, StepEnded
+from asides.values.usage import Usage
+
+
+class Save(Protocol):
+    """Saves new messages of a run and their usage in a conversation."""
+
+    def __call__(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
+        """Save them."""
+        ...
+
+
+class RunState(Course[Result[Output]]):
+    """The state of one run. `save`, where the run has a conversation, gets its new messages."""
+
+    __slots__ = ("run", "save")
+
+    def __init__(self, run: Run[Output], save: Save | None = None) -> None:
+        self.run = run
+        self.save = save
+        super().__init__(run.call, run.steps)
+
+    def result(self, *, closed: bool) -> Result[Output]:
+        """The result of the run. Raises the error that ended it, or AgentError when it is not over."""
+        if self.whole is not None:
+            return self.whole
+        if self.failure is not None:
+            raise self.failure
+        error = AgentError(
+            "the run was closed before its end. To do: read it to its end; .result has what there is."
+            if closed
+            else "the run is not at its end yet. To do: read on, or await drain()."
+        )
+        error.result = self.run.so_far()
+        raise error
+
+    def __repr__(self) -> str:
+        return str(self.run)
 
 
 class RunStream(Events[RunEvent], Generic[Output]):
-    """The events of an agent's run: iterate over it, and leave the `with` (or call `close`) to be done with it at once.
+    """The events of an agent's run. Iterate over it; leave the `with`, or call `close`, to end it at once.
 
     `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
     """
 
-    def __init__(self, progress: RunState[Output], transport: Transport) -> None:
-        self._progress = progress
-        driver = Driver(progress, transport)
-        super().__init__(driver, _kept(driver.batches(), progress))
+    def __init__(self, state: RunState[Output], transport: Transport) -> None:
+        self._state = state
+        driver = Driver(state, transport)
+        batches = driver.batches()
+        super().__init__(driver, batches if state.save is None else _save_steps(batches, state.run, state.save))
 
     @property
     def result(self) -> Result[Output]:
-        """What the run came to; reads what has not been read yet."""
+        """The result of the run; reads the rest of the events first."""
         for _ in self._batches:
             pass
-        return self._progress.result(closed=True)
+        return self._state.result(closed=True)
 
     @property
     def partial(self) -> Result[Output | None]:
-        """What the run has come to so far."""
-        return self._progress.partial
+        """The result so far."""
+        return self._state.run.so_far()
 
 
-def _kept(batches: Generator[list[Any], None, None], progress: RunState[Any]) -> Generator[list[Any], None, None]:
-    """The batches; the conversation gets each step when it is over, and whatever came of the last one at the end."""
+def _save_steps(
+    batches: Generator[list[Any], None, None], run: Run[Any], save: Save
+) -> Generator[list[Any], None, None]:
+    """The batches. The conversation gets each step when it is over, and the rest at the end."""
     try:
         for batch in batches:
-            progress.note(batch)
+            _save_step(batch, run, save)
             yield batch
     finally:
         batches.close()
-        progress.settle()
+        _save_rest(run, save)
+
+
+def _save_step(batch: list[Any], run: Run[Any], save: Save) -> None:
+    if any(type(event) is StepEnded for event in batch):
+        save(run.take_new_messages(), usage=run.take_new_usage())
+
+
+def _save_rest(run: Run[Any], save: Save) -> None:
+    run.close()
+    if messages := run.take_new_messages():
+        save(messages, usage=run.take_new_usage())
 
 
 class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
-    """The events of an agent's run: iterate over it, and leave the `async with` (or await `close`) to be done with it
-    at once.
+    """The events of an agent's run. Iterate over it; leave the `async with`, or await `close`, to end it at once.
 
     `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
     """
 
-    def __init__(self, progress: RunState[Output], transport: AsyncTransport, *, ends_transport: bool = False) -> None:
-        self._progress = progress
-        driver = AsyncDriver(progress, transport)
-        batches = _kept_awaiting(driver.batches(), progress)
+    def __init__(self, state: RunState[Output], transport: AsyncTransport, *, ends_transport: bool = False) -> None:
+        self._state = state
+        driver = AsyncDriver(state, transport)
+        batches = driver.batches()
+        if state.save is not None:
+            batches = _save_steps_async(batches, state.run, state.save)
         super().__init__(
             driver, closing_behind(batches, transport) if ends_transport else batches, transport, ends_transport
         )
 
     async def drain(self) -> Result[Output]:
-        """Read what has not been read yet; what the run came to."""
+        """Read the rest of the events; return the result of the run."""
         async for _ in self._batches:
             pass
-        return self._progress.result(closed=True)
+        return self._state.result(closed=True)
 
     @property
     def result(self) -> Result[Output]:
-        """What the run came to, once the events are at their end; `await drain()` brings them there."""
-        return self._progress.result(closed=self._driver.closed.is_set())
+        """The result of the run, once all events are read; `await drain()` reads them."""
+        return self._state.result(closed=self._driver.closed.is_set())
 
     @property
     def partial(self) -> Result[Output | None]:
-        """What the run has come to so far."""
-        return self._progress.partial
+        """The result so far."""
+        return self._state.run.so_far()
 
 
-async def _kept_awaiting(
-    batches: AsyncGenerator[list[Any], None], progress: RunState[Any]
+async def _save_steps_async(
+    batches: AsyncGenerator[list[Any], None], run: Run[Any], save: Save
 ) -> AsyncGenerator[list[Any], None]:
-    """The batches; the conversation gets each step when it is over, and whatever came of the last one at the end."""
+    """The batches. The conversation gets each step when it is over, and the rest at the end."""
     try:
         async for batch in batches:
-            progress.note(batch)
+            _save_step(batch, run, save)
             yield batch
     finally:
-        # First, since a task that is being cancelled may not get to wait for the rest.
-        progress.settle()
+        # First, since a cancelled task may not get to wait for the rest.
+        _save_rest(run, save)
         await batches.aclose()

@@ -1,4 +1,12 @@
-"""What an agent's run came to, as one value: its answer, its steps, its thinking, what it cost. Not here: the run."""
+"""An agent's run as values: the events that arrive from it, and the `Result` at its end. Not here: the run.
+
+    run := step* RunEnded
+    step := StepStarted (events of one reply) (ToolStarted* ToolFinished*)? StepEnded
+
+The events of a reply are those of `stream`, so one `match` serves both. Calls of one reply start in order and finish in
+any order. RunEnded is the only terminal event: it is always the last, comes once, and comes before an error is raised
+too. The ReplyEnded of each step does not end the run.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +16,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from asides.values.events import Event
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.notices import Notice
 from asides.values.reply import Outcome, Reply
@@ -17,11 +26,58 @@ from asides.values.usage import Usage
 Output = TypeVar("Output")
 
 RunOutcome: TypeAlias = Outcome | Literal["limit", "failed", "cancelled"]
-""""limit", "failed" and "cancelled" are of runs that did not come to their end; the rest is that of the last reply."""
+"""The outcome of the last reply; "limit", "failed" and "cancelled" are for runs that did not reach their end."""
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+class StepStarted(msgspec.Struct, frozen=True, tag="step_started"):
+    """The model is asked; steps count from 1."""
+
+    step: int
+
+
+class ToolStarted(msgspec.Struct, frozen=True, tag="tool_started"):
+    """A call starts. A call that is then denied starts too."""
+
+    call: ToolCall
+    step: int
+
+
+class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished"):
+    """The result of a call, as the model gets it."""
+
+    call: ToolCall
+    result: ToolResult
+    step: int
+    seconds: float = 0.0
+
+
+class StepEnded(msgspec.Struct, frozen=True, tag="step_ended"):
+    """A turn of the model is over, its tools included."""
+
+    step: int
+    outcome: Outcome
+    usage: Usage
+
+
+class RunEnded(msgspec.Struct, frozen=True, tag="run_ended"):
+    """The last event."""
+
+    outcome: RunOutcome
+    steps: int
+    usage: Usage
+
+
+RunEvent: TypeAlias = Event | StepStarted | ToolStarted | ToolFinished | StepEnded | RunEnded
+
+
+# --- the result -------------------------------------------------------------------------------------------------------
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One turn of a run: what the model said, and what its tools gave back."""
+    """One turn of a run: the reply of the model, and the results of its tools."""
 
     number: int
     """From 1."""
@@ -36,17 +92,17 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def thinking(self) -> Thought | None:
-        """What the model thought in this step."""
+        """The thinking of this step."""
         return self.reply.thinking
 
     @property
     def usage(self) -> Usage:
-        """What this step cost."""
+        """The tokens of this step."""
         return self.reply.usage
 
 
 def sum_usage(steps: Sequence[Step]) -> Usage:
-    """What steps cost together."""
+    """The usage of some steps together."""
     total = steps[0].usage if steps else Usage()
     for step in steps[1:]:
         total += step.usage
@@ -54,28 +110,28 @@ def sum_usage(steps: Sequence[Step]) -> Usage:
 
 
 class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
-    """What a run came to. `output` is the answer: text, or a value of the type that was asked for."""
+    """The result of a run. `output` is the answer: text, or a value of the requested type."""
 
     output: Output
     messages: tuple[Message, ...] = ()
-    """The conversation up to here: what was given, and all that was said in the run. It can be sent on as it is."""
+    """The conversation up to here: the given messages and those of the run. It can be sent on as it is."""
     steps: tuple[Step, ...] = ()
     outcome: RunOutcome = "answered"
     warnings: tuple[Notice, ...] = ()
 
     @property
     def reply(self) -> Reply:
-        """The last reply; an empty one where there was none."""
+        """The last reply; an empty one when the run has none."""
         return self.steps[-1].reply if self.steps else Reply(complete=False)
 
     @property
     def text(self) -> str:
-        """The answer in words. Never thinking."""
+        """The answer as text. Never thinking."""
         return self.reply.text
 
     @property
     def thinking(self) -> Thought | None:
-        """The thinking of all steps, with a blank line between them; None when there was none."""
+        """The thinking of all steps, separated by blank lines; None when there is none."""
         thoughts = [thought for step in self.steps if (thought := step.thinking) is not None]
         if not thoughts:
             return None
@@ -91,12 +147,12 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def usage(self) -> Usage:
-        """The sum of all steps; thinking is counted apart, as in each of them."""
+        """The sum of all steps; thinking tokens are counted apart, as in each step."""
         return sum_usage(self.steps)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """The flat, read-only view: that of the last reply, with thinking and usage of the whole run."""
+        """A flat, read-only view: the metadata of the last reply, with thinking and usage of the whole run."""
         view = {**self.reply.metadata, "usage": self.usage, "steps": len(self.steps), "outcome": self.outcome}
         for key in ("thinking", "thinking_type"):
             view.pop(key, None)

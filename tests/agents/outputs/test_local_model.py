@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 import asides
-from asides.agents.outputs.apply_strategy import closing, dressed
-from asides.agents.outputs.output_type import wanted
-from asides.agents.outputs.parse_output import read
-from asides.agents.outputs.strategy import way_for
+from asides.agents.outputs.output_type import read_output_type
+from asides.agents.outputs.parse_output import parse_output
+from asides.agents.outputs.strategy import apply_strategy, ask_for_json, choose_strategy
 from asides.values.messages import Prompt, user
 from asides.values.tools import Tool
 from tests.agents.outputs.shapes import known
@@ -26,7 +25,7 @@ class Sum:
     answer: int
 
 
-FORM = wanted(Sum)
+FORM = read_output_type(Sum)
 LOOK = Tool(
     "get_weather", "Get the current weather", {"type": "object", "properties": {"location": {"type": "string"}}}
 )
@@ -35,10 +34,10 @@ LOOK = Tool(
 @pytest.mark.parametrize("stream", [False, True])
 def test_FT_42_a_sum_is_a_value_of_its_type_and_the_thinking_is_kept(stream: bool) -> None:
     asked = Prompt((user("What is 47 + 85? Answer as JSON."),))
-    way = way_for(FORM, asked, known(MODEL))
-    assert way.kind == "native"
-    reply = asides.ask(MODEL, dressed(asked, FORM, way), stream=stream)
-    assert read(reply, FORM, way).value == Sum(132)
+    strategy = choose_strategy(FORM, asked, known(MODEL))
+    assert strategy.kind == "native"
+    reply = asides.ask(MODEL, apply_strategy(asked, FORM, strategy), stream=stream)
+    assert parse_output(reply, FORM, strategy).value == Sum(132)
     assert reply.thinking is not None
     assert "47 + 85 = 132" in reply.thinking.text
 
@@ -47,15 +46,15 @@ def test_L3_a_schema_beside_tools_keeps_the_model_from_calling_them_and_two_phas
     """Why the row says that they do not go together."""
     question = user("What is the weather in Paris?")
     asked = Prompt((question,), tools=(LOOK,))
-    way = way_for(FORM, asked, known(MODEL))
-    assert way.two_phase
+    strategy = choose_strategy(FORM, asked, known(MODEL))
+    assert strategy.two_phase
     assert asides.ask(MODEL, Prompt((question,), tools=(LOOK,), output=FORM.schema)).tool_calls == ()
-    reply = asides.ask(MODEL, dressed(asked, FORM, way))
+    reply = asides.ask(MODEL, apply_strategy(asked, FORM, strategy))
     assert [call.name for call in reply.tool_calls] == ["get_weather"]
 
 
 def test_L3_the_last_call_brings_the_answer_into_its_form() -> None:
-    history = (user("What is 12 + 30?"), asides.assistant("42"), closing(FORM))
-    way = way_for(FORM, Prompt(history, tools=(LOOK,)), known(MODEL))
-    reply = asides.ask(MODEL, dressed(Prompt(history, tools=(LOOK,)), FORM, way, final=True))
-    assert isinstance(read(reply, FORM, way).value, Sum)
+    history = (user("What is 12 + 30?"), asides.assistant("42"), ask_for_json(FORM))
+    strategy = choose_strategy(FORM, Prompt(history, tools=(LOOK,)), known(MODEL))
+    reply = asides.ask(MODEL, apply_strategy(Prompt(history, tools=(LOOK,)), FORM, strategy, final=True))
+    assert isinstance(parse_output(reply, FORM, strategy).value, Sum)

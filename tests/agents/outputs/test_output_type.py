@@ -1,4 +1,4 @@
-"""What is wanted: every way to name a form gives a schema, a value of that form, and words where it does not fit."""
+"""Every way to name an output type gives a schema, a parser, and feedback where an answer does not fit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from asides.agents.outputs.misfit import Misfit
-from asides.agents.outputs.output_type import Wanted, wanted
+from asides.agents.outputs.output_type import OutputMismatch, OutputType, read_output_type
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema
 from tests.agents.outputs.shapes import (
@@ -63,17 +62,17 @@ NAMES = [str(getattr(output, "__name__", type(output).__name__)) for output, *_ 
 
 
 def test_checkers_know_the_type_of_what_comes() -> None:
-    assert_type(wanted(Weather), Wanted[Weather])
-    assert_type(wanted(Person).parse('{"name": "Ada", "age": 1}'), Person)
-    assert_type(wanted(list[int]).parse("[1]"), list[int])
+    assert_type(read_output_type(Weather), OutputType[Weather])
+    assert_type(read_output_type(Person).parse('{"name": "Ada", "age": 1}'), Person)
+    assert_type(read_output_type(list[int]).parse("[1]"), list[int])
     schema: dict[str, object] = WEATHER_SCHEMA
-    assert_type(wanted(schema), Wanted[dict[str, Any]])
-    assert_type(wanted("json"), Wanted[dict[str, Any]])
+    assert_type(read_output_type(schema), OutputType[dict[str, Any]])
+    assert_type(read_output_type("json"), OutputType[dict[str, Any]])
 
 
 @pytest.mark.parametrize(("output", "text", "value", "wrapped"), FITTING, ids=NAMES)
 def test_a_form_by_any_name_is_read(output: Any, text: str, value: Any, wrapped: bool) -> None:
-    form = wanted(output)
+    form = read_output_type(output)
     assert form.parse(text) == value
     assert form.parse(text.encode()) == value
     assert type(form.parse(text)) is type(value)
@@ -86,7 +85,7 @@ def test_providers_get_an_object_at_the_root_and_the_answer_fits_the_schema(
 ) -> None:
     import fastjsonschema
 
-    schema = wanted(output).schema
+    schema = read_output_type(output).schema
     if isinstance(output, OutputSchema):
         assert schema is output
     if schema == "json":
@@ -100,7 +99,7 @@ def test_providers_get_an_object_at_the_root_and_the_answer_fits_the_schema(
 
 @pytest.mark.parametrize(("output", "text", "value"), [(o, t, v) for o, t, v, wrapped in FITTING if wrapped])
 def test_a_bare_value_is_as_good_as_one_in_its_object(output: Any, text: str, value: Any) -> None:
-    assert wanted(output).parse(json.dumps(json.loads(text)["value"])) == value
+    assert read_output_type(output).parse(json.dumps(json.loads(text)["value"])) == value
 
 
 @pytest.mark.parametrize(
@@ -124,16 +123,16 @@ def test_a_bare_value_is_as_good_as_one_in_its_object(output: Any, text: str, va
     ],
 )
 def test_what_does_not_fit_is_told_with_its_place(output: Any, text: str, words: list[str]) -> None:
-    with pytest.raises(Misfit) as raised:
-        wanted(output).parse(text)
-    assert [word for word in words if word not in raised.value.words] == []
+    with pytest.raises(OutputMismatch) as raised:
+        read_output_type(output).parse(text)
+    assert [word for word in words if word not in raised.value.feedback] == []
 
 
 @pytest.mark.parametrize("output", [Weather, Person, WEATHER_SCHEMA, list[int], list[Person], "json"])
 @pytest.mark.parametrize("text", ["", "no", '{"city"', "{'a': 1}", "NaN", "[" * 9000, "\ud800", '{"a": 1} {"a": 1}'])
-def test_what_is_no_json_is_a_misfit_for_every_form(output: Any, text: str) -> None:
-    with pytest.raises(Misfit):
-        wanted(output).parse(text)
+def test_what_is_no_json_is_a_mismatch_for_every_form(output: Any, text: str) -> None:
+    with pytest.raises(OutputMismatch):
+        read_output_type(output).parse(text)
 
 
 CANARY = "canary-2718"
@@ -144,11 +143,11 @@ CANARY = "canary-2718"
     "text",
     [CANARY, f'"{CANARY}"', f'{{"city": "{CANARY}", "name": "{CANARY}", "age": "{CANARY}", "{CANARY}": 1}}', "[1"],
 )
-def test_a_misfit_shows_people_nothing_of_the_answer(output: Any, text: str) -> None:
+def test_a_mismatch_shows_people_nothing_of_the_answer(output: Any, text: str) -> None:
     if output == "json" and text.startswith("{"):
         return
-    with pytest.raises(Misfit) as raised:
-        wanted(output).parse(text)
+    with pytest.raises(OutputMismatch) as raised:
+        read_output_type(output).parse(text)
     assert CANARY not in f"{raised.value} {raised.value!r} {raised.value.args}"
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None or raised.value.__suppress_context__
@@ -165,37 +164,37 @@ def test_a_misfit_shows_people_nothing_of_the_answer(output: Any, text: str) -> 
 )
 def test_what_is_no_schema_is_found_before_anything_is_asked(schema: Any) -> None:
     with pytest.raises(ConfigError, match="To do"):
-        wanted(schema)
+        read_output_type(schema)
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/schema", "file:///etc/hostname", "ftp://127.0.0.1/x"])
 def test_a_schema_fetches_nothing(address: str) -> None:
     with pytest.raises(ConfigError, match="another document"):
-        wanted({"type": "object", "properties": {"a": {"$ref": address}}})
+        read_output_type({"type": "object", "properties": {"a": {"$ref": address}}})
 
 
 @pytest.mark.parametrize("output", ["yaml", 3, lambda: 1, object, type("Plain", (), {})])
 def test_what_names_no_form_is_said_to_name_none(output: Any) -> None:
     with pytest.raises(ConfigError, match="output"):
-        wanted(output)
+        read_output_type(output)
 
 
 def test_a_schema_that_refers_to_its_own_root_stays_at_the_root() -> None:
     nested: Any = {"type": "array", "items": {"$ref": "#"}}
-    form: Wanted[Any] = wanted(nested)
+    form: OutputType[Any] = read_output_type(nested)
     assert form.schema == OutputSchema("output", nested)
     assert form.parse("[[], [[]]]") == [[], [[]]]
-    with pytest.raises(Misfit):
+    with pytest.raises(OutputMismatch):
         form.parse("[1]")
 
 
 def test_a_format_of_ones_own_is_no_reason_to_refuse_a_schema() -> None:
-    form = wanted({"type": "object", "properties": {"a": {"type": "string", "format": "klingon"}}})
+    form = read_output_type({"type": "object", "properties": {"a": {"type": "string", "format": "klingon"}}})
     assert form.parse('{"a": "nuqneH"}') == {"a": "nuqneH"}
 
 
 def test_defaults_of_a_schema_are_not_put_into_the_answer() -> None:
-    form = wanted({"type": "object", "properties": {"a": {"type": "integer", "default": 3}}})
+    form = read_output_type({"type": "object", "properties": {"a": {"type": "integer", "default": 3}}})
     assert form.parse("{}") == {}
 
 
@@ -207,11 +206,11 @@ def test_a_dataclass_with_a_model_of_pydantic_inside_is_read_by_pydantic() -> No
         others: list[Person] = field(default_factory=list[Person])
 
     Crew.__annotations__ = {"name": str, "captain": Person, "others": list[Person]}
-    form = wanted(Crew)
+    form = read_output_type(Crew)
     assert form.parse('{"name": "x", "captain": {"name": "Ada", "age": 1}}') == Crew("x", Person(name="Ada", age=1))
-    with pytest.raises(Misfit) as raised:
+    with pytest.raises(OutputMismatch) as raised:
         form.parse('{"name": "x", "captain": {"name": "Ada", "age": -1}}')
-    assert "$.captain.age" in raised.value.words
+    assert "$.captain.age" in raised.value.feedback
 
 
 def test_a_rule_of_the_type_itself_is_told_to_the_model() -> None:
@@ -223,9 +222,9 @@ def test_a_rule_of_the_type_itself_is_told_to_the_model() -> None:
             if self.number % 2:
                 raise ValueError("number must be even")
 
-    with pytest.raises(Misfit) as raised:
-        wanted(Even).parse('{"number": 3}')
-    assert "number must be even" in raised.value.words
+    with pytest.raises(OutputMismatch) as raised:
+        read_output_type(Even).parse('{"number": 3}')
+    assert "number must be even" in raised.value.feedback
 
 
 def test_strict_where_the_schema_leaves_nothing_open() -> None:
@@ -233,7 +232,7 @@ def test_strict_where_the_schema_leaves_nothing_open() -> None:
         anything: Any
 
     def strict(output: Any) -> bool:
-        schema = wanted(output).schema
+        schema = read_output_type(output).schema
         assert isinstance(schema, OutputSchema)
         return schema.strict
 
@@ -247,7 +246,7 @@ def test_strict_where_the_schema_leaves_nothing_open() -> None:
 
 
 def test_a_choice_says_of_what_since_some_hosts_want_it() -> None:
-    schema = wanted(Colour).schema
+    schema = read_output_type(Colour).schema
     assert isinstance(schema, OutputSchema)
     assert schema.schema["properties"]["value"] == {"enum": ["green", "red"], "type": "string"}
 
@@ -255,7 +254,7 @@ def test_a_choice_says_of_what_since_some_hosts_want_it() -> None:
 @settings(deadline=None)
 @given(some.recursive(some.none() | some.booleans() | some.integers() | some.text(), some.lists, max_leaves=6))
 def test_whatever_is_sent_in_its_object_comes_out_again(value: Any) -> None:
-    form = wanted({"type": ["array", "null", "boolean", "integer", "string"]})
+    form = read_output_type({"type": ["array", "null", "boolean", "integer", "string"]})
     assert form.wrapped
     assert form.parse(msgspec.json.encode({"value": value})) == value
 
@@ -263,10 +262,10 @@ def test_whatever_is_sent_in_its_object_comes_out_again(value: Any) -> None:
 def test_neither_pydantic_nor_the_checker_is_imported_for_a_type_of_ours() -> None:
     code = (
         "import sys, dataclasses\n"
-        "from asides.agents.outputs import wanted, Misfit\n"
+        "from asides.agents.outputs.output_type import read_output_type\n"
         "kind = dataclasses.make_dataclass('Sky', [('blue', bool)])\n"
-        "assert wanted(kind).parse('{\"blue\": true}').blue\n"
-        "assert wanted(list[int]).parse('[1]') == [1]\n"
+        "assert read_output_type(kind).parse('{\"blue\": true}').blue\n"
+        "assert read_output_type(list[int]).parse('[1]') == [1]\n"
         "print([name for name in ('pydantic', 'fastjsonschema') if name in sys.modules])\n"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

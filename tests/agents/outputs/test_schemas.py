@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.agents.outputs.schemas import schema_of
+from asides.agents.outputs.schemas import build_msgspec_schema
 
 
 class Tree(msgspec.Struct):
@@ -16,14 +16,14 @@ class Leaf(msgspec.Struct):
 
 
 def test_a_type_that_holds_itself_keeps_its_definition() -> None:
-    schema = schema_of(Tree)
+    schema = build_msgspec_schema(Tree)
     assert schema["type"] == "object"
     assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
     assert schema["$defs"]["Tree"]["type"] == "object"
 
 
 def test_a_type_that_nothing_refers_to_stands_at_the_root_alone() -> None:
-    assert schema_of(Leaf) == {
+    assert build_msgspec_schema(Leaf) == {
         "title": "Leaf",
         "type": "object",
         "properties": {"colour": {"type": "string"}},
@@ -32,4 +32,4 @@ def test_a_type_that_nothing_refers_to_stands_at_the_root_alone() -> None:
 
 
 def test_a_type_that_is_no_object_is_its_own_root() -> None:
-    assert schema_of(list[int]) == {"type": "array", "items": {"type": "integer"}}
+    assert build_msgspec_schema(list[int]) == {"type": "array", "items": {"type": "integer"}}

@@ -1,4 +1,4 @@
-"""Which way an answer gets its form: decided by facts of the row, and never at the cost of thinking."""
+"""The strategy for a typed answer follows from facts of the row, and never costs the thinking."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.agents.outputs.apply_strategy import dressed
-from asides.agents.outputs.output_type import wanted
-from asides.agents.outputs.strategy import FINAL_TOOL, Way, way_for
+from asides.agents.outputs.output_type import read_output_type
+from asides.agents.outputs.strategy import FINAL_TOOL, Strategy, apply_strategy, choose_strategy
 from asides.history.plan import plan
 from asides.providers.provider import ModelRule, Quirks, Target
 from asides.providers.table import PROVIDERS
@@ -30,11 +29,11 @@ def prompt(*tools: Tool, thinking: Thinking | None = None, **fields: Any) -> Pro
     return Prompt((user("How is the sky?"),), tools=tools, thinking=thinking or Thinking(), **fields)
 
 
-def way(to: Any, asked: Prompt | None = None, output: Any = Weather) -> Way:
-    return way_for(wanted(output), asked or prompt(), known(to) if isinstance(to, str) else to)
+def choose(to: Any, asked: Prompt | None = None, output: Any = Weather) -> Strategy:
+    return choose_strategy(read_output_type(output), asked or prompt(), known(to) if isinstance(to, str) else to)
 
 
-def essence(found: Way) -> tuple[str, bool, bool, bool]:
+def essence(found: Strategy) -> tuple[str, bool, bool, bool]:
     return (found.kind, found.forced, found.two_phase, found.json_mode)
 
 
@@ -88,8 +87,8 @@ IN_WORDS_AS_JSON = ("instructed", False, False, True)
     ],
 )
 def test_the_way_of_a_model_alone_and_with_tools(model: str, alone: Any, with_tools: Any) -> None:
-    assert essence(way(model)) == alone
-    assert essence(way(model, prompt(LOOK))) == with_tools
+    assert essence(choose(model)) == alone
+    assert essence(choose(model, prompt(LOOK))) == with_tools
 
 
 @pytest.mark.parametrize(
@@ -110,39 +109,41 @@ def test_the_way_of_a_model_alone_and_with_tools(model: str, alone: Any, with_to
 def test_a_tool_is_forced_only_where_the_thinking_that_is_asked_for_allows_it(
     rule: ModelRule, thinking: Thinking | None, forced: bool
 ) -> None:
-    found = way(target(Quirks(structured_output="nothing"), rule), prompt(thinking=thinking))
+    found = choose(target(Quirks(structured_output="nothing"), rule), prompt(thinking=thinking))
     assert (found.kind, found.forced) == ("tool", forced)
 
 
 def test_a_model_without_tools_is_told_in_words_and_to_give_json_where_its_host_can_say_so() -> None:
     rule = ModelRule(tools=False)
-    assert essence(way(target(Quirks(structured_output="json_object"), rule))) == IN_WORDS_AS_JSON
-    assert essence(way(target(Quirks(structured_output="nothing"), rule))) == IN_WORDS
+    assert essence(choose(target(Quirks(structured_output="json_object"), rule))) == IN_WORDS_AS_JSON
+    assert essence(choose(target(Quirks(structured_output="nothing"), rule))) == IN_WORDS
     apart = Quirks(structured_output="json_object", output_with_tools=False)
-    assert essence(way(target(apart, rule), prompt(LOOK))) == IN_WORDS
+    assert essence(choose(target(apart, rule), prompt(LOOK))) == IN_WORDS
 
 
 def test_a_model_that_takes_no_tools_while_it_thinks_is_told_in_words_then() -> None:
     to = target(Quirks(structured_output="nothing"), ModelRule(thinking="optional", tools_while_thinking=False))
-    assert way(to, prompt(thinking=ON)).kind == "instructed"
-    assert way(to, prompt()).kind == "tool"
+    assert choose(to, prompt(thinking=ON)).kind == "instructed"
+    assert choose(to, prompt()).kind == "tool"
 
 
 def test_a_host_that_takes_no_schema_while_a_model_thinks_gets_none_then() -> None:
     to = target(Quirks(output_while_thinking=False), ModelRule(thinking="optional", default="off"))
-    assert essence(way(to, prompt(thinking=ON))) == FORCED
-    assert essence(way(to, prompt(thinking=OFF))) == NATIVE
-    assert essence(way(to, prompt(thinking=ON), "json")) == IN_WORDS
+    assert essence(choose(to, prompt(thinking=ON))) == FORCED
+    assert essence(choose(to, prompt(thinking=OFF))) == NATIVE
+    assert essence(choose(to, prompt(thinking=ON), "json")) == IN_WORDS
 
 
 def test_the_model_has_the_last_word_over_its_host() -> None:
-    assert way(target(Quirks(), ModelRule(structured_output="json_object"))).kind == "tool"
-    assert way(target(Quirks(structured_output="nothing"), ModelRule(structured_output="json_schema"))).kind == "native"
+    assert choose(target(Quirks(), ModelRule(structured_output="json_object"))).kind == "tool"
+    assert (
+        choose(target(Quirks(structured_output="nothing"), ModelRule(structured_output="json_schema"))).kind == "native"
+    )
     together = target(Quirks(output_with_tools=False), ModelRule(output_with_tools=True))
-    assert not way(together, prompt(LOOK)).two_phase
+    assert not choose(together, prompt(LOOK)).two_phase
     apart = target(Quirks(), ModelRule(output_with_tools=False))
-    assert way(apart, prompt(LOOK)).two_phase
-    assert not way(apart, prompt()).two_phase
+    assert choose(apart, prompt(LOOK)).two_phase
+    assert not choose(apart, prompt()).two_phase
 
 
 @pytest.mark.parametrize(
@@ -150,9 +151,9 @@ def test_the_model_has_the_last_word_over_its_host() -> None:
     [(Weather, "native"), (Person, "native"), (Forecast, "native"), (Node, "tool"), (dict[str, int], "tool")],
 )
 def test_a_host_that_knows_only_shapes_gets_what_can_be_said_in_shapes(output: Any, kind: str) -> None:
-    found = way("anthropic:claude-opus-4-8", None, output)
+    found = choose("anthropic:claude-opus-4-8", None, output)
     assert (found.kind, found.shapes_only) == (kind, kind == "native")
-    assert way("openai-responses:gpt-5", None, output).kind == "native"
+    assert choose("openai-responses:gpt-5", None, output).kind == "native"
 
 
 @pytest.mark.parametrize(
@@ -167,29 +168,33 @@ def test_a_host_that_knows_only_shapes_gets_what_can_be_said_in_shapes(output: A
     ],
 )
 def test_json_without_a_schema(model: str, found: Any) -> None:
-    assert essence(way(model, None, "json")) == found
+    assert essence(choose(model, None, "json")) == found
 
 
 @pytest.mark.parametrize("model", ["openai-responses:gpt-5", "deepseek:deepseek-chat", "google:gemini-2.5-pro"])
 def test_a_model_that_keeps_to_a_protocol_of_words_is_told_in_words(model: str) -> None:
-    found = way_for(wanted(Weather), prompt(LOOK), known(model), in_text=True)
+    found = choose_strategy(read_output_type(Weather), prompt(LOOK), known(model), in_text=True)
     assert essence(found) == IN_WORDS
 
 
 def test_the_extra_tool_has_a_name_that_no_other_has() -> None:
     to = target(Quirks(structured_output="nothing"))
-    assert way(to, prompt(LOOK)).tool == FINAL_TOOL
-    assert way(to, prompt(Tool(FINAL_TOOL), Tool(f"{FINAL_TOOL}_2"))).tool == f"{FINAL_TOOL}_3"
+    assert choose(to, prompt(LOOK)).tool == FINAL_TOOL
+    assert choose(to, prompt(Tool(FINAL_TOOL), Tool(f"{FINAL_TOOL}_2"))).tool == f"{FINAL_TOOL}_3"
 
 
 def test_what_is_worth_knowing_of_the_choice_is_told() -> None:
-    assert way("openai-chat:gpt-4o").notices == ()
-    assert [notice.code for notice in way("google:gemini-2.5-pro", prompt(LOOK)).notices] == ["output_in_two_phases"]
-    assert [notice.code for notice in way("deepseek:deepseek-chat").notices] == ["output_by_tool"]
-    assert [notice.code for notice in way("bedrock:us.deepseek.r1-v1:0").notices] == ["output_instructed"]
+    assert choose("openai-chat:gpt-4o").notices == ()
+    assert [notice.code for notice in choose("google:gemini-2.5-pro", prompt(LOOK)).notices] == ["output_in_two_phases"]
+    assert [notice.code for notice in choose("deepseek:deepseek-chat").notices] == ["output_by_tool"]
+    assert [notice.code for notice in choose("bedrock:us.deepseek.r1-v1:0").notices] == ["output_instructed"]
 
 
-_FORMS: dict[str, Any] = {"weather": wanted(Weather), "node": wanted(Node), "json": wanted("json")}
+_FORMS: dict[str, Any] = {
+    "weather": read_output_type(Weather),
+    "node": read_output_type(Node),
+    "json": read_output_type("json"),
+}
 _ASKED: tuple[tuple[str, tuple[Tool, ...]], ...] = (
     ("weather", ()),
     ("weather", (LOOK,)),
@@ -209,7 +214,7 @@ def _different(rules: tuple[ModelRule, ...]) -> list[ModelRule]:
 
 @pytest.mark.parametrize("row", PROVIDERS, ids=lambda row: row.name)
 def test_pain_D4_no_row_is_asked_for_what_it_refuses_and_no_thinking_is_lost(row: Any) -> None:
-    """Every row and model rule, thinking unset, off and on: the dressed prompt passes plan's check as it is."""
+    """Every row and model rule, thinking unset, off and on: the prompt of the strategy passes plan's check as it is."""
     lost = {"thinking_dropped", "tool_choice_adjusted", "schema_not_sent", "json_not_sent"}
     spoken = [row, *(row.with_dialect(variant.dialect) for variant in row.also)]
     pairs = [(each, rule) for each in spoken for rule in _different((*each.models, ModelRule()))]
@@ -223,9 +228,9 @@ def test_pain_D4_no_row_is_asked_for_what_it_refuses_and_no_thinking_is_lost(row
                 continue  # refused with or without a form
             before = {notice.code for notice in bare.notices}
             form = _FORMS[output]
-            found = way_for(form, asked, to)
+            found = choose_strategy(form, asked, to)
             for final in {False, bool(tools)}:
-                planned = plan(dressed(asked, form, found, final=final), to)
+                planned = plan(apply_strategy(asked, form, found, final=final), to)
                 _, spelled = dialects.find_dialect(to.dialect).encode(planned.prompt, to)
                 told = {notice.code for notice in (*planned.notices, *spelled)}
                 if to.dialect in ("cohere", "ollama"):

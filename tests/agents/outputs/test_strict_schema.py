@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.agents.outputs.output_type import wanted
-from asides.agents.outputs.strict_schema import plain_shapes
+from asides.agents.outputs.output_type import read_output_type
+from asides.agents.outputs.strict_schema import simplify_schema
 from asides.values.messages import OutputSchema
 from tests.agents.outputs.shapes import Cat, Dog, Forecast, Node, Person, Team, Weather
 
 
 def schema_of(output: Any) -> dict[str, Any]:
-    schema = wanted(output).schema
+    schema = read_output_type(output).schema
     assert isinstance(schema, OutputSchema)
     return schema.schema
 
@@ -32,7 +32,7 @@ def objects_in(schema: Any) -> list[dict[str, Any]]:
 def test_what_is_left_has_closed_objects_and_no_bounds(output: Any) -> None:
     schema = schema_of(output)
     before = msgspec.json.encode(schema)
-    plain = plain_shapes(schema)
+    plain = simplify_schema(schema)
     assert plain is not None
     assert msgspec.json.encode(schema) == before
     assert all(each["additionalProperties"] is False for each in objects_in(plain))
@@ -45,7 +45,7 @@ def test_what_is_left_has_closed_objects_and_no_bounds(output: Any) -> None:
 
 def test_bounds_become_words_behind_the_description_that_is_there() -> None:
     field = {"type": "array", "items": {"type": "string", "format": "klingon"}, "minItems": 2, "description": "Names"}
-    plain = plain_shapes({"type": "object", "properties": {"minimum": field}, "required": ["minimum"]})
+    plain = simplify_schema({"type": "object", "properties": {"minimum": field}, "required": ["minimum"]})
     assert plain == {
         "type": "object",
         "properties": {
@@ -66,7 +66,7 @@ def test_what_is_understood_stays() -> None:
         "properties": {"at": {"type": "string", "format": "date-time"}, "some": {"type": "array", "minItems": 1}},
         "additionalProperties": False,
     }
-    assert plain_shapes(schema) == schema
+    assert simplify_schema(schema) == schema
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_is_understood_stays() -> None:
     ],
 )
 def test_what_cannot_be_said_in_shapes_is_not_said_wrong(schema: dict[str, Any]) -> None:
-    assert plain_shapes(schema) is None
+    assert simplify_schema(schema) is None
 
 
 def test_many_fields_that_may_be_left_out_are_too_many() -> None:
@@ -92,12 +92,12 @@ def test_many_fields_that_may_be_left_out_are_too_many() -> None:
         inner = {"type": "object", "properties": {**fields, "kept": {"type": "string"}}, "required": ["kept"]}
         return {"type": "object", "properties": {"inner": inner}, "required": ["inner"]}
 
-    assert plain_shapes(with_optional(10)) is not None
-    assert plain_shapes(with_optional(11)) is None
+    assert simplify_schema(with_optional(10)) is not None
+    assert simplify_schema(with_optional(11)) is None
 
 
 def test_a_type_inside_itself_is_found_however_far_the_way_round() -> None:
-    assert plain_shapes(schema_of(Node)) is None
+    assert simplify_schema(schema_of(Node)) is None
     around = {
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/A"}},
@@ -106,10 +106,10 @@ def test_a_type_inside_itself_is_found_however_far_the_way_round() -> None:
             "B": {"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/A"}}}},
         },
     }
-    assert plain_shapes(around) is None
+    assert simplify_schema(around) is None
     twice = {
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/A"}},
         "$defs": {"A": {"type": "string"}},
     }
-    assert plain_shapes(twice) is not None
+    assert simplify_schema(twice) is not None

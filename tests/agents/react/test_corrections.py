@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.agents.react.corrections import correction, hint
+from asides.agents.react.corrections import build_correction, find_problem
 from asides.values.events import StopReason
 from asides.values.messages import user
 from asides.values.tools import Tool
@@ -27,7 +27,7 @@ OSLO = 'Action: get_weather\nAction Input: {"city": "…"}'
     ],
 )
 def test_nothing_is_said_where_nothing_is_wrong(text: str) -> None:
-    assert hint(translated(text), TOOLS) is None
+    assert find_problem(translated(text), TOOLS) is None
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def test_nothing_is_said_where_nothing_is_wrong(text: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_the_right_form(text: str, said: list[str]) -> None:
-    words = hint(translated(text), TOOLS)
+    words = find_problem(translated(text), TOOLS)
     assert words is not None
     for each in said:
         assert each in words
 
 
 def test_without_tools_the_form_is_judged_alone() -> None:
-    assert hint(translated("Action: get_weather", tools=())) is None
-    assert "is not an object" in str(hint(translated("Action: get_weather\nAction Input: 5", tools=())))
+    assert find_problem(translated("Action: get_weather", tools=())) is None
+    assert "is not an object" in str(find_problem(translated("Action: get_weather\nAction Input: 5", tools=())))
 
 
 def test_a_model_that_ran_out_of_tokens_is_not_told_about_form() -> None:
-    assert hint(translated("Thought: and", stop=StopReason("length")), TOOLS) is None
+    assert find_problem(translated("Thought: and", stop=StopReason("length")), TOOLS) is None
 
 
 def test_examples_come_from_the_schema() -> None:
@@ -73,7 +73,7 @@ def test_examples_come_from_the_schema() -> None:
             "required": ["colour", "coats", "any"],
         },
     )
-    words = hint(translated("Action: paint", tools=[tool]), [tool])
+    words = find_problem(translated("Action: paint", tools=[tool]), [tool])
     assert 'Action Input: {"colour": "red", "coats": 1, "any": "…"}' in str(words)
 
 
@@ -85,10 +85,10 @@ def test_no_words_of_the_model_come_back_in_a_hint() -> None:
         f"Thought: {canary}\nAction: get {canary}\nAction Input: {{}}",
         f"<think>{canary}</think>Action: now\nAction: now",
     ):
-        words = hint(translated(text), TOOLS)
+        words = find_problem(translated(text), TOOLS)
         assert words is not None
         assert canary not in words
 
 
 def test_repair_is_a_message_to_the_model() -> None:
-    assert correction("Do it so.") == user("That could not be read. Do it so.")
+    assert build_correction("Do it so.") == user("That could not be read. Do it so.")

@@ -1,4 +1,4 @@
-"""A prompt dressed for a model without tools: instructions, history as text, and what stays as it was."""
+"""A prompt encoded for a model without tools: instructions, history as text, and everything else unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.agents.react.encode_prompt import dressed
+from asides.agents.react.encode_prompt import encode_prompt
 from asides.history.pair import CANCELLED
 from asides.history.plan import plan
 from asides.providers.find import find_target
@@ -43,11 +43,11 @@ def result(text: Any = "sunny", call_id: str = "c1", **fields: Any) -> Message:
 
 
 def spelled(*messages: Message) -> list[tuple[str, str]]:
-    return [(message.role, message.text) for message in dressed(prompt(*messages), PLAIN).messages]
+    return [(message.role, message.text) for message in encode_prompt(prompt(*messages), PLAIN).messages]
 
 
 def test_tools_become_instructions() -> None:
-    out = dressed(prompt(system="Be brief.\n", tool_choice="auto", parallel_tool_calls=True), PLAIN)
+    out = encode_prompt(prompt(system="Be brief.\n", tool_choice="auto", parallel_tool_calls=True), PLAIN)
     assert (out.tools, out.tool_choice, out.parallel_tool_calls) == ((), None, None)
     assert out.messages == (user("How is Oslo?"),)
     assert out.system is not None
@@ -61,7 +61,7 @@ def test_tools_become_instructions() -> None:
 
 def test_every_setting_that_is_no_tool_stays() -> None:
     before = prompt(max_tokens=7, stop=("END",), thinking=Thinking(mode="off"), extra={"x": 1}, stream=False)
-    out = dressed(before, PLAIN)
+    out = encode_prompt(before, PLAIN)
     same = msgspec.structs.replace(out, system=None, tools=before.tools, stop=before.stop)
     assert same == before
     assert out.stop == ("END", "\nObservation:")
@@ -69,25 +69,25 @@ def test_every_setting_that_is_no_tool_stays() -> None:
 
 def test_a_prompt_without_tools_gets_no_instructions_and_dressing_twice_changes_nothing() -> None:
     bare = Prompt((user("hi"),), output="json")
-    assert dressed(bare, PLAIN) == bare
-    none = dressed(prompt(tool_choice="none"), PLAIN)
+    assert encode_prompt(bare, PLAIN) == bare
+    none = encode_prompt(prompt(tool_choice="none"), PLAIN)
     assert (none.system, none.tools, none.stop) == (None, (), ())
-    once = dressed(prompt(user("?"), assistant(CALL), result()), PLAIN)
-    assert dressed(once, PLAIN) == once
+    once = encode_prompt(prompt(user("?"), assistant(CALL), result()), PLAIN)
+    assert encode_prompt(once, PLAIN) == once
 
 
 def test_a_forced_tool_is_asked_for_in_words() -> None:
-    assert "Use a tool before" in str(dressed(prompt(tool_choice="required"), PLAIN).system)
-    assert "Use the tool add before" in str(dressed(prompt(tool_choice="add"), PLAIN).system)
-    assert "before you give" not in str(dressed(prompt(tool_choice="auto"), PLAIN).system)
+    assert "Use a tool before" in str(encode_prompt(prompt(tool_choice="required"), PLAIN).system)
+    assert "Use the tool add before" in str(encode_prompt(prompt(tool_choice="add"), PLAIN).system)
+    assert "before you give" not in str(encode_prompt(prompt(tool_choice="auto"), PLAIN).system)
 
 
 def test_the_schema_of_an_answer_becomes_words_since_a_model_held_to_json_could_not_act() -> None:
     schema = {"type": "object", "properties": {"degrees": {"type": "integer"}}}
-    out = dressed(prompt(output=OutputSchema("weather", schema)), PLAIN)
+    out = encode_prompt(prompt(output=OutputSchema("weather", schema)), PLAIN)
     assert out.output is None
     assert msgspec.json.encode(schema).decode() in str(out.system)
-    assert "one JSON object" in str(dressed(prompt(output="json"), PLAIN).system)
+    assert "one JSON object" in str(encode_prompt(prompt(output="json"), PLAIN).system)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_schema_of_an_answer_becomes_words_since_a_model_held_to_json_could_
 def test_thoughts_are_asked_for_only_where_the_model_has_none_of_its_own(
     rule: ModelRule, thinking: str | int | None, asked: bool
 ) -> None:
-    out = dressed(prompt(thinking=read_thinking(thinking)[0]), target(rule=rule))
+    out = encode_prompt(prompt(thinking=read_thinking(thinking)[0]), target(rule=rule))
     assert ("Thought" in str(out.system)) is asked
     assert "Action Input: " in str(out.system)
 
@@ -125,7 +125,7 @@ def test_thoughts_are_asked_for_only_where_the_model_has_none_of_its_own(
 def test_the_stop_sequence_goes_where_it_is_accepted(
     rule: ModelRule, given: tuple[str, ...], sent: tuple[str, ...]
 ) -> None:
-    out = dressed(prompt(stop=given), target(rule=rule))
+    out = encode_prompt(prompt(stop=given), target(rule=rule))
     assert out.stop == sent
     plan(out, target(rule=rule))
 
@@ -149,7 +149,7 @@ def test_blank_words_in_front_of_a_call_are_none() -> None:
 def test_a_translated_turn_goes_back_without_its_thought() -> None:
     turn = translated("Thought: canary7f3a\nAction: now").to_message()
     assert turn is not None
-    out = dressed(prompt(user("?"), turn), PLAIN)
+    out = encode_prompt(prompt(user("?"), turn), PLAIN)
     assert out.messages[1].parts == (Text("Action: now\nAction Input: {}"),)
 
 
@@ -196,9 +196,9 @@ def test_results_in_a_message_of_a_person_and_system_words_keep_their_places() -
 
 def test_pictures_of_tools_stay_pictures() -> None:
     picture = Image(url="http://127.0.0.1/x.png")
-    out = dressed(prompt(user("?"), assistant(CALL), result((Text("look"), picture))), PLAIN)
+    out = encode_prompt(prompt(user("?"), assistant(CALL), result((Text("look"), picture))), PLAIN)
     assert out.messages[-1].parts == (Text("Observation: look"), picture)
-    out = dressed(prompt(user("?"), assistant(CALL), result((picture,))), PLAIN)
+    out = encode_prompt(prompt(user("?"), assistant(CALL), result((picture,))), PLAIN)
     assert out.messages[-1].parts == (Text("Observation: "), picture)
 
 
@@ -207,10 +207,10 @@ def test_native_thoughts_stay_parts_and_written_ones_go() -> None:
     written = Thought("written", source="tags", via="react")
     stored = StoredResponse("r1")
     turn = Message("assistant", (native, written, Text("So."), CALL), stored=stored)
-    out = dressed(prompt(user("?"), turn, result()), PLAIN)
+    out = encode_prompt(prompt(user("?"), turn, result()), PLAIN)
     text = 'So.\nAction: get_weather\nAction Input: {"city":"Oslo"}'
     assert out.messages[1] == Message("assistant", (native, Text(text)), stored=stored)
-    alone = dressed(prompt(user("?"), assistant(written), user("Go on.")), PLAIN)
+    alone = encode_prompt(prompt(user("?"), assistant(written), user("Go on.")), PLAIN)
     assert alone.messages == (user("?"), user("Go on."))
 
 
@@ -220,7 +220,7 @@ def test_no_thought_is_ever_written_into_text() -> None:
     for via in ("react", None, "reasoning_content"):
         for seals in ((), (Seal("signature", "s", origin),)):
             turn = assistant(Thought(canary, origin=origin, seals=seals, via=via), Text("Look."), CALL)
-            out = dressed(prompt(user("?"), turn, result()), PLAIN)
+            out = encode_prompt(prompt(user("?"), turn, result()), PLAIN)
             assert canary not in str(out.system)
             assert all(canary not in message.text for message in out.messages)
 
@@ -228,7 +228,7 @@ def test_no_thought_is_ever_written_into_text() -> None:
 def test_seals_of_words_stay_and_those_of_calls_go() -> None:
     sealed = Text("Look.", (Seal("thought_signature", "w"),))
     call = msgspec.structs.replace(CALL, seals=(Seal("thought_signature", "c"),))
-    out = dressed(prompt(user("?"), assistant(sealed, call), result()), PLAIN)
+    out = encode_prompt(prompt(user("?"), assistant(sealed, call), result()), PLAIN)
     assert out.messages[1].parts == (sealed, Text('Action: get_weather\nAction Input: {"city":"Oslo"}'))
 
 
@@ -236,8 +236,8 @@ def test_a_longer_history_begins_as_a_shorter_one_did() -> None:
     turns = [user("?"), assistant("Look.", CALL), result(), assistant("Sunny."), user("Rome?"), assistant(CALL)]
     turns += [result("rain"), assistant("Rain.")]
     for length in (1, 3, 5, 7):
-        short = dressed(prompt(*turns[:length]), PLAIN)
-        long = dressed(prompt(*turns), PLAIN)
+        short = encode_prompt(prompt(*turns[:length]), PLAIN)
+        long = encode_prompt(prompt(*turns), PLAIN)
         assert long.messages[: len(short.messages)] == short.messages
         assert long.system == short.system
 
@@ -247,7 +247,7 @@ def test_a_longer_history_begins_as_a_shorter_one_did() -> None:
 )
 def test_what_goes_out_has_no_tool_in_it(model: str) -> None:
     found = find_target(model)
-    planned = plan(dressed(prompt(user("?"), assistant(CALL), result(), max_tokens=100), found), found)
+    planned = plan(encode_prompt(prompt(user("?"), assistant(CALL), result(), max_tokens=100), found), found)
     request, _ = dialects.find_dialect(found.dialect).encode(planned.prompt, found)
     body = msgspec.json.decode(request.body)
     assert not {"tools", "tool_choice", "functions", "toolConfig", "tool_config"} & set(body)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.agents.react.strip_fence import Unwrapper
+from asides.agents.react.strip_fence import FenceStripper
 from tests.agents.react.translating import cut, in_pieces
 
 
-def unwrapped(pieces: list[str]) -> str:
-    unwrapper = Unwrapper()
-    return "".join([*(unwrapper.feed(piece) for piece in pieces), unwrapper.finish()])
+def stripped(pieces: list[str]) -> str:
+    stripper = FenceStripper()
+    return "".join([*(stripper.feed(piece) for piece in pieces), stripper.finish()])
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def unwrapped(pieces: list[str]) -> str:
     ],
 )
 def test_the_fence_around_a_reply_goes_and_any_other_stays(text: str, expected: str) -> None:
-    assert unwrapped([text]) == expected
-    assert unwrapped(list(text)) == expected
+    assert stripped([text]) == expected
+    assert stripped(list(text)) == expected
 
 
 _PIECES = ("```", "````", "~~~", "json", "\n", "\r\n", " ", "Thought: a", "Final Answer: b", "`", "x", "Act")
@@ -45,7 +45,7 @@ _TEXTS = st.lists(st.sampled_from(_PIECES), max_size=14).map("".join)
 @given(text=_TEXTS, sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_law_any_chunking_gives_the_same(text: str, sizes: list[int]) -> None:
-    assert unwrapped(cut(text, sizes)) == unwrapped([text])
+    assert stripped(cut(text, sizes)) == stripped([text])
     wrapped = f"```\n{text}\n```"
     assert in_pieces(cut(wrapped, sizes)) == in_pieces([wrapped])
 
@@ -58,5 +58,5 @@ def test_a_thought_in_a_fence_is_no_answer() -> None:
 
 
 def test_a_long_beginning_is_not_waited_for() -> None:
-    unwrapper = Unwrapper()
-    assert unwrapper.feed("```" + "\n" * 5000) != ""
+    stripper = FenceStripper()
+    assert stripper.feed("```" + "\n" * 5000) != ""

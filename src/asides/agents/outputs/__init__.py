@@ -1,9 +1,9 @@
-"""Answers of a given form: what is wanted, which way a model is brought to it, and how it is read from a reply. Pure.
+"""Typed answers: the type of an answer, the strategy to get it from a model, and its parsing from a reply. Pure.
 
-    form = wanted(Weather)                    what is wanted, once per run
-    way = way_for(form, prompt, target)       native, tool or instructed
-    dressed(prompt, form, way)                the prompt of each step
-    read(reply, form, way).value              the answer, or Misfit for the model, or NoAnswer for people
+    output_type = read_output_type(Weather)                     once for each agent
+    strategy = choose_strategy(output_type, prompt, target)     once for each run: native, tool or instructed
+    apply_strategy(prompt, output_type, strategy)               the prompt of each step
+    parse_output(reply, output_type, strategy).value            the answer; OutputMismatch: ask the model again
 
 Not here: the loop that asks again (flows/agent).
 """

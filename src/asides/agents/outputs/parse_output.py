@@ -1,10 +1,10 @@
-"""The answer, read from a reply: `read(reply, wanted, way) → Taken`. Never from the thinking. Pure.
+"""The answer, parsed from a reply: `parse_output(reply, output_type, strategy)`. Never from the thinking. Pure.
 
-Strictly first; then a lone code fence, or words around exactly one JSON value, are forgiven. Not here: whether the
-model is asked again (flows).
+Parsing is strict first; then a lone code fence, or text around exactly one JSON value, is accepted. Not here: whether
+the model is asked again (flows).
 
-A call of the final tool beside calls of others: the others are run first. The model made its answer without their
-results, so it is told to call again when it has seen them. See `pending` and `postponed`.
+When the model calls the final tool beside other tools, the others run first. It gave its answer without their results,
+so it has to call the final tool again. See `find_pending_calls` and `postpone_answer`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
-from asides.agents.outputs.apply_strategy import schema_text
-from asides.agents.outputs.misfit import Misfit
-from asides.agents.outputs.output_type import Wanted
-from asides.agents.outputs.strategy import Way
+from asides.agents.outputs.output_type import OutputMismatch, OutputType
+from asides.agents.outputs.strategy import Strategy, encode_schema
 from asides.values.errors import AnswerInThinking, NoAnswer
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.reply import Reply
@@ -26,85 +24,89 @@ from asides.values.reply import Reply
 T = TypeVar("T")
 
 _STRUCTURE = re.compile(r'["{}\[\]\\]')
-# How many drafts of a thought are looked at: the last ones, where an answer would stand.
+# Only the last JSON values of a thought are tried, since an answer would stand at its end.
 _MOST_DRAFTS = 8
 _MOST_STRAY = 8
 
 
-class Taken(msgspec.Struct, Generic[T], frozen=True):
-    """An answer that fits."""
+class ParsedOutput(msgspec.Struct, Generic[T], frozen=True):
+    """An answer that fits its type."""
 
     value: T
     results: tuple[ToolResult, ...] = ()
-    """What the call is answered with that brought it, so that the conversation can go on."""
+    """Results for the calls that carried the answer, so that the conversation can go on."""
 
     @property
     def message(self) -> Message | None:
-        """The results as a message; None where there are none."""
+        """The results as a message; None when there are none."""
         return Message("tool", self.results) if self.results else None
 
 
-def pending(reply: Reply, way: Way) -> tuple[ToolCall, ...]:
-    """The calls that have to be run before the answer counts: all but those of the final tool."""
-    return tuple(call for call in reply.tool_calls if not _is_final(call, way))
+def find_pending_calls(reply: Reply, strategy: Strategy) -> tuple[ToolCall, ...]:
+    """The calls that must run before the answer counts: all but those of the final tool."""
+    return tuple(call for call in reply.tool_calls if not _is_final(call, strategy))
 
 
-def postponed(reply: Reply, way: Way) -> tuple[ToolResult, ...]:
-    """Results for calls of the final tool that came beside others: not taken yet."""
-    words = f"Not taken: other tools were called beside it. Call {way.tool} again, alone, when you have their results."
+def postpone_answer(reply: Reply, strategy: Strategy) -> tuple[ToolResult, ...]:
+    """Results for calls of the final tool that came beside other calls: the answer is not taken yet."""
+    text = (
+        f"Not taken: other tools were called beside it. Call {strategy.tool} again, alone, when you have their results."
+    )
     return tuple(
-        ToolResult(call.id, words, call.name, is_error=True) for call in reply.tool_calls if _is_final(call, way)
+        ToolResult(call.id, text, call.name, is_error=True) for call in reply.tool_calls if _is_final(call, strategy)
     )
 
 
-def read(reply: Reply, wanted: Wanted[T], way: Way) -> Taken[T]:
-    """The answer of a reply that leaves no calls to be run (`pending`).
+def parse_output(reply: Reply, output_type: OutputType[T], strategy: Strategy) -> ParsedOutput[T]:
+    """The answer of a reply without pending calls.
 
-    Raises Misfit where the model may be asked again; NoAnswer, with the reply, where that would not help: it was
-    refused, filtered or cut off, or what was wanted stands in the thinking only (AnswerInThinking), from where it is
-    not taken.
+    Raises OutputMismatch where the model may be asked again. Raises NoAnswer, with the reply, where asking would not
+    help: the reply was refused, filtered or cut off, or the answer stands only in the thinking (AnswerInThinking).
     """
     if reply.outcome in ("refused", "filtered"):
         reply.require_answer()
-    final = [call for call in reply.tool_calls if _is_final(call, way)]
+    final = [call for call in reply.tool_calls if _is_final(call, strategy)]
     try:
         if final:
-            return _from_calls(final, wanted)
+            return _parse_calls(final, output_type)
         if not reply.text.strip():
-            _blank(reply, wanted)
-        return Taken(_from_text(reply.text, wanted))
-    except Misfit:
+            _reject_blank(reply, output_type)
+        return ParsedOutput(_parse_text(reply.text, output_type))
+    except OutputMismatch:
         if reply.stop.reason == "length":
             who = reply.model or "the model"
             raise NoAnswer(
-                f"{who} was cut off inside its answer, which does not have its form so. To do: raise max_tokens.", reply
+                f"{who} was cut off inside its answer, so the answer lacks its form. To do: raise max_tokens.", reply
             ) from None
         raise
 
 
-def _is_final(call: ToolCall, way: Way) -> bool:
-    return way.kind == "tool" and call.name == way.tool
+def _is_final(call: ToolCall, strategy: Strategy) -> bool:
+    return strategy.kind == "tool" and call.name == strategy.tool
 
 
-def _from_calls(calls: list[ToolCall], wanted: Wanted[T]) -> Taken[T]:
+def _parse_calls(calls: list[ToolCall], output_type: OutputType[T]) -> ParsedOutput[T]:
     """The first call that fits. All of them get a result, since every call needs one."""
-    problem: Misfit | None = None
+    problem: OutputMismatch | None = None
     for call in calls:
         raw = call.raw_arguments
         arguments: str | bytes = msgspec.json.encode(call.arguments) if raw is None or call.arguments else raw
         try:
-            value = wanted.parse(arguments)
-        except Misfit as found:
+            value = output_type.parse(arguments)
+        except OutputMismatch as found:
             problem = problem or found
         else:
-            return Taken(value, tuple(ToolResult(each.id, "ok", each.name) for each in calls))
-    words = f"The arguments do not fit.\n{problem.words if problem else ''}\nCall {calls[0].name} again, corrected."
-    raise Misfit(words, results=tuple(ToolResult(call.id, words, call.name, is_error=True) for call in calls))
+            return ParsedOutput(value, tuple(ToolResult(each.id, "ok", each.name) for each in calls))
+    feedback = (
+        f"The arguments do not fit.\n{problem.feedback if problem else ''}\nCall {calls[0].name} again, corrected."
+    )
+    results = tuple(ToolResult(call.id, feedback, call.name, is_error=True) for call in calls)
+    raise OutputMismatch(feedback, results=results)
 
 
-def _blank(reply: Reply, wanted: Wanted[Any]) -> NoReturn:
+def _reject_blank(reply: Reply, output_type: OutputType[Any]) -> NoReturn:
     thought = reply.thinking
-    if thought is not None and _holds(thought.text, wanted):
+    if thought is not None and _has_answer(thought.text, output_type):
         advice = "raise max_tokens" if reply.outcome == "starved" else "ask again, or ask for less thinking"
         raise AnswerInThinking(
             f"{reply.model or 'the model'} gave no answer; what was asked for stands in its thinking, and is not taken "
@@ -113,42 +115,43 @@ def _blank(reply: Reply, wanted: Wanted[Any]) -> NoReturn:
         )
     if reply.outcome == "starved":
         reply.require_answer()
-    raise Misfit(_again("You gave no answer.", wanted))
+    raise OutputMismatch(_ask_again("You gave no answer.", output_type))
 
 
-def _holds(thought: str, wanted: Wanted[Any]) -> bool:
-    for draft in list(_values(thought))[-_MOST_DRAFTS:]:
+def _has_answer(thought: str, output_type: OutputType[Any]) -> bool:
+    for draft in list(_find_values(thought))[-_MOST_DRAFTS:]:
         try:
-            wanted.parse(draft)
-        except Misfit:
+            output_type.parse(draft)
+        except OutputMismatch:
             continue
         return True
     return False
 
 
-def _from_text(text: str, wanted: Wanted[T]) -> T:
+def _parse_text(text: str, output_type: OutputType[T]) -> T:
     bare = text.strip()
     try:
-        return wanted.parse(bare)
-    except Misfit as found:
+        return output_type.parse(bare)
+    except OutputMismatch as found:
         problem = found
     if not _is_json(bare):
-        fenced = [inner for inner in _fenced(bare) if _is_json(inner)]
-        values = fenced if len(fenced) == 1 else [value for value in _values(bare) if _is_json(value)]
+        fenced = [inner for inner in _find_fenced(bare) if _is_json(inner)]
+        values = fenced if len(fenced) == 1 else [value for value in _find_values(bare) if _is_json(value)]
         if len(values) == 1:
             try:
-                return wanted.parse(values[0])
-            except Misfit as found:
+                return output_type.parse(values[0])
+            except OutputMismatch as found:
                 problem = found
         elif values:
-            raise Misfit(_again(f"Your answer has {len(values)} JSON values; it must be one.", wanted))
-    raise Misfit(_again(f"Your answer does not fit.\n{problem.words}", wanted))
+            feedback = f"Your answer has {len(values)} JSON values; it must be one."
+            raise OutputMismatch(_ask_again(feedback, output_type))
+    raise OutputMismatch(_ask_again(f"Your answer does not fit.\n{problem.feedback}", output_type))
 
 
-def _again(problem: str, wanted: Wanted[Any]) -> str:
+def _ask_again(problem: str, output_type: OutputType[Any]) -> str:
     return (
         f"{problem}\nAnswer again, with one JSON value and nothing else. It must fit this JSON schema:\n"
-        f"{schema_text(wanted)}"
+        f"{encode_schema(output_type)}"
     )
 
 
@@ -160,8 +163,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _fenced(text: str) -> Iterator[str]:
-    """What stands between two lines that begin with a fence, as code does in Markdown."""
+def _find_fenced(text: str) -> Iterator[str]:
+    """The texts between two lines that begin with a fence, like code in Markdown."""
     inside: list[str] | None = None
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("```"):
@@ -172,18 +175,18 @@ def _fenced(text: str) -> Iterator[str]:
             inside.append(line)
 
 
-def _values(text: str) -> Iterator[str]:
-    """The objects and lists in a text, outermost ones, in order; whether they are JSON is not said. Linear."""
+def _find_values(text: str) -> Iterator[str]:
+    """The outermost texts between brackets, in order; they may not be JSON. Linear."""
     start = 0
     for _ in range(_MOST_STRAY):
-        left_open = yield from _balanced(text, start)
+        left_open = yield from _find_balanced(text, start)
         if left_open is None:
             return
-        start = left_open + 1  # a bracket of the prose, that nobody closes
+        start = left_open + 1  # a bracket in prose that is never closed
 
 
-def _balanced(text: str, start: int) -> Generator[str, None, int | None]:
-    """What stands between brackets, from `start` on; returns where one was opened that is never closed."""
+def _find_balanced(text: str, start: int) -> Generator[str, None, int | None]:
+    """The texts between brackets, from `start` on. Returns the place of a bracket that is never closed."""
     begun = depth = 0
     in_string = False
     escaped = -1

@@ -1,8 +1,9 @@
-"""Which way a model is brought to an answer of a given form: `way_for(wanted, prompt, target) → Way`. Pure.
+"""The strategy that brings a model to an answer of a given type: `choose_strategy`, `apply_strategy`. Pure.
 
-In this order: "native", the provider is told the schema; "tool", the model is given one more tool and calls it with
-its answer; "instructed", the schema stands in the instructions and what comes is checked. Thinking is never switched
-off for it: where a model that thinks cannot be forced to call a tool, it is asked to. Not here: the prompt (dressing).
+In order of preference: "native", the provider gets the schema; "tool", the model calls one more tool with its answer;
+"instructed", the schema stands in the instructions. Every answer is checked. Thinking is never switched off: where a
+model that thinks cannot be forced to call a tool, it is asked to. Not here: parsing (parse_output), and when to ask
+again (flows).
 """
 
 from __future__ import annotations
@@ -12,76 +13,87 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides import dialects
-from asides.agents.outputs.output_type import Wanted
-from asides.agents.outputs.strict_schema import plain_shapes
+from asides.agents.outputs.output_type import OutputMismatch, OutputType
+from asides.agents.outputs.strict_schema import simplify_schema
 from asides.providers.provider import Target
-from asides.values.messages import OutputSchema, Prompt, user
+from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.notices import Notice
+from asides.values.tools import Tool
 
-WayKind: TypeAlias = Literal["native", "tool", "instructed"]
+StrategyKind: TypeAlias = Literal["native", "tool", "instructed"]
 
 FINAL_TOOL = "final_answer"
 
+_replace = msgspec.structs.replace
 
-class Way(msgspec.Struct, frozen=True):
+_INSTRUCTED = Notice(
+    "output_instructed", "the model gets the schema in its instructions", "output", "json_schema", "instructions"
+)
+_BY_TOOL = Notice("output_by_tool", "this model gives its answer by calling a tool", "output", "json_schema", "tool")
+_TWO_PHASES = Notice(
+    "output_in_two_phases",
+    "schema and tools do not go together here; a last call without tools brings the answer into its form",
+    "output",
+)
+
+
+class Strategy(msgspec.Struct, frozen=True):
     """How the answer gets its form, for all steps of a run."""
 
-    kind: WayKind
+    kind: StrategyKind
     tool: str = FINAL_TOOL
-    """What the extra tool is called; no tool of the prompt has the name."""
+    """The name of the extra tool; no tool of the prompt has it."""
     forced: bool = False
     """The model may be forced to call a tool."""
     two_phase: bool = False
-    """Schema and tools do not go together here: the tools are used first, without the schema; a last call without them
-    brings the answer into its form."""
+    """This host does not take schema and tools together: the tools are used first, without the schema; a last request
+    without tools brings the answer into its form."""
     json_mode: bool = False
-    """The host is told to give JSON, though it takes no schema."""
+    """The host gives JSON, though it takes no schema."""
     shapes_only: bool = False
     """The schema is sent without bounds, which the host refuses."""
     notices: tuple[Notice, ...] = ()
-    """What is worth knowing of the choice."""
+    """Notices about the choice."""
 
 
-def way_for(wanted: Wanted[Any], prompt: Prompt, target: Target, *, in_text: bool = False) -> Way:
-    """The best way that this model has, for this prompt: its tools and the thinking that is asked for count.
+# --- choosing ---------------------------------------------------------------------------------------------------------
 
-    `in_text`: the model keeps to a protocol of words, calls of tools included, which a schema would not let it speak.
+
+def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target, *, in_text: bool = False) -> Strategy:
+    """The best strategy of this model for this prompt. The prompt's tools and thinking count.
+
+    `in_text`: the model follows a text protocol for its tool calls, which a schema would not let it write.
     """
     if in_text:
-        return Way("instructed", notices=(_told_in_words(),))
+        return Strategy("instructed", notices=(_INSTRUCTED,))
     rule, quirks = target.rule, target.quirks
-    thinks = bool(target.thinks(prompt.thinking))
-    takes = target.facts.structured_output
+    thinks = _thinks(prompt, target)
+    takes = rule.structured_output or quirks.structured_output
     if thinks and not quirks.output_while_thinking:
         takes = "nothing"
-    apart = bool(prompt.tools) and not target.facts.output_with_tools
+    together = quirks.output_with_tools if rule.output_with_tools is None else rule.output_with_tools
+    apart = bool(prompt.tools) and not together
+    two_phase_notices = (_TWO_PHASES,) if apart else ()
     has_json_mode = takes != "nothing" and _has_json_mode(target)
-    schema = wanted.schema
+    schema = output_type.schema
     if not isinstance(schema, OutputSchema):
         if has_json_mode:
-            return Way("native", two_phase=apart, notices=_two_phases(apart))
-        return Way("instructed")
+            return Strategy("native", two_phase=apart, notices=two_phase_notices)
+        return Strategy("instructed")
     shapes_only = quirks.schema_words == "shapes"
-    if takes == "json_schema" and (not shapes_only or plain_shapes(schema.schema) is not None):
-        return Way("native", two_phase=apart, shapes_only=shapes_only, notices=_two_phases(apart))
+    if takes == "json_schema" and (not shapes_only or simplify_schema(schema.schema) is not None):
+        return Strategy("native", two_phase=apart, shapes_only=shapes_only, notices=two_phase_notices)
     if rule.tools and (rule.tools_while_thinking or not prompt.thinking.wanted):
         forced = not thinks or (rule.forced_tools and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
-        told = Notice(
-            "output_by_tool", "this model gives its answer by calling a tool", "output", "json_schema", "tool"
-        )
-        return Way("tool", tool=_free_name(prompt), forced=forced, notices=(told,))
-    return Way("instructed", json_mode=has_json_mode and not apart, notices=(_told_in_words(),))
+        return Strategy("tool", tool=_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
+    return Strategy("instructed", json_mode=has_json_mode and not apart, notices=(_INSTRUCTED,))
 
 
-def _told_in_words() -> Notice:
-    return Notice("output_instructed", "the model is told the schema in words", "output", "json_schema", "instructions")
-
-
-def _two_phases(apart: bool) -> tuple[Notice, ...]:
-    if not apart:
-        return ()
-    detail = "schema and tools do not go together here; a last call without tools brings the answer into its form"
-    return (Notice("output_in_two_phases", detail, "output"),)
+def _thinks(prompt: Prompt, target: Target) -> bool:
+    thinking, rule = prompt.thinking, target.rule
+    if thinking.mode == "off":
+        return rule.thinking == "always"
+    return thinking.wanted or rule.thinking == "always" or rule.default == "on"
 
 
 def _has_json_mode(target: Target) -> bool:
@@ -97,3 +109,104 @@ def _free_name(prompt: Prompt) -> str:
         number += 1
         name = f"{FINAL_TOOL}_{number}"
     return name
+
+
+# --- applying ---------------------------------------------------------------------------------------------------------
+
+
+def apply_strategy(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy, *, final: bool = False) -> Prompt:
+    """The prompt of a step; the given one stays unchanged.
+
+    `final`: the model may only answer and call no tool of the user's. A two-phase strategy needs it once, after the
+    message `ask_for_json`; others may use it to end a run.
+    """
+    match strategy.kind:
+        case "native":
+            return _apply_native(prompt, output_type, strategy, final=final)
+        case "tool":
+            return _apply_tool(prompt, output_type, strategy, final=final)
+        case "instructed":
+            output = "json" if strategy.json_mode else None
+            instructed = _add_instructions(_replace(prompt, output=output), _describe_schema(output_type))
+            return _forbid_calls(instructed, strategy) if final else instructed
+
+
+def _apply_native(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy, *, final: bool) -> Prompt:
+    forces_a_call = bool(prompt.tools) and prompt.tool_choice not in (None, "auto", "none")
+    # A step that must call a tool has no answer to form, and some hosts refuse both (vercel/ai#16540, 2026-07).
+    if (strategy.two_phase or forces_a_call) and not final:
+        return _replace(prompt, output=None)
+    schema = output_type.schema
+    if not isinstance(schema, OutputSchema):
+        # Hosts with a JSON mode refuse a prompt that does not mention JSON.
+        prompt = _add_instructions(prompt, _describe_schema(output_type))
+    elif strategy.shapes_only:
+        schema = _replace(schema, schema=simplify_schema(schema.schema) or schema.schema)
+    prompt = _replace(prompt, output=schema)
+    return _forbid_calls(prompt, strategy) if final else prompt
+
+
+def _forbid_calls(prompt: Prompt, strategy: Strategy) -> Prompt:
+    if not prompt.tools:
+        return prompt
+    if strategy.two_phase:
+        return _replace(prompt, tools=(), tool_choice=None, parallel_tool_calls=None)
+    # The tools stay, since hosts refuse a history with calls of tools that the request does not list.
+    return _replace(prompt, tool_choice="none", parallel_tool_calls=None)
+
+
+def _apply_tool(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy, *, final: bool) -> Prompt:
+    choice = prompt.tool_choice
+    alone = final or not prompt.tools or choice == "none"
+    if alone:
+        choice = strategy.tool if strategy.forced else "auto"
+    elif choice in (None, "auto"):
+        # With this strategy text alone is no answer, so the model has to call some tool in any case.
+        choice = "required" if strategy.forced else "auto"
+    instructions = (
+        f"Give your final answer by calling the tool {strategy.tool}, once, and not as text. Call it alone, when you "
+        "have everything that you need."
+    )
+    if final:
+        instructions = (
+            f"Call the tool {strategy.tool} now, with your final answer. Call no other tool and give no answer as text."
+        )
+    tools = (*prompt.tools, build_final_tool(output_type, strategy))
+    return _replace(_add_instructions(prompt, instructions), tools=tools, tool_choice=choice, output=None)
+
+
+def build_final_tool(output_type: OutputType[Any], strategy: Strategy) -> Tool:
+    """The tool that takes the answer."""
+    schema = output_type.schema.schema if isinstance(output_type.schema, OutputSchema) else {"type": "object"}
+    return Tool(strategy.tool, "Takes your final answer, in the form that it must have.", schema)
+
+
+def _add_instructions(prompt: Prompt, text: str) -> Prompt:
+    system = f"{prompt.system}\n\n{text}" if prompt.system and prompt.system.strip() else text
+    return _replace(prompt, system=system)
+
+
+def _describe_schema(output_type: OutputType[Any]) -> str:
+    if not isinstance(output_type.schema, OutputSchema):
+        return "Your final answer is one JSON object and nothing else: no other words, no code fence."
+    return (
+        "Your final answer is one JSON value and nothing else: no other words, no code fence. It must fit this JSON "
+        f"schema:\n{encode_schema(output_type)}"
+    )
+
+
+def encode_schema(output_type: OutputType[Any]) -> str:
+    """The schema as JSON, on one line."""
+    schema = output_type.schema.schema if isinstance(output_type.schema, OutputSchema) else {"type": "object"}
+    return msgspec.json.encode(schema).decode()
+
+
+def ask_for_json(output_type: OutputType[Any]) -> Message:
+    """The message before the last request of a two-phase strategy: the model repeats its answer as JSON."""
+    schema = encode_schema(output_type)
+    return user(f"Give your answer once more, now as JSON and nothing else. The JSON schema:\n{schema}")
+
+
+def ask_for_correction(problem: OutputMismatch) -> Message:
+    """The message that tells the model what is wrong. An answer that came as a call gets a tool result."""
+    return Message("tool", problem.results) if problem.results else user(problem.feedback)

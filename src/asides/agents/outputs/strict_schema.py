@@ -1,6 +1,8 @@
-"""A schema in the words of hosts that know only shapes: closed objects, lists, choices; no bounds, nothing open. Pure.
+"""JSON schemas that strict hosts accept: `is_strict_schema` checks one, `simplify_schema` rewrites one. Pure.
 
-Bounds that such a host refuses become words of the description; whether they are kept is seen when the answer is read.
+Two kinds of hosts are strict. Some take a schema only in strict mode: known keywords, closed objects, required fields.
+Others know only shapes: no bounds, nothing open. For those, bounds move into the description; the parser of the answer
+still checks them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,15 @@ import msgspec
 
 from asides.values.json_schema import DEFINITIONS, find_inner_schemas, map_inner_schemas
 
+# The keywords of strict mode; it refuses a schema with any other (platform.openai.com structured-outputs,
+# "Supported schemas", 2026-08).
+_STRICT_KEYWORDS = frozenset(
+    (
+        *("type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"),
+        *("title", "description", "pattern", "format", "minItems", "maxItems"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *DEFINITIONS),
+    )
+)
 _BOUNDS = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"),
     *("maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "examples"),
@@ -20,21 +31,42 @@ _MOST_OPTIONAL = 10
 _FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 
 
-def plain_shapes(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema without what such hosts refuse; None where it cannot be said so: open objects, types inside
-    themselves, or too many fields that may be left out.
+def is_strict_schema(schema: Any) -> bool:
+    """Whether strict mode accepts a schema: known keywords only, every object closed with all fields required, and no
+    schema that accepts anything.
     """
-    if _is_recursive(schema) or not _is_closable(schema) or _optional_fields(schema) > _MOST_OPTIONAL:
+    if not isinstance(schema, dict):
+        return True
+    if not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
+        return False
+    if not schema.keys() <= _STRICT_KEYWORDS or any(_accepts_anything(inner) for inner in find_inner_schemas(schema)):
+        return False
+    if schema.get("type") == "object":
+        fields = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or sorted(schema.get("required", ())) != sorted(fields):
+            return False
+    return all(is_strict_schema(inner) for inner in find_inner_schemas(schema))
+
+
+def _accepts_anything(schema: Any) -> bool:
+    return isinstance(schema, dict) and not any(word in schema for word in ("type", "$ref", "anyOf", "enum", "const"))
+
+
+def simplify_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema for hosts that know only shapes. None when it cannot be expressed for them: open objects, recursive
+    types, or too many optional fields.
+    """
+    if _is_recursive(schema) or not _is_closable(schema) or _count_optional_fields(schema) > _MOST_OPTIONAL:
         return None
-    plain: dict[str, Any] = _plain(schema)
-    return plain
+    simple: dict[str, Any] = _move_bounds(schema)
+    return simple
 
 
-def _optional_fields(schema: Any) -> int:
+def _count_optional_fields(schema: Any) -> int:
     if not isinstance(schema, dict):
         return 0
     own = len(set(schema.get("properties", ())) - set(schema.get("required", ())))
-    return own + sum(_optional_fields(inner) for inner in find_inner_schemas(schema))
+    return own + sum(_count_optional_fields(inner) for inner in find_inner_schemas(schema))
 
 
 def _is_closable(schema: Any) -> bool:
@@ -69,20 +101,21 @@ def _is_refused(word: str, value: Any) -> bool:
     return word in _BOUNDS or (word == "minItems" and value > 1) or (word == "format" and value not in _FORMATS)
 
 
-def _plain(schema: Any) -> Any:
+def _move_bounds(schema: Any) -> Any:
+    """The schema with its bounds as text in the descriptions."""
     if not isinstance(schema, dict):
         return schema
-    kept: dict[str, Any] = {}
-    told: list[str] = []
+    accepted: dict[str, Any] = {}
+    bounds: list[str] = []
     for word, value in schema.items():
         if _is_refused(word, value):
-            told.append(f"{word}: {msgspec.json.encode(value).decode()}")
+            bounds.append(f"{word}: {msgspec.json.encode(value).decode()}")
         else:
-            kept["anyOf" if word == "oneOf" else word] = value
-    plain = map_inner_schemas(kept, _plain)
-    if plain.get("type") == "object":
-        plain["additionalProperties"] = False
-    if told:
-        words = f"({'; '.join(told)})"
-        plain["description"] = f"{plain['description']} {words}" if plain.get("description") else words
-    return plain
+            accepted["anyOf" if word == "oneOf" else word] = value
+    simple = map_inner_schemas(accepted, _move_bounds)
+    if simple.get("type") == "object":
+        simple["additionalProperties"] = False
+    if bounds:
+        text = f"({'; '.join(bounds)})"
+        simple["description"] = f"{simple['description']} {text}" if simple.get("description") else text
+    return simple

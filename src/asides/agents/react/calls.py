@@ -1,7 +1,7 @@
-"""What stands behind `Action:` and `Action Input:`, read as a call: a name, and arguments as JSON text. Pure.
+"""The text after `Action:` and `Action Input:`, parsed as a call: a name, and arguments as JSON text. Pure.
 
-Not here: where the two sections begin and end (sections), and what is said to a model that wrote them wrong (hints).
-What does not read stays as it was written, so that it can be told.
+Not here: where the two sections begin and end (parser), and what a model that wrote them wrong is told (corrections).
+Text that cannot be parsed stays as it was written, so that the model can be told.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ _GIVEN_IN = ("arguments", "action_input", "input", "args", "parameters", "tool_i
 _MOST_OF_A_NAME = 200
 
 
-class Call(NamedTuple):
+class ActionCall(NamedTuple):
     """A call as the model wrote it; `name` is "" where it gave none."""
 
     name: str
     arguments: str
     trailing: bool = False
-    """Words stood behind the arguments, which belong to nothing."""
+    """Text followed the arguments and was left out."""
 
 
-class Answer(NamedTuple):
-    """The model called its answer an action."""
+class AnswerAction(NamedTuple):
+    """The model wrote its answer as an action."""
 
     text: str
 
 
-def read_action(name: str, given: str | None, tools: Sequence[Tool]) -> Call | Answer | None:
-    """The call, the answer, or None where the model says that it does nothing. `given` is None without an input."""
+def parse_action(name: str, given: str | None, tools: Sequence[Tool]) -> ActionCall | AnswerAction | None:
+    """The call, the answer, or None for an action that says "nothing". `given` is None without an input."""
     known = {tool.name: tool for tool in tools}
-    head = unfenced(name)
+    head = strip_code_fence(name)
     trailing = False
     if head.startswith("{"):
-        value, end = first_value(head)
-        if not isinstance(value, dict) or (word := _field(value, _NAMED_IN)) is None:
-            return Call("", head)
+        value, end = parse_first_value(head)
+        if not isinstance(value, dict) or (word := _find_field(value, _NAMED_IN)) is None:
+            return ActionCall("", head)
         word = str(word)
-        trailing = _is_more(head[end:])
-        held = _field(value, _GIVEN_IN)
-        given = given if held is None else _written(held)
+        trailing = _has_more(head[end:])
+        held = _find_field(value, _GIVEN_IN)
+        given = given if held is None else _to_text(held)
     elif given is None and (both := _WITH_INPUT.match(head)) is not None:
         word, given = both[1], both[2]
     else:
         word = clean_name(head)
-    word = _known_name(word, known)
+    word = _match_name(word, known)
     if word not in known and _ANSWER.fullmatch(word):
-        return Answer(_answer_text(given or ""))
+        return AnswerAction(_parse_answer(given or ""))
     if word not in known and word.lower() in _NOTHING and (word or not (given or "").strip()):
-        # An empty Action is nothing only where something else was said; hints see to the rest.
+        # An empty Action counts as nothing only without an input; corrections deal with the rest.
         return None
-    arguments, behind = _arguments(given or "", known.get(word))
-    return Call(word, arguments, trailing or behind)
+    arguments, has_more = _parse_arguments(given or "", known.get(word))
+    return ActionCall(word, arguments, trailing or has_more)
 
 
 def is_prose(text: str, names: Collection[str] = ()) -> bool:
-    """Whether what stands behind an `Action:` in plain words is words too, and no call: "Bob sends the mail".
+    """Whether the text after an `Action:` in an answer is prose and not a call: "Bob sends the mail".
 
     `names`: only these can be called.
     """
@@ -92,95 +92,95 @@ def is_prose(text: str, names: Collection[str] = ()) -> bool:
     return word[found.end()] not in "{(["
 
 
-def is_settled(text: str) -> bool:
-    """Whether enough is there to tell: more than a line, or more than any name."""
+def is_decided(text: str) -> bool:
+    """Whether the text is long enough for `is_prose`: more than a line, or longer than any name."""
     text = text.strip()
     return "\n" in text or len(text) > _MOST_OF_A_NAME
 
 
 def clean_name(text: str) -> str:
-    """A name without the marks that models put around it."""
+    """A name without quotes, asterisks and punctuation around it."""
     return text.strip("*`\"'.,; \t\r\n")
 
 
-def unfenced(text: str) -> str:
-    """A text without the code fence, or the backticks, that it stands in; behind an object they may be left."""
+def strip_code_fence(text: str) -> str:
+    """A text without the code fence or backticks around it; those after an object may stay."""
     text = text.strip()
     if (fence := _FENCE.match(text)) is not None:
         body = text[fence.end() :].strip()
-        # An object knows its own end, and may hold a fence.
+        # An object ends by itself, and may contain a fence.
         return body if body.startswith("{") else body.partition(fence[1])[0].strip()
     if len(text) > 1 and text[0] == text[-1] == "`" and text.count("`") == 2:
         return text[1:-1].strip()
     return text
 
 
-def first_value(text: str) -> tuple[Any, int]:
-    """The JSON value that a text begins with, and where it ends; (None, 0) when it begins with none."""
+def parse_first_value(text: str) -> tuple[Any, int]:
+    """The JSON value at the beginning of a text, and where it ends; (None, 0) when there is none."""
     try:
         return json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return None, 0
 
 
-def parameters_of(tool: Tool) -> dict[str, Any]:
+def list_parameters(tool: Tool) -> dict[str, Any]:
     """The parameters of a tool, by name."""
     properties = tool.parameters.get("properties")
     return properties if isinstance(properties, dict) else {}
 
 
-def required_of(tool: Tool) -> list[str]:
-    """The names of the parameters that a tool cannot do without."""
+def list_required(tool: Tool) -> list[str]:
+    """The names of the required parameters of a tool."""
     required = tool.parameters.get("required")
     return [str(name) for name in required] if isinstance(required, list) else []
 
 
-def _known_name(word: str, known: Mapping[str, Tool]) -> str:
-    """The name as the tool has it, where only the case differs."""
+def _match_name(word: str, known: Mapping[str, Tool]) -> str:
+    """The name of the tool that differs only in case; without one, the given name."""
     if word in known:
         return word
     alike = [name for name in known if name.lower() == word.lower()]
     return alike[0] if len(alike) == 1 else word
 
 
-def _field(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _find_field(value: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((value[name] for name in names if value.get(name) is not None), None)
 
 
-def _written(value: Any) -> str:
-    """A value as the model would have written it behind `Action Input:`."""
+def _to_text(value: Any) -> str:
+    """A value as the model would have written it after `Action Input:`."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _answer_text(given: str) -> str:
-    text = unfenced(given)
-    value, end = first_value(text)
-    # An escape may be half of a character.
+def _parse_answer(given: str) -> str:
+    text = strip_code_fence(given)
+    value, end = parse_first_value(text)
+    # An escape may be half of a surrogate pair.
     return value.encode(errors="replace").decode() if isinstance(value, str) and end == len(text) else text
 
 
-def _arguments(given: str, tool: Tool | None) -> tuple[str, bool]:
-    """The arguments as JSON text, and whether there was more behind them."""
-    text = unfenced(given)
-    value, end = first_value(text)
+def _parse_arguments(given: str, tool: Tool | None) -> tuple[str, bool]:
+    """The arguments as JSON text, and whether more text follows them."""
+    text = strip_code_fence(given)
+    value, end = parse_first_value(text)
     if isinstance(value, dict):
-        return text[:end], _is_more(text[end:])
+        return text[:end], _has_more(text[end:])
     if tool is None or not text or text.startswith("{"):
         return text, False
-    parameters = parameters_of(tool)
+    parameters = list_parameters(tool)
     if not parameters:
         return "{}", False
     if len(parameters) > 1:
         return text, False
-    # One parameter needs no name: whatever was given is meant for it.
+    # A single parameter needs no name: the input is its value.
     ((name, schema),) = parameters.items()
     kind = schema.get("type") if isinstance(schema, dict) else None
     whole = end == len(text) and (isinstance(value, str) or kind != "string")
-    if text.lower() in _NOTHING and name not in required_of(tool):
+    if text.lower() in _NOTHING and name not in list_required(tool):
         return "{}", False
     return json.dumps({name: value if whole else text}), False
 
 
-def _is_more(behind: str) -> bool:
-    """Whether there is anything behind an object but the end of its fence."""
-    return bool(behind.strip("`~ \t\r\n"))
+def _has_more(rest: str) -> bool:
+    """Whether anything but the end of a fence follows an object."""
+    return bool(rest.strip("`~ \t\r\n"))

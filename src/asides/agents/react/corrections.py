@@ -1,7 +1,7 @@
-"""What is said to a model that did not keep to the form, and the message that says it.
+"""Corrections for a model that did not follow the form of ReAct: `find_problem`, `build_correction`.
 
-Not here: how often it is told (the agent's flow). The words name what was wrong and show what is right; they repeat
-nothing of what the model thought.
+Not here: how often a model is corrected (flows/output_format). The text says what is wrong and shows the right form. It
+repeats nothing of the model's thinking.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from asides.agents.react.calls import NAME, first_value, parameters_of, required_of
+from asides.agents.react.calls import NAME, list_parameters, list_required, parse_first_value
 from asides.values.messages import Message, ToolCall, user
 from asides.values.reply import Reply
 from asides.values.tools import Tool
@@ -20,11 +20,11 @@ _EXAMPLES: dict[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "bool
 _MOST_EXAMPLES = 6
 
 
-def hint(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
-    """What is wrong with a translated reply, in words for the model that wrote it; None when nothing is.
+def find_problem(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
+    """The problem of a translated reply, as text for the model that wrote it; None when there is none.
 
-    `tools` are those of the prompt before it was dressed: with them, missing input is found, and the form that is shown
-    is the tool's own. A tool that does not exist is not a matter of form.
+    `tools` are those of the prompt before `encode_prompt`. They reveal missing input, and the text shows how to call
+    them. An unknown tool is not a problem of form.
     """
     calls = reply.tool_calls
     if len(calls) > 1:
@@ -38,15 +38,15 @@ def hint(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
             "its Action Input and stop, or the Final Answer alone."
         )
     known = {tool.name: tool for tool in tools}
-    return next((_of_call(call, known) for call in calls), None) if calls else _without_calls(reply)
+    return next((_check_call(call, known) for call in calls), None) if calls else _check_text(reply)
 
 
-def correction(words: str) -> Message:
-    """The message that tells a model what `hint` found."""
-    return user(f"That could not be read. {words}")
+def build_correction(problem: str) -> Message:
+    """The message that tells the model what `find_problem` found."""
+    return user(f"That could not be read. {problem}")
 
 
-def _without_calls(reply: Reply) -> str | None:
+def _check_text(reply: Reply) -> str | None:
     if reply.outcome != "unterminated":
         return None
     invented = any(notice.code == "observation_invented" for notice in reply.warnings)
@@ -58,27 +58,27 @@ def _without_calls(reply: Reply) -> str | None:
     return f"{problem} To use a tool, write:\n\n{_FORM}\n\nIf you know the answer, write:\n\nFinal Answer: the answer"
 
 
-def _of_call(call: ToolCall, tools: dict[str, Tool]) -> str | None:
+def _check_call(call: ToolCall, tools: dict[str, Tool]) -> str | None:
     tool = tools.get(call.name)
     if not call.name:
         return f"Your Action does not say which tool to use. Write:\n\n{_FORM}"
     if not NAME.fullmatch(call.name):
         return (
-            "Behind Action: stands the name of one tool and nothing else; its input stands behind Action Input:. "
-            f"Write:\n\n{_form_of(call.name, tool)}"
+            "Write the name of one tool and nothing else after Action:, and its input after Action Input:. "
+            f"Write:\n\n{_show_form(call.name, tool)}"
         )
     if call.raw_arguments is not None:
         return (
-            f"The Action Input of {call.name} is not {_json_fault(call.raw_arguments)}. Write one JSON object, with "
-            f"double quotes and closed braces, and nothing behind it:\n\n{_form_of(call.name, tool)}"
+            f"The Action Input of {call.name} is not {_describe_json(call.raw_arguments)}. Write one JSON object, with "
+            f"double quotes and closed braces, and nothing after it:\n\n{_show_form(call.name, tool)}"
         )
-    if tool is not None and not call.arguments and (needed := required_of(tool)):
-        return f"The tool {call.name} needs {', '.join(needed)} as input. Write:\n\n{_form_of(call.name, tool)}"
+    if tool is not None and not call.arguments and (needed := list_required(tool)):
+        return f"The tool {call.name} needs {', '.join(needed)} as input. Write:\n\n{_show_form(call.name, tool)}"
     return None
 
 
-def _json_fault(raw: str) -> str:
-    value, end = first_value(raw)
+def _describe_json(raw: str) -> str:
+    value, end = parse_first_value(raw)
     if end and not isinstance(value, dict):
         return "an object"
     try:
@@ -90,16 +90,16 @@ def _json_fault(raw: str) -> str:
     return "valid JSON"
 
 
-def _form_of(name: str, tool: Tool | None) -> str:
+def _show_form(name: str, tool: Tool | None) -> str:
     if tool is None:
         return _FORM if not NAME.fullmatch(name) else f'Action: {name}\nAction Input: {{"parameter": "value"}}'
-    parameters = parameters_of(tool)
-    shown = [each for each in required_of(tool) if each in parameters] or list(parameters)
-    example = {each: _example(parameters[each]) for each in shown[:_MOST_EXAMPLES]}
+    parameters = list_parameters(tool)
+    shown = [each for each in list_required(tool) if each in parameters] or list(parameters)
+    example = {each: _make_example(parameters[each]) for each in shown[:_MOST_EXAMPLES]}
     return f"Action: {tool.name}\nAction Input: {json.dumps(example, ensure_ascii=False)}"
 
 
-def _example(schema: Any) -> Any:
+def _make_example(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return "…"
     choices = schema.get("enum")

@@ -1,7 +1,7 @@
-"""A prompt for a model that has no tools of its own: they become instructions, and the history becomes text.
+"""Encodes a prompt for a model without tools: the tools become instructions, and the history becomes text.
 
-Not here: what a reply in this form means (translator). Thinking is never written into text; native thoughts stay parts
-of their turns, for the plan to decide about.
+Not here: the reply (translator). Thinking is never written into text; native thoughts stay parts of their turns, for
+the plan to decide about.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from asides.values.thinking import Thought
 from asides.values.tools import Tool
 
 STOP = "\nObservation:"
-"""Where a model is stopped, before it makes up what a tool said."""
+"""Stops a model before it makes up the result of a tool."""
 
 # The fewest stop sequences that any provider takes.
 _MOST_STOPS = 4
 
 
-def dressed(prompt: Prompt, target: Target) -> Prompt:
-    """The prompt without tools: they are told in the system prompt, and calls and results in the history are text.
+def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
+    """The prompt without tools: the system prompt describes them, and calls and results in the history are text.
 
     A model that thinks natively is not asked to write its thoughts. A schema for the answer becomes an instruction too,
-    since a model that is held to JSON could not write anything else. The same prompt always gives the same text, so
-    that a longer history begins as a shorter one did.
+    since a model that is held to JSON could write nothing else. The same prompt always gives the same text, so a longer
+    history begins like a shorter one.
     """
-    messages = _History().spell(prompt.messages)
-    told = prompt.tools if prompt.tool_choice != "none" else ()
-    if not told:
+    messages = _HistoryEncoder().encode(prompt.messages)
+    tools = prompt.tools if prompt.tool_choice != "none" else ()
+    if not tools:
         return msgspec.structs.replace(prompt, messages=messages, tools=(), tool_choice=None, parallel_tool_calls=None)
-    thinks = bool(target.thinks(prompt.thinking))
-    instructions = _instructions(told, prompt.tool_choice, prompt.output, asks_for_thoughts=not thinks)
+    thinks = _thinks(prompt, target)
+    instructions = _write_instructions(tools, prompt.tool_choice, prompt.output, asks_for_thoughts=not thinks)
     system = prompt.system.rstrip() if prompt.system else ""
     return msgspec.structs.replace(
         prompt,
@@ -47,11 +47,19 @@ def dressed(prompt: Prompt, target: Target) -> Prompt:
         tool_choice=None,
         parallel_tool_calls=None,
         output=None,
-        stop=_stops(prompt, target, thinks=thinks),
+        stop=_add_stop(prompt, target, thinks=thinks),
     )
 
 
-def _stops(prompt: Prompt, target: Target, *, thinks: bool) -> tuple[str, ...]:
+def _thinks(prompt: Prompt, target: Target) -> bool:
+    """Whether the model thinks by itself in this call."""
+    rule, thinking = target.rule, prompt.thinking
+    if rule.thinking in ("always", "never"):
+        return rule.thinking == "always"
+    return thinking.mode != "off" and (thinking.wanted or rule.default == "on")
+
+
+def _add_stop(prompt: Prompt, target: Target, *, thinks: bool) -> tuple[str, ...]:
     rule = target.rule
     refused = "stop" in rule.refuses or (thinks and "stop" in rule.forbids)
     if refused or STOP in prompt.stop or len(prompt.stop) >= _MOST_STOPS:
@@ -62,7 +70,7 @@ def _stops(prompt: Prompt, target: Target, *, thinks: bool) -> tuple[str, ...]:
 # --- instructions ---------------------------------------------------------------------------------------------------
 
 
-def _instructions(
+def _write_instructions(
     tools: Sequence[Tool], choice: str | None, output: OutputSchema | str | None, *, asks_for_thoughts: bool
 ) -> str:
     needed = "Thought: what is needed next, and which tool can tell\n" if asks_for_thoughts else ""
@@ -85,90 +93,89 @@ def _instructions(
     elif choice is not None and any(tool.name == choice for tool in tools):
         lines += [f"Use the tool {choice} before you give the final answer.", ""]
     if isinstance(output, OutputSchema):
-        schema = _json(output.schema)
+        schema = _to_json(output.schema)
         lines += [f"The final answer is one JSON object, and nothing else, that fits this schema: {schema}", ""]
     elif output is not None:
         lines += ["The final answer is one JSON object, and nothing else.", ""]
     lines.append("The tools, each with the JSON schema of its input:")
     for tool in tools:
         about = f": {' '.join(tool.description.split())}" if tool.description.strip() else ""
-        lines += [f"- {tool.name}{about}", f"  {_json(tool.parameters)}"]
+        lines += [f"- {tool.name}{about}", f"  {_to_json(tool.parameters)}"]
     return "\n".join(lines)
 
 
-def _json(schema: dict[str, object]) -> str:
+def _to_json(schema: dict[str, object]) -> str:
     return msgspec.json.encode(schema).decode()
 
 
 # --- the history ----------------------------------------------------------------------------------------------------
 
 
-class _History:
-    """A history while it is turned into text. What tools said waits for its message, since words may come with it."""
+class _HistoryEncoder:
+    """Turns a history into text. Results of tools wait for the next message, which may bring text of the user."""
 
     def __init__(self) -> None:
-        self._spelled: list[Message] = []
+        self._encoded: list[Message] = []
         self._results: list[ToolResult] = []
         self._calls: dict[str, ToolCall] = {}  # of the last turn
 
-    def spell(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+    def encode(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         for message in messages:
             match message.role:
                 case "assistant":
-                    self._observe(())
-                    turn = self._turn(message)
-                    # Nothing but a thought that does not go back: an empty turn would be refused.
+                    self._add_results(())
+                    turn = self._encode_turn(message)
+                    # A turn with only a thought that does not go back is left out: hosts refuse an empty turn.
                     if turn.parts or not message.parts:
-                        self._spelled.append(turn)
+                        self._encoded.append(turn)
                 case "tool" | "user":
                     self._results += [part for part in message.parts if isinstance(part, ToolResult)]
-                    words = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-                    if message.role == "user" and (words or not message.parts):
-                        self._observe(words, message)
+                    user_parts = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+                    if message.role == "user" and (user_parts or not message.parts):
+                        self._add_results(user_parts, message)
                 case "system":
-                    self._spelled.append(message)
-        self._observe(())
-        return tuple(self._spelled)
+                    self._encoded.append(message)
+        self._add_results(())
+        return tuple(self._encoded)
 
-    def _turn(self, message: Message) -> Message:
-        """A turn of the model with its calls as text, behind its own words."""
+    def _encode_turn(self, message: Message) -> Message:
+        """A turn of the model with its calls as text, after its own text."""
         self._calls = {call.id: call for call in message.tool_calls}
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, Thought) and part.via == VIA:
-                continue  # it was written as text, and has no field to go back in
+                continue  # the model wrote it as text, and there is no field to send it back in
             if not isinstance(part, ToolCall):
                 parts.append(part)
                 continue
             text = f"Action: {part.name}\nAction Input: {arguments_text(part)}"
             before = parts[-1] if parts else None
             if isinstance(before, Text) and not before.seals:
-                words = before.text.rstrip()
-                parts[-1] = msgspec.structs.replace(before, text=f"{words}\n{text}" if words else text)
+                own = before.text.rstrip()
+                parts[-1] = msgspec.structs.replace(before, text=f"{own}\n{text}" if own else text)
             else:
                 parts.append(Text(text))
         return message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
 
-    def _observe(self, words: tuple[Part, ...], message: Message | None = None) -> None:
-        """The message that the results make, with what a person said behind them."""
+    def _add_results(self, user_parts: tuple[Part, ...], message: Message | None = None) -> None:
+        """Add a message with the results, followed by the text of the user."""
         results, self._results = self._results, []
         answered = {result.call_id for result in results}
-        # Nobody else would see that they are missing.
+        # As text they are no calls any more, so nothing later would notice that a result is missing.
         missing = [call for call in self._calls.values() if call.id not in answered]
         results += [ToolResult(call.id, CANCELLED, call.name, is_error=True) for call in missing]
         parts: list[Part] = []
         for result in results:
-            parts = _joined(parts, self._observation(result, named=len(results) > 1))
+            parts = _join(parts, self._encode_result(result, named=len(results) > 1))
         self._calls = {}
         if not parts and message is None:
             return
-        if parts and words:
-            parts = _joined(parts, list(words), "\n\n")
-        whole = tuple(parts) if parts else words
-        spoken = message or Message("user")
-        self._spelled.append(msgspec.structs.replace(spoken, parts=whole))
+        if parts and user_parts:
+            parts = _join(parts, list(user_parts), "\n\n")
+        whole = tuple(parts) if parts else user_parts
+        self._encoded.append(msgspec.structs.replace(message or Message("user"), parts=whole))
 
-    def _observation(self, result: ToolResult, *, named: bool) -> list[Part]:
+    def _encode_result(self, result: ToolResult, *, named: bool) -> list[Part]:
         call = self._calls.get(result.call_id)
         name = result.name or (call.name if call else "")
         about = ", ".join(word for word in (name if named else "", "error" if result.is_error else "") if word)
@@ -176,14 +183,14 @@ class _History:
         content: tuple[Text | Image | File, ...] = (
             (Text(result.content),) if isinstance(result.content, str) else result.content
         )
-        return _joined([Text(label)], list(content), "") if content else [Text(label.rstrip())]
+        return _join([Text(label)], list(content), "") if content else [Text(label.rstrip())]
 
 
-def _joined(before: Sequence[Part], behind: Sequence[Part], between: str = "\n") -> list[Part]:
-    """The parts in a row; where two texts meet, they are one."""
-    if before and behind:
-        last, first = before[-1], behind[0]
+def _join(before: Sequence[Part], after: Sequence[Part], between: str = "\n") -> list[Part]:
+    """All parts in order; where two texts meet, they become one."""
+    if before and after:
+        last, first = before[-1], after[0]
         if isinstance(last, Text) and isinstance(first, Text):
             met = msgspec.structs.replace(first, text=f"{last.text}{between}{first.text}")
-            return [*before[:-1], met, *behind[1:]]
-    return [*before, *behind]
+            return [*before[:-1], met, *after[1:]]
+    return [*before, *after]

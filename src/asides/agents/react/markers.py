@@ -1,7 +1,7 @@
-"""How ReAct is written: the labels that begin a section, and the fences inside which a label is just text.
+"""The syntax of ReAct: the labels that begin a section, and the code fences inside which a label is just text.
 
-Not here: what becomes of a section (sections). A label counts at the beginning of a line: in any case, in bold or
-behind a heading's `#`, numbered or not, with either colon.
+Not here: the sections (parser). A label counts at the beginning of a line: in upper or lower case, in bold or after a
+heading's `#`, numbered or not, with either colon.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
 MOST_HELD = 120
-"""Characters of a line that may be held back: no label is longer."""
+"""The most characters of a line that are held back; no label is longer."""
 
 
 class Label(Enum):
-    """What a line can begin with."""
+    """The labels of ReAct."""
 
     THOUGHT = "thought"
     ACTION = "action"
@@ -25,16 +25,16 @@ class Label(Enum):
 
 
 class Marker(NamedTuple):
-    """A label that was found at the beginning of a line."""
+    """A label at the beginning of a line."""
 
     label: Label
     end: int
-    """Where its content begins."""
+    """Where the content of the section begins."""
     emphasis: str
-    """A bold that was opened in front of the label and not closed with it, so that it is the content's."""
+    """Bold marks that open before the label and do not close with it, so they belong to the content."""
 
 
-_SPELLED = (
+_LABELS = (
     "thought",
     "action",
     *(f"action{between}input" for between in (" ", "_", "-", "")),
@@ -47,20 +47,20 @@ _MARKER = re.compile(
     r"(?P<label>thought|action[ _-]?input|action|(?P<observation>observation)|(?P<answer>final[ _-]?answer))"
     r"(?:[ \t]*\#?\d{1,3})?(?(observation)(?:[ \t]*\([^()\n]*\))?)"
     r"(?:[ \t]*(?P<before>[*_]{1,3})?[ \t]*[:\uff1a](?(before)|(?(bold)(?P<behind>[*_]{1,3})?))"
-    # The one label that is often written as a heading, without a colon.
+    # Only this label is often written as a heading, without a colon.
     r"|(?(answer)[ \t]*(?P<alone>[*_]{0,3})[ \t]*\r?(?=\n)|(?!)))",
     re.IGNORECASE,
 )
-# What may stand between a label and the character that decides.
+# The text that may stand between a label and the character that decides.
 _TAIL = re.compile(r"[ \t]*\#?\d{0,3}[ \t]*(?:\([^()\n]*\)?)?[ \t]*[*_]{0,3}[ \t]*(?:[:\uff1a][*_]{0,3})?\r?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _MAYBE_FENCE = re.compile(r" {0,3}(?:`{1,2}|~{1,2})?")
 
-Verdict: TypeAlias = Literal["yes", "no", "later"]
+FenceEnd: TypeAlias = Literal["yes", "no", "later"]
 
 
 def find_marker(line: str, *, complete: bool) -> Marker | Literal["later"] | None:
-    """The label that a line begins with; "later" when more of the line decides. `complete`: there is no more of it."""
+    """The label at the beginning of a line; "later" when it needs more of the line. `complete`: there is no more."""
     found = _MARKER.match(line)
     if found is not None:
         if found.end() > MOST_HELD:
@@ -68,13 +68,13 @@ def find_marker(line: str, *, complete: bool) -> Marker | Literal["later"] | Non
         decorated = found["bold"] or found["heading"]
         if found["alone"] is not None and not decorated:
             return None
-        # Behind the colon of a bold label the bold may still be closed.
+        # The bold of a label may still close after the colon.
         open_bold = found["bold"] and not found["before"]
         if open_bold and found.end() == len(line) and not complete and found["alone"] is None:
             return "later"
         label = Label(re.sub(r"[ _-]", "", found["label"].lower()))
-        kept = found["bold"] if open_bold and not found["behind"] and not found["alone"] else ""
-        return Marker(label, found.end(), kept or "")
+        emphasis = found["bold"] if open_bold and not found["behind"] and not found["alone"] else ""
+        return Marker(label, found.end(), emphasis or "")
     return None if complete or not _may_become_marker(line) else "later"
 
 
@@ -88,13 +88,13 @@ def _may_become_marker(line: str) -> bool:
     if rest[0] not in "taof":
         return False
     return any(
-        spelled.startswith(rest) or (rest.startswith(spelled) and _TAIL.fullmatch(rest, len(spelled)) is not None)
-        for spelled in _SPELLED
+        label.startswith(rest) or (rest.startswith(label) and _TAIL.fullmatch(rest, len(label)) is not None)
+        for label in _LABELS
     )
 
 
-def opens_fence(line: str, *, complete: bool) -> str | None:
-    """The run of marks with which a line opens a fence; "later" when more of the line decides."""
+def find_fence(line: str, *, complete: bool) -> str | None:
+    """The marks with which a line opens a fence; "later" when it needs more of the line."""
     line = line[: MOST_HELD + 1]
     found = _FENCE.match(line)
     if found is None:
@@ -102,13 +102,13 @@ def opens_fence(line: str, *, complete: bool) -> str | None:
         return "later" if undecided else None
     if not complete and len(line) <= MOST_HELD:
         return "later"
-    # A run of backticks that its own line closes is code within the line.
+    # Backticks that close on the same line are inline code.
     inline = found[1][0] == "`" and "`" in found[2]
     return None if inline else found[1]
 
 
-def closes_fence(line: str, fence: str, *, complete: bool) -> Verdict:
-    """Whether a line closes the fence that was opened with this run of marks."""
+def check_fence_end(line: str, fence: str, *, complete: bool) -> FenceEnd:
+    """Whether a line closes the fence that these marks opened."""
     found = _FENCE.match(line)
     if found is None:
         return "later" if not complete and _MAYBE_FENCE.fullmatch(line) is not None else "no"

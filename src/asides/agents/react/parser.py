@@ -1,27 +1,27 @@
-"""The text of a ReAct reply taken apart: thoughts, calls and the answer, each as early as it is certain.
+"""Parses the text of a ReAct reply into thoughts, calls and the answer, each as early as it is certain.
 
-Not here: events and block numbers (translator), and how labels are written (markers). The result is a function of the
-text alone: any chunking gives the same.
+Not here: events and block numbers (translator), and the syntax of labels (markers). The result depends on the text
+alone: any chunking gives the same.
 
 Theory of operation
 -------------------
-Text is read line by line. At the beginning of a line, what may become a label or a fence is held; everything else goes
-straight to the section it stands in:
+The parser reads line by line. At the beginning of a line it holds back text that may become a label or a fence.
+Everything else goes straight to the current section:
 
-    PLAIN    no label yet: the answer as it stands, or words in front of an action
-    THOUGHT  behind `Thought:`
-    ACTION   behind `Action:`; collected until it is complete
-    INPUT    behind `Action Input:`; collected until it is complete
-    ANSWER   behind `Final Answer:`
-    DROPPED  behind an observation that the model made up
+    PLAIN    no label yet: the answer, or text before an action
+    THOUGHT  after `Thought:`
+    ACTION   after `Action:`; collected until it is complete
+    INPUT    after `Action Input:`; collected until it is complete
+    ANSWER   after `Final Answer:`
+    DROPPED  after an observation that the model made up
 
-*Tags.* A thinking block in tags may stand at the beginning of the text, behind `Thought:`, and, once there was one, at
+*Tags.* A thinking block in tags may stand at the beginning of the text, after `Thought:`, and, once there was one, at
 the beginning of any line. Nothing inside it is a label: a call that was drafted in a thought is no call.
 
-*Doubt.* "Action: Bob sends the mail" in an answer is no call. An `Action:` in plain words or in the answer counts when
-one word stands behind it, or an object, or an input follows; in the answer, only when that word is a tool's name.
+*Doubt.* "Action: Bob sends the mail" in an answer is no call. An `Action:` in plain text or in the answer counts when
+one word follows it, or an object, or an input; in the answer, only when that word is the name of a tool.
 
-*Blanks* in front of a label go with it.
+*Blanks* before a label belong to it.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import Literal, NamedTuple, TypeAlias
 
-from asides.agents.react.calls import Answer, Call, is_prose, is_settled, read_action
-from asides.agents.react.markers import Label, Marker, closes_fence, find_marker, opens_fence
+from asides.agents.react.calls import ActionCall, AnswerAction, is_decided, is_prose, parse_action
+from asides.agents.react.markers import Label, Marker, check_fence_end, find_fence, find_marker
 from asides.values.tools import Tool
 from asides.wire.inline_tags import Splitter
 
 TAGS = ("think", "thinking", "thought", "reasoning")
-"""The tags that a thought may stand in."""
+"""The tags that may hold a thought."""
 
 
-class Said(NamedTuple):
+class AnswerText(NamedTuple):
     """More of the answer."""
 
     text: str
 
 
-class Mused(NamedTuple):
+class ThoughtText(NamedTuple):
     """More of a thought."""
 
     text: str
     begins: bool
-    """It is a thought of its own, and not more of the last one."""
+    """It is a new thought, and not more of the last one."""
 
 
-class Begun(NamedTuple):
-    """An action begins here, perhaps; what it is comes when it is complete."""
+class ActionStarted(NamedTuple):
+    """An action may begin here; the ActionCall follows when it is complete."""
 
 
-class Noted(NamedTuple):
-    """Something that is worth a notice."""
+class ParserWarning(NamedTuple):
+    """Something that deserves a notice."""
 
     code: Literal["observation_invented", "text_after_action", "answer_and_action"]
 
 
-Piece: TypeAlias = Said | Mused | Begun | Call | Noted
+Piece: TypeAlias = AnswerText | ThoughtText | ActionStarted | ActionCall | ParserWarning
 
 
 class _Section(Enum):
@@ -77,19 +77,19 @@ class _Section(Enum):
     DROPPED = auto()
 
 
-_WORDS = (_Section.PLAIN, _Section.ANSWER)
+_TEXT = (_Section.PLAIN, _Section.ANSWER)
 
 
 class _Doubt(NamedTuple):
-    """An `Action:` that may be words: how it was written, and where."""
+    """An `Action:` that may be prose: its text, and where it stands."""
 
-    written: str
+    text: str
     section: _Section
     begins: bool
 
 
-class Sections:
-    """Takes text in any chunking apart. Call `finish` once, at the end."""
+class ReactParser:
+    """Parses text in any chunking. Call `finish` once, at the end."""
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
         self.truncated = False
@@ -99,23 +99,23 @@ class Sections:
         self._section = _Section.PLAIN
         self._held = ""  # of a line that is not decided yet
         self._fresh = True  # at the beginning of a line
-        self._labels = True  # which may be a label, and is not the rest of one's line
+        self._labels = True  # a label may stand here: it is not the rest of a label's line
         self._fence: str | None = None
-        self._begins = False  # behind a label, and nothing but blanks since
-        self._emphasis = ""  # which the label opened for what follows
-        self._spoken = False
-        self._blanks: list[str] = []  # of the words, perhaps in front of a label
+        self._begins = False  # after a label, with nothing but blanks since
+        self._emphasis = ""  # that the label opened for the text after it
+        self._has_text = False
+        self._blanks: list[str] = []  # of the text, perhaps before a label
         self._thought_blanks: list[str] = []
-        self._name = ""  # of the action whose input is being collected
+        self._name = ""  # of the action whose input is collected
         self._collected: list[str] = []
         self._doubt: _Doubt | None = None
         self._called = self._answered = self._contradicted = False
 
-        self._gate: Splitter | None = Splitter(TAGS, "leading", False)  # until it is known whether a tag stands here
-        self._segment: int | None = None  # of the gate: the thought that is being told
-        self._opening: str | None = None  # of that thought: it may begin with a label of its own
+        self._gate: Splitter | None = Splitter(TAGS, "leading", False)  # until it is known whether a tag follows
+        self._segment: int | None = None  # of the gate: the current thought
+        self._opening: str | None = None  # of that thought: it may begin with a label
         self._opened = False
-        self._tagged = False  # there was a thought in tags
+        self._tagged = False  # the text had a thought in tags
 
     @property
     def in_thought(self) -> bool:
@@ -123,26 +123,26 @@ class Sections:
         return self._section is _Section.THOUGHT
 
     def feed(self, text: str) -> list[Piece]:
-        """Take the next text; return every piece that is certain now."""
+        """Take the next text; return all pieces that are certain now."""
         self._out = []
         self._take(text)
         return self._out
 
     def new_text(self) -> list[Piece]:
-        """What follows is another text of the same reply, and begins a line."""
+        """Another text of the same reply follows, and begins a line."""
         self._out = []
         self._end_line()
-        if self._section in _WORDS and self._spoken:
+        if self._section in _TEXT and self._has_text:
             self._release_blanks()
         return self._out
 
     def finish(self) -> list[Piece]:
-        """The text is complete: return what was held."""
+        """The text is complete: return the pieces that were held back."""
         self._out = []
         while (gate := self._gate) is not None:
-            # What seemed to be a thought may be text after all, and a label in it another thought.
+            # A seeming thought may turn out to be text, and a label in it may begin another thought.
             self._gate = None
-            self._pass(gate.finish())
+            self._take_from_gate(gate.finish())
             self._end_opening()
             self.truncated = gate.truncated
         self._end_line()
@@ -154,47 +154,47 @@ class Sections:
     # --- lines --------------------------------------------------------------------------------------------------------
 
     def _take(self, text: str) -> None:
-        for piece in _lines(text):
+        for piece in _split_lines(text):
             if self._section is _Section.DROPPED:
                 return
             if self._gate is not None:
-                self._pass(self._gate.feed(piece))
+                self._take_from_gate(self._gate.feed(piece))
             else:
-                self._line(piece, complete=piece.endswith("\n"))
+                self._take_line(piece, complete=piece.endswith("\n"))
 
-    def _line(self, piece: str, *, complete: bool) -> None:
-        """A line, or some of one: decided at its beginning, passed on behind that."""
+    def _take_line(self, piece: str, *, complete: bool) -> None:
+        """Take a line, or part of one. Its beginning decides; the rest is passed on."""
         if self._fresh:
             piece, self._held = self._held + piece, ""
             if not self._begin_line(piece, complete=complete):
                 return
-        self._content(piece)
+        self._take_content(piece)
         if piece.endswith("\n"):
             self._fresh = self._labels = True
 
     def _end_line(self) -> None:
         if self._held:
-            self._line("", complete=True)
+            self._take_line("", complete=True)
         self._fresh = self._labels = True
 
     def _begin_line(self, line: str, *, complete: bool) -> bool:
-        """Whether the line is content; if not, it is held, or it was a label and is dealt with."""
+        """Whether the line is content; if not, it is held back, or it was a label and is handled."""
         bare = line.rstrip("\r\n")
         if self._fence is not None:
-            closes = closes_fence(bare, self._fence, complete=complete)
-            if closes == "yes":
+            ends = check_fence_end(bare, self._fence, complete=complete)
+            if ends == "yes":
                 self._fence = None
-            undecided = closes == "later"
+            undecided = ends == "later"
         else:
             marker = find_marker(line, complete=complete) if self._labels else None
-            if isinstance(marker, Marker) and self._counts(marker):
-                self._mark(marker, line)
+            if isinstance(marker, Marker) and self._is_label(marker):
+                self._begin_section(marker, line)
                 return False
-            opens = opens_fence(bare, complete=complete)
-            undecided = "later" in (opens, marker)
+            fence = find_fence(bare, complete=complete)
+            undecided = "later" in (fence, marker)
             if not undecided:
-                self._fence = opens
-                if opens is None and self._tagged and self._labels and bare.lstrip(" ").startswith("<"):
+                self._fence = fence
+                if fence is None and self._tagged and self._labels and bare.lstrip(" ").startswith("<"):
                     self._open_gate()
                     self._take(line)
                     return False
@@ -210,13 +210,13 @@ class Sections:
         self._gate, self._segment = Splitter(TAGS, "leading", False), None
         self._labels = False
 
-    def _pass(self, pieces: list[tuple[int, bool, str]]) -> None:
-        """What the gate lets through: thoughts in tags, and the first text behind or without them, which removes it."""
+    def _take_from_gate(self, pieces: list[tuple[int, bool, str]]) -> None:
+        """Take what the gate lets through: thoughts in tags. The first text after or without them removes the gate."""
         for place, (segment, is_thinking, text) in enumerate(pieces):
             if not is_thinking:
                 self._end_opening()
                 if self._segment is not None:
-                    # Behind a tag a line begins, and what was a thought goes on as another one.
+                    # After a tag a line begins, and a thought goes on as another one.
                     self._fresh = self._labels = True
                     self._begins = self._begins or self.in_thought
                 self._gate = self._segment = None
@@ -226,10 +226,10 @@ class Sections:
                 self._end_opening()
                 self._segment, self._opening, self._opened = segment, "", False
                 self._tagged = True
-            self._open_thought(text)
+            self._take_tagged(text)
 
-    def _open_thought(self, text: str) -> None:
-        """A thought in tags is told as it stands, but for a `Thought:` at its beginning."""
+    def _take_tagged(self, text: str) -> None:
+        """A thought in tags stays as it is, except for a `Thought:` at its beginning."""
         if self._opening is not None:
             text = self._opening + text
             solid = text.lstrip()
@@ -243,7 +243,7 @@ class Sections:
                     return
                 text = rest
             self._opening = None
-        self._out.append(Mused(text, not self._opened))
+        self._out.append(ThoughtText(text, not self._opened))
         self._opened = True
 
     def _end_opening(self) -> None:
@@ -252,27 +252,26 @@ class Sections:
             return
         marker = find_marker(text.lstrip(), complete=True)
         if not isinstance(marker, Marker) or marker.label is not Label.THOUGHT:
-            self._out.append(Mused(text, begins=True))
+            self._out.append(ThoughtText(text, begins=True))
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
-    def _counts(self, marker: Marker) -> bool:
-        """An observation in plain words is the author's; one behind a thought or an action was made up."""
+    def _is_label(self, marker: Marker) -> bool:
+        """Whether it counts: an observation in plain text is prose; one after a thought or an action is made up."""
         if marker.label is not Label.OBSERVATION or self._called:
             return True
         if self._doubt is not None:
             return not self._is_prose(self._doubt)
-        return self._section not in _WORDS
+        return self._section not in _TEXT
 
-    def _mark(self, marker: Marker, line: str) -> None:
-        """A section begins."""
+    def _begin_section(self, marker: Marker, line: str) -> None:
         if marker.label is Label.INPUT and self._section is _Section.ACTION:
             self._name, self._doubt = "".join(self._collected), None
         else:
             self._end_action()
             self._name = ""
             if marker.label in (Label.ACTION, Label.INPUT):
-                self._out.append(Begun())
+                self._out.append(ActionStarted())
         before, begins = self._section, self._begins
         self._fresh, self._labels, self._begins = True, False, True
         self._emphasis, self._collected = "", []
@@ -282,17 +281,17 @@ class Sections:
                 self._open_gate()
             case Label.ACTION:
                 self._section = _Section.ACTION
-                if before in _WORDS:
+                if before in _TEXT:
                     self._doubt = _Doubt(line[: marker.end], before, begins)
             case Label.INPUT:
                 self._section = _Section.INPUT
             case Label.ANSWER:
                 self._section, self._emphasis = _Section.ANSWER, marker.emphasis
                 self._answered = True
-                self._look_for_contradiction()
+                self._check_contradiction()
             case Label.OBSERVATION:
                 self._section = _Section.DROPPED
-                self._out.append(Noted("observation_invented"))
+                self._out.append(ParserWarning("observation_invented"))
                 return
         self._take(line[marker.end :])
 
@@ -300,60 +299,60 @@ class Sections:
         names = [tool.name for tool in self._tools] if doubt.section is _Section.ANSWER else ()
         return is_prose("".join(self._collected), names)
 
-    def _look_for_contradiction(self) -> None:
+    def _check_contradiction(self) -> None:
         if self._called and self._answered and not self._contradicted:
             self._contradicted = True
-            self._out.append(Noted("answer_and_action"))
+            self._out.append(ParserWarning("answer_and_action"))
 
     def _end_action(self) -> None:
-        """What was collected is complete, where anything is being collected."""
+        """Finish the action that is being collected, if there is one."""
         if self._section is _Section.ACTION:
             if self._doubt is not None and self._is_prose(self._doubt):
-                self._back_to_words(self._doubt)
+                self._return_to_text(self._doubt)
                 return
-            action = read_action("".join(self._collected), None, self._tools)
+            action = parse_action("".join(self._collected), None, self._tools)
         elif self._section is _Section.INPUT:
-            action = read_action(self._name, "".join(self._collected), self._tools)
+            action = parse_action(self._name, "".join(self._collected), self._tools)
         else:
             return
         self._section, self._doubt, self._collected = _Section.DONE, None, []
         match action:
-            case Call():
+            case ActionCall():
                 self._called = True
                 self._out.append(action)
                 if action.trailing:
-                    self._out.append(Noted("text_after_action"))
-            case Answer():
+                    self._out.append(ParserWarning("text_after_action"))
+            case AnswerAction():
                 self._section, self._begins, self._answered = _Section.ANSWER, True, True
-                self._say(action.text)
+                self._add_text(action.text)
             case None:
                 return
-        self._look_for_contradiction()
+        self._check_contradiction()
 
-    def _back_to_words(self, doubt: _Doubt) -> None:
-        text = doubt.written + "".join(self._collected)
+    def _return_to_text(self, doubt: _Doubt) -> None:
+        text = doubt.text + "".join(self._collected)
         self._section, self._begins, self._doubt, self._collected = doubt.section, doubt.begins, None, []
-        self._say(text)
+        self._add_text(text)
 
-    # --- what is said -------------------------------------------------------------------------------------------------
+    # --- content ------------------------------------------------------------------------------------------------------
 
-    def _content(self, text: str) -> None:
+    def _take_content(self, text: str) -> None:
         match self._section:
             case _Section.PLAIN | _Section.ANSWER:
-                self._say(text)
+                self._add_text(text)
             case _Section.THOUGHT:
-                self._muse(text)
+                self._add_thought(text)
             case _Section.ACTION | _Section.INPUT:
                 self._collected.append(text)
-                if self._doubt is not None and not text.isspace() and is_settled("".join(self._collected)):
+                if self._doubt is not None and not text.isspace() and is_decided("".join(self._collected)):
                     if self._is_prose(self._doubt):
-                        self._back_to_words(self._doubt)
+                        self._return_to_text(self._doubt)
                     else:
                         self._doubt = None
             case _Section.DONE | _Section.DROPPED:
                 pass
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._begins:
             text = text.lstrip()
             if not text:
@@ -363,18 +362,18 @@ class Sections:
         if not solid:
             self._blanks.append(text)
             return
-        if not self._spoken and self._section is _Section.ANSWER:
+        if not self._has_text and self._section is _Section.ANSWER:
             self._blanks = []
-        self._spoken = True
-        self._out.append(Said("".join((*self._blanks, solid))))
+        self._has_text = True
+        self._out.append(AnswerText("".join((*self._blanks, solid))))
         self._blanks = [text[len(solid) :]]
 
     def _release_blanks(self) -> None:
         if blanks := "".join(self._blanks):
-            self._out.append(Said(blanks))
+            self._out.append(AnswerText(blanks))
         self._blanks = []
 
-    def _muse(self, text: str) -> None:
+    def _add_thought(self, text: str) -> None:
         begins = self._begins
         if begins:
             text = text.lstrip()
@@ -386,12 +385,12 @@ class Sections:
         if not solid:
             self._thought_blanks.append(text)
             return
-        self._out.append(Mused("".join((*self._thought_blanks, solid)), begins))
+        self._out.append(ThoughtText("".join((*self._thought_blanks, solid)), begins))
         self._thought_blanks = [text[len(solid) :]]
 
 
-def _lines(text: str) -> Iterable[str]:
-    """The lines of a text, with their ends; the last one may have none."""
+def _split_lines(text: str) -> Iterable[str]:
+    """The lines of a text with their line ends; the last one may have none."""
     if "\n" not in text:
         return (text,) if text else ()
     return [line for line in re.split(r"(?<=\n)", text) if line]

@@ -1,7 +1,6 @@
-"""The events of a reply that is written in ReAct, as the events of one that was not: `Translator`.
+"""Translates the events of a reply written in ReAct into ordinary events: `Translator`.
 
-Not here: how the text is taken apart (sections). Thinking that came apart from the text is passed on as it is, and is
-never looked at for calls.
+Not here: the parsing of the text (parser). Native thinking is passed on as it is, and never searched for calls.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asides.agents.react.calls import Call
-from asides.agents.react.parser import Begun, Mused, Noted, Piece, Said, Sections
-from asides.agents.react.strip_fence import Unwrapper
+from asides.agents.react.calls import ActionCall
+from asides.agents.react.parser import ActionStarted, AnswerText, ParserWarning, Piece, ReactParser, ThoughtText
+from asides.agents.react.strip_fence import FenceStripper
 from asides.values.events import (
     Event,
     PartArrived,
@@ -29,39 +28,39 @@ from asides.values.notices import Notice
 from asides.values.tools import Tool
 
 VIA = "react"
-"""What carried a thought that was written as text: it has no field to go back in."""
+"""The carrier of a thought that the model wrote as text: there is no field to send it back in."""
 
 _ROOM = 1_000_000_000
-"""Block numbers for the pieces of each text: more than any text has."""
+"""Block numbers reserved for the pieces of each text: more than any text has."""
 
 _NOTICES = {
-    "observation_invented": "the model wrote a tool's result itself; that and all behind it was left out",
-    "text_after_action": "words behind an action's input were left out",
+    "observation_invented": "the model wrote a tool's result itself; that and everything after it was left out",
+    "text_after_action": "text after an action's input was left out",
     "answer_and_action": "the reply has both an answer and an action",
 }
 
 
 class Translator:
-    """Takes the events of one reply, in any chunking, and gives those that they mean. One for each reply.
+    """Translates the events of one reply, in any chunking. Use one for each reply.
 
-    `tools` are those of the prompt before it was dressed: with them names are matched without regard to case, and the
-    one parameter of a tool need not be named.
+    `tools` are those of the prompt before `encode_prompt`. Their names match in any case, and the only parameter of a
+    tool needs no name.
     """
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
-        self._sections = Sections(tools)
-        self._unwrapper = Unwrapper()
-        self._text: int | None = None  # the block that the text is in
-        self._pieces: dict[int, int] = {}  # by text: how many pieces it was cut into
-        self._open: tuple[type, int] | None = None  # the kind and the number of the block that is being written
-        self._words: dict[int, int] = {}  # by text: the last block of it that holds words
+        self._parser = ReactParser(tools)
+        self._fence_stripper = FenceStripper()
+        self._text: int | None = None  # the block of the current text
+        self._pieces: dict[int, int] = {}  # by text: the number of its pieces
+        self._open: tuple[type, int] | None = None  # kind and number of the current block
+        self._text_blocks: dict[int, int] = {}  # by text: its last block that holds text
         self._seals: list[ThoughtSealed] = []
         self._call_at = 0
         self._called = False
         self._out: list[Event] = []
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """Take the next events; the ones that are certain now."""
+        """Take the next events; return those that are certain now."""
         self._out = []
         for event in events:
             match event:
@@ -71,7 +70,7 @@ class Translator:
                     self._called = self._called or isinstance(event, ToolCallDelta)
                     self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
                 case ThoughtSealed() if event.block in self._pieces:
-                    # Of a text that may be cut into pieces yet.
+                    # Its text may still be cut into pieces.
                     self._seals.append(event)
                 case ThoughtSealed():
                     self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
@@ -84,69 +83,69 @@ class Translator:
     def _take_text(self, event: TextDelta) -> None:
         if event.block != self._text:
             if self._text is not None:
-                self._tell(self._sections.feed(self._unwrapper.finish()))
-                self._tell(self._sections.new_text())
+                self._emit(self._parser.feed(self._fence_stripper.finish()))
+                self._emit(self._parser.new_text())
             self._text = event.block
             self._pieces.setdefault(event.block, 0)
             self._open = None
-        self._tell(self._sections.feed(self._unwrapper.feed(event.text)))
+        self._emit(self._parser.feed(self._fence_stripper.feed(event.text)))
 
     def _end(self, event: ReplyEnded) -> None:
-        self._tell(self._sections.feed(self._unwrapper.finish()))
-        self._tell(self._sections.finish())
+        self._emit(self._parser.feed(self._fence_stripper.finish()))
+        self._emit(self._parser.finish())
         for sealed in self._seals:
             self._seal(sealed)
         reason, cut = event.stop.reason, event.stop.reason == "length"
         if self._called and reason in ("stop", "unknown", "pause"):
             reason = "tool_calls"
-        truncated = event.truncated_thought or self._sections.truncated or (cut and self._sections.in_thought)
+        truncated = event.truncated_thought or self._parser.truncated or (cut and self._parser.in_thought)
         self._out.append(ReplyEnded(StopReason(reason, event.stop.raw), truncated))
 
     def _seal(self, sealed: ThoughtSealed) -> None:
-        """A seal of a text stays with its words; where there are none, with an empty text, and never with a call."""
-        number = self._words.get(sealed.block)
+        """A seal of a text stays with its text, or with an empty one, and never with a call."""
+        number = self._text_blocks.get(sealed.block)
         if number is None:
             self._text = sealed.block
-            number = self._words[sealed.block] = self._next()
+            number = self._text_blocks[sealed.block] = self._next_block()
             self._out.append(TextDelta("", number))
         self._out.append(msgspec.structs.replace(sealed, block=number))
 
-    def _next(self) -> int:
+    def _next_block(self) -> int:
         text = self._text or 0
         number = text * _ROOM + self._pieces[text]
         self._pieces[text] += 1
         return number
 
-    def _block(self, kind: type, *, begins: bool) -> int:
-        """The block that is being written, or a new one where another kind begins."""
+    def _open_block(self, kind: type, *, begins: bool) -> int:
+        """The current block, or a new one where another kind begins."""
         if begins or self._open is None or self._open[0] is not kind:
-            self._open = kind, self._next()
+            self._open = kind, self._next_block()
         return self._open[1]
 
-    def _tell(self, pieces: list[Piece]) -> None:
-        said: list[str] = []
+    def _emit(self, pieces: list[Piece]) -> None:
+        texts: list[str] = []
         for piece in pieces:
-            if isinstance(piece, Said):
-                said.append(piece.text)
+            if isinstance(piece, AnswerText):
+                texts.append(piece.text)
                 continue
-            self._say(said)
-            said = []
+            self._emit_text(texts)
+            texts = []
             match piece:
-                case Mused():
-                    block = self._block(Mused, begins=piece.begins)
+                case ThoughtText():
+                    block = self._open_block(ThoughtText, begins=piece.begins)
                     self._out.append(ThinkingDelta(piece.text, block, "raw", "tags", VIA))
-                case Begun():
-                    # The place of a call is where it began, whatever comes before it is complete.
-                    self._call_at = self._next()
-                case Call():
+                case ActionStarted():
+                    # A call has its place where it began, though other pieces may come before it is complete.
+                    self._call_at = self._next_block()
+                case ActionCall():
                     self._open, self._called = None, True
                     self._out.append(ToolCallDelta(self._call_at, None, piece.name or None, piece.arguments))
-                case Noted():
+                case ParserWarning():
                     self._out.append(Warned(Notice(piece.code, _NOTICES[piece.code])))
-        self._say(said)
+        self._emit_text(texts)
 
-    def _say(self, said: list[str]) -> None:
-        if said:
-            block = self._block(Said, begins=False)
-            self._words[self._text or 0] = block
-            self._out.append(TextDelta("".join(said), block))
+    def _emit_text(self, texts: list[str]) -> None:
+        if texts:
+            block = self._open_block(AnswerText, begins=False)
+            self._text_blocks[self._text or 0] = block
+            self._out.append(TextDelta("".join(texts), block))

@@ -1,4 +1,4 @@
-"""Typed answers through an agent: with tools, streamed, with thinking, in every wire language and every way."""
+"""Typed answers through an agent: with tools, streamed, with thinking, in every dialect and every shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents at their edges: tools that misbehave, results that nobody can send, options that make no sense."""
+"""The agent loop at its edges: tools that misbehave, results that cannot be sent, limits, runs that are closed."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_the_last_event_counts_the_step_that_broke_off_as_the_result_does(
     assert ran.events[-1].usage == ran.error.result.usage
 
 
-# --- limits and options -----------------------------------------------------------------------------------------------
+# --- limits -----------------------------------------------------------------------------------------------------------
 
 
 @every_way
@@ -289,47 +289,6 @@ def test_the_time_that_an_approval_takes_counts(send: Callable[..., Ran], stage:
 
 def nothing() -> None:
     """Does nothing."""
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tool_timeout": 0},
-        {"tool_timeout": -1},
-        {"tool_timeout": float("nan")},
-        {"limits": {"seconds": float("nan")}},
-        {"limits": object()},
-        {"limits": asides.Limits(turns="many")},  # type: ignore[arg-type]
-        {"approval": {1: "ask"}},
-        {"tools": nothing},
-        {"tools": {"type": "function", "function": {"name": "nothing"}}},
-    ],
-)
-def test_options_that_make_no_sense_are_refused_where_they_are_given(options: dict[str, Any]) -> None:
-    with pytest.raises(asides.ConfigError):
-        asides.Agent(MODEL, **options)
-
-
-@pytest.mark.parametrize("conversation", [[asides.user("Before.")], "chat", 5])
-def test_what_is_no_conversation_is_named(conversation: Any) -> None:
-    with pytest.raises(asides.ConfigError, match="is a Conversation, not"):
-        asides.Agent(MODEL, base_url="http://127.0.0.1:9", api_key=KEY).send("?", conversation=conversation)
-
-
-@pytest.mark.parametrize("prompt", [None, 5, [5], object()])
-def test_what_is_no_prompt_is_named_in_a_conversation_too(prompt: Any) -> None:
-    agent = asides.Agent(MODEL, base_url="http://127.0.0.1:9", api_key=KEY)
-    with pytest.raises(asides.ConfigError, match="no message"):
-        agent.send(prompt, conversation=asides.Conversation())
-
-
-def test_tools_may_come_from_a_generator(stage: OpenStage) -> None:
-    tools: Any = (tool for tool in [nothing])
-    open_stage = stage(calls_of("nothing"), Say(text="Well."), calls_of("nothing"), Say(text="Well."))
-    agent = asides.Agent(MODEL, base_url=open_stage.url, api_key=KEY, tools=tools)
-    for _ in range(2):
-        (result,) = agent.send("?").steps[0].results
-        assert not result.is_error
 
 
 # --- what is left behind ----------------------------------------------------------------------------------------------

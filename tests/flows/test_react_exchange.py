@@ -1,4 +1,4 @@
-"""The text protocol through an agent: the same tools, for models that have no way of their own to call them."""
+"""ReAct through an agent: the same tools, for models that cannot call them natively."""
 
 from __future__ import annotations
 
@@ -100,8 +100,3 @@ def test_pain_G3_a_model_that_thinks_by_itself_is_not_told_to(stage: OpenStage) 
 
     assert "Thought:" in system_of(MODEL)
     assert "Thought:" not in system_of("deepseek:deepseek-reasoner")
-
-
-def test_the_mode_has_to_be_one() -> None:
-    with pytest.raises(asides.ConfigError, match="native, react"):
-        asides.Agent(MODEL, mode="text")  # type: ignore[call-overload]

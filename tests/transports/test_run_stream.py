@@ -1,4 +1,4 @@
-"""What a run leaves in its conversation besides the messages: what it cost, each step once, however it ends."""
+"""A run saves the usage of each step in its conversation, once, however it ends."""
 
 from __future__ import annotations
 
