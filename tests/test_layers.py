@@ -16,6 +16,7 @@ import asides
 from asides.cli.arguments import COMMANDS
 from asides.dialects import DIALECTS
 from asides.providers.find import list_providers
+from asides.providers.provider import ModelRule, Quirks
 
 _HOME = Path(asides.__file__).parent
 _ROOT = Path(__file__).resolve().parent.parent
@@ -230,6 +231,24 @@ def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> 
         if source.room != "providers" and isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
             found.append(f"{node.lineno} reads the environment")
     assert found == []
+
+
+_SHARED_FACTS = frozenset(ModelRule.__struct_fields__) & frozenset(Quirks.__struct_fields__)
+
+
+@pytest.mark.parametrize("source", sources(), ids=repr)
+def test_nobody_merges_a_rule_with_the_quirks_by_hand(source: Source) -> None:
+    """What a rule and the quirks both know is read from `target.facts`, or from `settle` where there is no target."""
+    if source.room == "providers":
+        return
+    found = [
+        f"{source.where}:{node.lineno} {ast.unparse(node)}"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in _SHARED_FACTS
+        and ast.unparse(node.value).split(".")[-1].split("(")[0] in ("rule", "quirks")
+    ]
+    assert [place for place in found if not place.startswith("testing/conformance/rows.py")] == []
 
 
 def _provider_names() -> tuple[str, ...]:

@@ -67,12 +67,11 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
     if in_text:
         return Strategy("instructed", notices=(_INSTRUCTED,))
     rule, quirks = target.rule, target.quirks
-    thinks = _thinks(prompt, target)
-    takes = rule.structured_output or quirks.structured_output
+    thinks = bool(target.thinks(prompt.thinking))
+    takes = target.facts.structured_output
     if thinks and not quirks.output_while_thinking:
         takes = "nothing"
-    together = quirks.output_with_tools if rule.output_with_tools is None else rule.output_with_tools
-    apart = bool(prompt.tools) and not together
+    apart = bool(prompt.tools) and not target.facts.output_with_tools
     two_phase_notices = (_TWO_PHASES,) if apart else ()
     has_json_mode = takes != "nothing" and _has_json_mode(target)
     schema = output_type.schema
@@ -87,13 +86,6 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
         forced = not thinks or (rule.forced_tools and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
         return Strategy("tool", tool=_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
     return Strategy("instructed", json_mode=has_json_mode and not apart, notices=(_INSTRUCTED,))
-
-
-def _thinks(prompt: Prompt, target: Target) -> bool:
-    thinking, rule = prompt.thinking, target.rule
-    if thinking.mode == "off":
-        return rule.thinking == "always"
-    return thinking.wanted or rule.thinking == "always" or rule.default == "on"
 
 
 def _has_json_mode(target: Target) -> bool:

@@ -36,7 +36,7 @@ def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
     tools = prompt.tools if prompt.tool_choice != "none" else ()
     if not tools:
         return msgspec.structs.replace(prompt, messages=messages, tools=(), tool_choice=None, parallel_tool_calls=None)
-    thinks = _thinks(prompt, target)
+    thinks = bool(target.thinks(prompt.thinking))
     instructions = _write_instructions(tools, prompt.tool_choice, prompt.output, asks_for_thoughts=not thinks)
     system = prompt.system.rstrip() if prompt.system else ""
     return msgspec.structs.replace(
@@ -49,14 +49,6 @@ def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
         output=None,
         stop=_add_stop(prompt, target, thinks=thinks),
     )
-
-
-def _thinks(prompt: Prompt, target: Target) -> bool:
-    """Whether the model thinks by itself in this call."""
-    rule, thinking = target.rule, prompt.thinking
-    if rule.thinking in ("always", "never"):
-        return rule.thinking == "always"
-    return thinking.mode != "off" and (thinking.wanted or rule.default == "on")
 
 
 def _add_stop(prompt: Prompt, target: Target, *, thinks: bool) -> tuple[str, ...]:
