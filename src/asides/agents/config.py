@@ -14,9 +14,9 @@ import msgspec
 from asides.agents.tools.runnable import Approval, Runnable
 from asides.agents.tools.toolset import OfferedTool, build_toolset
 from asides.flows.agent import Run
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
-from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, laid_over, read_as
+from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, convert_option, merge_options
 from asides.transports.run_stream import RunState
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt, user
@@ -72,14 +72,14 @@ class AgentConfig:
         conversation: ConversationLike | None,
         output: object,
         options: AgentOptions,
-        defaults: Defaults,
+        defaults: CallBuilder,
         *,
         stream: bool,
     ) -> RunState[Any]:
         """A run, ready to be driven. Raises before a byte is sent."""
         given = self._options
         if options:
-            given = dict(laid_over(Options(**given), Options(**_check_options(options))))  # type: ignore[typeddict-item]
+            given = dict(merge_options(Options(**given), Options(**_check_options(options))))  # type: ignore[typeddict-item]
         offers = _offer_tools(given)
         output_type = self._output_type if output is None else _read_output_type(output)
         run_config = _build_run_config(given, offers, output_type)
@@ -162,13 +162,13 @@ def _read_run_options(given: Mapping[str, Any]) -> dict[str, Any]:
     read: dict[str, Any] = {}
     if (limits := given.get("limits")) is not None:
         fields = msgspec.structs.asdict(limits) if isinstance(limits, Limits) else limits
-        read["limits"] = _check_limits(read_as("limits", fields, Limits))
+        read["limits"] = _check_limits(convert_option("limits", fields, Limits))
     if (approve := given.get("approve")) is not None:
         if not callable(approve):
             raise ConfigError("approve is a function that takes a call and returns whether it may run.")
         read["approve"] = approve
     if (timeout := given.get("tool_timeout")) is not None:
-        read["tool_timeout"] = read_as("tool_timeout", timeout, float)
+        read["tool_timeout"] = convert_option("tool_timeout", timeout, float)
         if not read["tool_timeout"] > 0:
             raise ConfigError("tool_timeout is not a number of seconds above zero, so no tool could start.")
     if (mode := given.get("mode")) is not None:
@@ -177,7 +177,7 @@ def _read_run_options(given: Mapping[str, Any]) -> dict[str, Any]:
         read["mode"] = mode
     for name in ("parallel", "attempts"):
         if (value := given.get(name)) is not None:
-            read[name] = read_as(name, value, int)
+            read[name] = convert_option(name, value, int)
             if read[name] < (1 if name == "parallel" else 0):
                 raise ConfigError(f"{name} is {read[name]}, which is too low.")
     return read

@@ -14,7 +14,7 @@ import msgspec
 
 from asides.conversations.store.protocol import Heading, Kept, Store, StoreConflict
 from asides.conversations.stored import Shelf
-from asides.flows.read_prompt import read_prompt
+from asides.flows.build_call import read_prompt
 from asides.history.invalidate_seals import invalidate_seals
 from asides.history.redact import withheld
 from asides.history.strip_thinking import Strip, strip_thinking

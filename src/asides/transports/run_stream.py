@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, Generic, Protocol
 
 from asides.flows.agent import Run
-from asides.transports.async_ import AsyncEvents, closing_behind
+from asides.transports.async_ import AsyncEvents, close_after
 from asides.transports.async_ import Driver as AsyncDriver
-from asides.transports.flow_state import Course
+from asides.transports.flow_state import FlowState
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Driver, Events
 from asides.values.errors import AgentError
@@ -28,7 +28,7 @@ class Save(Protocol):
         ...
 
 
-class RunState(Course[Result[Output]]):
+class RunState(FlowState[Result[Output]]):
     """The state of one run. `save`, where the run has a conversation, gets its new messages."""
 
     __slots__ = ("run", "save")
@@ -118,7 +118,7 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
         if state.save is not None:
             batches = _save_steps_async(batches, state.run, state.save)
         super().__init__(
-            driver, closing_behind(batches, transport) if ends_transport else batches, transport, ends_transport
+            driver, close_after(batches, transport) if ends_transport else batches, transport, ends_transport
         )
 
     async def drain(self) -> Result[Output]:
