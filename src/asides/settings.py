@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from asides.providers.find import find_provider, list_providers
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import Provider
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
@@ -91,17 +91,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         allowed = (pattern.lower() for pattern in self.reasoning_allowed_models)
         return self.show_reasoning_thinking and any(fnmatchcase(name, pattern) for pattern in allowed for name in names)
 
-    def tuned(self, target: Target) -> Target:
-        """The target with what is said here about reading laid over its host's quirks."""
-        changes: dict[str, Any] = {}
+    def reading_quirks(self) -> dict[str, Any]:
+        """The quirks that the settings replace for every host, by name."""
+        quirks: dict[str, Any] = {}
         if self.thinking_field and self.thinking_field.strip():
-            changes = {"thinking_in": (self.thinking_field,), "heuristics": False}
+            quirks = {"thinking_in": (self.thinking_field,), "heuristics": False}
         if "heuristics" in self.origins:
-            changes["heuristics"] = self.heuristics
-        if not changes:
-            return target
-        quirks = msgspec.structs.replace(target.provider.quirks, **changes)
-        return msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=quirks))
+            quirks["heuristics"] = self.heuristics
+        return quirks
 
 
 def _types() -> dict[str, Any]:

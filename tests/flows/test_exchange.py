@@ -11,7 +11,7 @@ import pytest
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
 from asides.flows.exchange import Exchange
-from asides.flows.response_reader import ERROR_BODY_LIMIT
+from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.values.errors import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from asides.flows.call import Policy
-from asides.flows.list_models import ModelListCall, listing
+from asides.flows.list_models import ModelListCall, list_models
 from asides.flows.steps import Done, Head, Open, Read, Sleep, Step, advance
 from asides.providers.find import find_host
 from asides.values.errors import (
@@ -38,7 +38,7 @@ def play(
     call = ModelListCall(find_host(provider, environ={}), Policy(retries=retries))
     prepared = iter(answers)
     steps: list[Step] = []
-    flow = listing(call, jitter=lambda: 0.0)
+    flow = list_models(call, jitter=lambda: 0.0)
     step = advance(flow)
     while not isinstance(step, Done):
         steps.append(step)

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from asides import aio
 from asides.agents.config import AgentOptions, Conversational, Recipe, check_client
 from asides.aio import AsyncClient
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.options import PromptLike
 from asides.transports.run_state import RunProgress
 from asides.transports.run_stream import AsyncRunStream
@@ -146,7 +146,7 @@ class AsyncAgent(Generic[Output]):
         *,
         stream: bool,
     ) -> AsyncRunStream[Any]:
-        def begin(defaults: Defaults) -> RunProgress[Any]:
+        def begin(defaults: CallBuilder) -> RunProgress[Any]:
             return self._recipe.progress(prompt, conversation, output, options, defaults, stream=stream)
 
         # Without a client, one for this run: its connections serve every step and are closed behind the last.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from asides.flows.agent import Run
-from asides.transports.flow_state import Course
+from asides.transports.flow_state import FlowState
 from asides.values.errors import AgentError
 from asides.values.messages import Message
 from asides.values.result import Output, Result
@@ -25,7 +25,7 @@ class Keep(Protocol):
         ...
 
 
-class RunProgress(Course[Result[Output]]):
+class RunProgress(FlowState[Result[Output]]):
     """One run of an agent. `keep` gets what is new in the conversation, after each step and at the end."""
 
     __slots__ = ("_keep", "_settled", "run")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Generic
 
-from asides.transports.async_ import AsyncEvents, closing_behind
-from asides.transports.async_ import Driver as AsyncDriver
+from asides.transports.async_ import AsyncDriver, AsyncEvents, close_after
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.run_state import RunProgress
-from asides.transports.sync import Driver, Events
+from asides.transports.sync import Events, SyncDriver
 from asides.values.result import Output, Result
 from asides.values.run_events import RunEvent
 
@@ -22,7 +21,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
 
     def __init__(self, progress: RunProgress[Output], transport: Transport) -> None:
         self._progress = progress
-        driver = Driver(progress, transport)
+        driver = SyncDriver(progress, transport)
         super().__init__(driver, _kept(driver.batches(), progress))
 
     @property
@@ -63,7 +62,7 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
         driver = AsyncDriver(progress, transport)
         batches = _kept_awaiting(driver.batches(), progress)
         super().__init__(
-            driver, closing_behind(batches, transport) if ends_transport else batches, transport, ends_transport
+            driver, close_after(batches, transport) if ends_transport else batches, transport, ends_transport
         )
 
     async def drain(self) -> Result[Output]:
