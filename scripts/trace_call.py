@@ -1,6 +1,6 @@
 """How far a reader has to walk: the files and the jumps between files of one warm call over the offline stage.
 
-    python scripts/trace_call.py             files, jumps and functions of a blocking ask and of an agent run with a tool
+    python scripts/trace_call.py             files, jumps and functions of an ask and of an agent run with a tool
     python scripts/trace_call.py --files     also how often each file is entered
     python scripts/trace_call.py --jumps     also every jump: caller → called function
     python scripts/trace_call.py --check     fail when a goal is missed
