@@ -39,11 +39,11 @@ def test_I7_the_call_beats_the_client_beats_the_settings_beat_the_default() -> N
     assert layered(Settings(), {}).prompt == asides.Prompt((asides.user("?"),), stream=False)
 
 
-def test_I7_none_leaves_the_choice_to_the_next_in_line() -> None:
+def test_I7_none_leaves_the_choice_to_the_next_layer() -> None:
     assert layered(Settings(), {"temperature": 0.5}, temperature=None).prompt.sampling.temperature == 0.5
 
 
-def test_I7_one_spelling_of_a_wish_replaces_another_of_a_lower_layer() -> None:
+def test_I7_one_form_of_thinking_replaces_another_of_a_lower_layer() -> None:
     assert layered(Settings(), {"reasoning_effort": "low"}, thinking="high").prompt.thinking.effort == "high"
     assert layered(Settings(thinking=asides.Thinking(budget=9)), {}, reasoning_effort="low").prompt.thinking == (
         asides.Thinking(effort="low")
@@ -55,7 +55,7 @@ def test_I7_extra_fields_of_layers_stand_side_by_side() -> None:
     assert made == {"a": 1, "b": 2}
 
 
-def test_I7_the_settings_say_how_to_read_and_the_call_says_it_better() -> None:
+def test_I7_a_call_wins_over_the_settings_about_reading() -> None:
     settings = Settings(thinking_field="from_settings")
     assert layered(settings, {}).target.quirks.thinking_in == ("from_settings",)
     assert layered(settings, {}, thinking_field="from_call").target.quirks.thinking_in == ("from_call",)

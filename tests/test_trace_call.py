@@ -9,7 +9,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 
 # Files and jumps of an ask, then of an agent's run. Only ever lower them; at the goals of the script, drop `--limits`.
-_LIMITS = ("38", "113", "56", "355")
+_LIMITS = ("38", "112", "56", "355")
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:

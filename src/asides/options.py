@@ -134,7 +134,7 @@ OPTIONS = frozenset(Options.__annotations__)
 LIST_OPTIONS = frozenset(ListOptions.__annotations__)
 
 THINKING_OPTIONS = frozenset({"thinking", "reasoning_effort", "reasoning"})
-"""Three ways to write the same option."""
+"""Three names of the same option."""
 
 
 class CallOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ def test_whatever_keeps_a_history_is_a_prompt() -> None:
         ([HELLO, {"role": "user", "content": "x"}, {"role": "wizard"}], r"messages\[2\]: the role 'wizard'"),
     ],
 )
-def test_what_is_no_prompt_is_said_to_be_none(prompt: Any, words: str) -> None:
+def test_anything_else_as_a_prompt_is_an_error(prompt: Any, words: str) -> None:
     with pytest.raises(asides.ConfigError, match=words):
         call(prompt)
 
@@ -129,7 +129,7 @@ def test_the_other_settings_of_a_prompt_are_read() -> None:
 
 @pytest.mark.parametrize("asked", [None, True, False])
 @pytest.mark.parametrize("verb_streams", [True, False])
-def test_the_verb_says_whether_to_stream_unless_it_is_told(asked: bool | None, verb_streams: bool) -> None:
+def test_the_verb_decides_whether_to_stream_unless_an_option_does(asked: bool | None, verb_streams: bool) -> None:
     assert call(stream=verb_streams).prompt.stream is verb_streams
     if asked is not None:
         made = CallBuilder(settings=Settings())
@@ -158,7 +158,7 @@ def test_two_spellings_at_once_are_a_contradiction() -> None:
         call(thinking="high", reasoning_effort="low")
 
 
-def test_what_a_spelling_is_worth_a_notice_for_is_kept() -> None:
+def test_notices_from_reading_thinking_are_in_the_call() -> None:
     notices = call(reasoning={"effort": "low", "summary": "brief"}).notices
     assert [notice.code for notice in notices] == ["summary_mapped"]
 
@@ -210,7 +210,7 @@ def test_what_a_decorator_made_of_a_function_brings_its_tool_along() -> None:
 
 
 @pytest.mark.parametrize("tool", [42, {"type": "function"}, {"function": {"name": "x", "parameters": 1}}, lambda x: x])
-def test_what_is_no_tool_is_said_to_be_none(tool: Any) -> None:
+def test_anything_else_as_a_tool_is_an_error(tool: Any) -> None:
     with pytest.raises(asides.ConfigError):
         call(tools=[tool])
 
@@ -294,7 +294,7 @@ def test_an_output_in_any_of_its_shapes(output: Any, read: Any) -> None:
 
 
 @pytest.mark.parametrize("output", ["yaml", lambda: 1])
-def test_what_is_no_output_is_said_to_be_none(output: Any) -> None:
+def test_anything_else_as_an_output_is_an_error(output: Any) -> None:
     with pytest.raises(asides.ConfigError, match="output"):
         call(output=output)
 
@@ -302,7 +302,7 @@ def test_what_is_no_output_is_said_to_be_none(output: Any) -> None:
 # --- where and how ------------------------------------------------------------------------------------------------
 
 
-def test_how_a_reply_is_read_can_be_said() -> None:
+def test_options_change_how_a_reply_is_read() -> None:
     target = call(thinking_field=" my_thoughts ", heuristics=False, tags=[("<<", ">>")], starts_inside=True).target
     assert (target.quirks.thinking_in, target.quirks.heuristics) == (("my_thoughts",), False)
     assert (target.rule.tags, target.rule.starts_inside) == ((("<<", ">>"),), True)

@@ -29,12 +29,12 @@ def judged(
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 520, 524, 529])
-def test_a_status_that_passes_is_tried_again(status: int) -> None:
+def test_a_temporary_status_is_tried_again(status: int) -> None:
     assert judged(status) == Retry(1.0)
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 402, 403, 404, 413, 422, 451])
-def test_a_status_that_stays_is_not(status: int) -> None:
+def test_a_lasting_status_is_not_tried_again(status: int) -> None:
     assert judged(status) == GiveUp()
 
 
@@ -44,7 +44,7 @@ def test_a_fault_of_the_connection_or_of_the_moment_is_tried_again(error: Asides
 
 
 @pytest.mark.parametrize("error", [IdleTimeout("x"), TransportError("a bad certificate"), AuthError("x")])
-def test_silence_and_what_stays_as_it_is_are_not(error: AsidesError) -> None:
+def test_an_idle_timeout_and_lasting_errors_are_not_tried_again(error: AsidesError) -> None:
     assert judged(error) == GiveUp()
 
 
@@ -96,7 +96,7 @@ def test_attempts_are_the_first_and_the_retries() -> None:
         ({}, None),
     ],
 )
-def test_what_a_server_demands(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_wait_that_a_server_asks_for(headers: dict[str, str], seconds: float | None) -> None:
     assert read_retry_after(headers, 1_000_000.0) == seconds
     assert judged(429, headers) == Retry(1.0 if seconds is None else seconds)
 
@@ -105,17 +105,17 @@ def test_a_date_means_nothing_without_any_clock() -> None:
     assert read_retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:20 GMT"}) is None
 
 
-def test_a_demand_is_kept_whatever_the_jitter() -> None:
+def test_jitter_does_not_change_a_wait_that_the_server_asks_for() -> None:
     assert judged(429, {"retry-after": "7"}, jitter=1.0) == Retry(7.0)
 
 
-def test_a_demand_beyond_the_cap_ends_it_and_says_so() -> None:
+def test_a_longer_wait_than_max_wait_ends_the_call_and_the_error_says_so() -> None:
     assert judged(429, {"retry-after": "60"}) == Retry(60.0)
     settled = judged(429, {"retry-after": "3600"})
     assert settled == GiveUp("Not tried again: they ask to wait 3600 s, more than max_wait (60 s).")
 
 
-def test_an_error_told_inside_a_good_response_may_demand_too() -> None:
+def test_an_error_inside_a_good_response_may_ask_for_a_wait_too() -> None:
     assert judged(RateLimited("x", retry_after=4.0)) == Retry(4.0)
 
 

@@ -77,7 +77,7 @@ class ResponseReader:
         self._lost = lost
         events = self.decoder.finish()
         if lost is not None and self.decoder.failure is None:
-            notice = Notice("connection_lost_at_end", "the connection broke behind the last word; nothing is missing")
+            notice = Notice("connection_lost_at_end", "the connection broke after the last event; nothing is missing")
             events = [*events[:-1], Warned(notice), events[-1]]
         return self._fold_events(events)
 

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
@@ -37,7 +38,10 @@ class AsyncEvents(Generic[Item]):
         self._transport = transport
         self._ends_transport = ends_transport
         self._batches = batches
-        self._events = _flatten(batches)
+
+    @cached_property
+    def _events(self) -> AsyncGenerator[Item, None]:
+        return _flatten(self._batches)
 
     def __aiter__(self) -> AsyncIterator[Item]:
         return self._events

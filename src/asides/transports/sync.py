@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
@@ -32,7 +33,10 @@ class Events(Generic[Item]):
     def __init__(self, driver: SyncDriver, batches: Generator[list[Item], None, None]) -> None:
         self._driver = driver
         self._batches = batches
-        self._events = _flatten(batches)
+
+    @cached_property
+    def _events(self) -> Generator[Item, None, None]:
+        return _flatten(self._batches)
 
     def __iter__(self) -> Iterator[Item]:
         return self._events
