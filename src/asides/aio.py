@@ -20,8 +20,7 @@ from asides.values.model_info import ModelInfo
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
-    from asides.transports.run_state import RunProgress
-    from asides.transports.run_stream import AsyncRunStream
+    from asides.transports.run_stream import AsyncRunStream, RunState
     from asides.values.result import Output
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
@@ -54,7 +53,7 @@ class AsyncClient:
         """The events of a reply as they arrive. The request is sent when the first event is asked for."""
         return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
-    def run(self, begin: Callable[[CallBuilder], RunProgress[Output]]) -> AsyncRunStream[Output]:
+    def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
         from asides.transports.run_stream import AsyncRunStream
 
@@ -88,7 +87,7 @@ def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncS
     return AsyncStream(call, AiohttpTransport(), ends_transport=True)
 
 
-def run(begin: Callable[[CallBuilder], RunProgress[Output]]) -> AsyncRunStream[Output]:
+def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
     """The events of an agent's run, through a client that is closed with them. Use it in an `async with`."""
     from asides.transports.run_stream import AsyncRunStream
 

@@ -20,8 +20,7 @@ from asides.values.model_info import ModelInfo
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
-    from asides.transports.run_state import RunProgress
-    from asides.transports.run_stream import RunStream
+    from asides.transports.run_stream import RunState, RunStream
     from asides.values.result import Output
 
 __all__ = ["Client", "Stream", "ask", "shared_client", "stream"]
@@ -54,7 +53,7 @@ class Client:
         """The events of a reply as they arrive. The request is sent when the first event is asked for."""
         return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
-    def run(self, begin: Callable[[CallBuilder], RunProgress[Output]]) -> RunStream[Output]:
+    def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> RunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `Agent` calls this."""
         from asides.transports.run_stream import RunStream
 

@@ -29,7 +29,7 @@ from asides.options import (
     reject_unknown,
 )
 from asides.providers.credentials import Secret, find_key
-from asides.providers.endpoint import RESPONSES, Choice, Wish, choose_endpoint, is_disabled
+from asides.providers.endpoint import RESPONSES, Choice, EndpointRequest, choose_endpoint, is_responses_disabled
 from asides.providers.find import find_host, find_target
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings, load_settings
@@ -150,12 +150,12 @@ def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice
     if not (row.also or given.endpoint or found.rule.endpoint == "responses"):
         return Choice(row.dialect, "")
     state = prompt.state
-    wish = Wish(
+    wish = EndpointRequest(
         thinking=prompt.thinking.wanted,
         stateful=state.continues or state.resume or state.store is True,
         endpoint=given.endpoint,
         enabled=given.openai_responses_enabled,
-        disabled=is_disabled(),
+        disabled=is_responses_disabled(),
     )
     return choose_endpoint(found, wish)
 
@@ -337,9 +337,9 @@ def _read_tool(tool: ToolLike) -> Tool:
     if isinstance(tool, Mapping):
         return read_tool(tool)
     # Reading a signature loads much that most calls do not need.
-    from asides.agents.tools.toolset import offer_of
+    from asides.agents.tools.toolset import read_offer
 
-    return offer_of(tool).tool
+    return read_offer(tool).tool
 
 
 def _read_tool_choice(choice: object) -> str:

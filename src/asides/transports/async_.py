@@ -169,10 +169,10 @@ class AsyncDriver:
                         state.check_wait(step.seconds)
                         await self._sleep(step.seconds)
                     elif isinstance(step, RunTools):
-                        from asides.transports.tool_executor import work_through_awaiting
+                        from asides.transports.tool_executor import run_jobs_async
 
                         value = [None] * len(step.jobs)
-                        async with aclosing(work_through_awaiting(step.jobs, step.most, self.closed)) as outcomes:
+                        async with aclosing(run_jobs_async(step.jobs, step.most, self.closed)) as outcomes:
                             async for number, outcome in outcomes:
                                 value[number] = outcome
                                 yield step.report(number, outcome)

@@ -17,7 +17,7 @@ from asides.flows.exchange import Exchange
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret
-from asides.providers.signing import signed_headers
+from asides.providers.signing import sign
 from asides.transports.transport_errors import host_of, total_timeout
 from asides.values.errors import AsidesError, TransportError
 from asides.values.reply import Reply
@@ -113,7 +113,7 @@ def add_credential(request: HttpRequest, key: Secret | None) -> HttpRequest:
     if key is None or request.credential_header is None:
         return request
     if isinstance(key, AwsCredentials):
-        credential = signed_headers(request.method, request.url, request.headers, request.body, key, time.time())
+        credential = sign(request.method, request.url, request.headers, request.body, key, time.time())
     else:
         name, prefix = request.credential_header
         credential = {name: prefix + key.reveal()}

@@ -7,10 +7,8 @@ from typing import Any, Generic
 
 from asides.transports.async_ import AsyncDriver, AsyncEvents, close_after
 from asides.transports.protocols import AsyncTransport, Transport
-from asides.transports.run_state import RunProgress
 from asides.transports.sync import Events, SyncDriver
-from asides.values.result import Output, Result
-from asides.values.run_events import RunEvent
+from asides.values.result import Output, Result, RunEvent
 
 
 class RunStream(Events[RunEvent], Generic[Output]):
@@ -19,7 +17,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
     `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
     """
 
-    def __init__(self, progress: RunProgress[Output], transport: Transport) -> None:
+    def __init__(self, progress: RunState[Output], transport: Transport) -> None:
         self._progress = progress
         driver = SyncDriver(progress, transport)
         super().__init__(driver, _kept(driver.batches(), progress))
@@ -37,7 +35,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
         return self._progress.partial
 
 
-def _kept(batches: Generator[list[Any], None, None], progress: RunProgress[Any]) -> Generator[list[Any], None, None]:
+def _kept(batches: Generator[list[Any], None, None], progress: RunState[Any]) -> Generator[list[Any], None, None]:
     """The batches; the conversation gets each step when it is over, and whatever came of the last one at the end."""
     try:
         for batch in batches:
@@ -55,9 +53,7 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
     """
 
-    def __init__(
-        self, progress: RunProgress[Output], transport: AsyncTransport, *, ends_transport: bool = False
-    ) -> None:
+    def __init__(self, progress: RunState[Output], transport: AsyncTransport, *, ends_transport: bool = False) -> None:
         self._progress = progress
         driver = AsyncDriver(progress, transport)
         batches = _kept_awaiting(driver.batches(), progress)
@@ -83,7 +79,7 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
 
 
 async def _kept_awaiting(
-    batches: AsyncGenerator[list[Any], None], progress: RunProgress[Any]
+    batches: AsyncGenerator[list[Any], None], progress: RunState[Any]
 ) -> AsyncGenerator[list[Any], None]:
     """The batches; the conversation gets each step when it is over, and whatever came of the last one at the end."""
     try:

@@ -22,7 +22,7 @@ from asides.values.events import Event
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
-    from asides.agents.tools.executor import JobOutcome
+    from asides.agents.tools.runnable import JobOutcome
 
 Item = TypeVar("Item")
 
@@ -158,10 +158,10 @@ class SyncDriver:
                 self.response.close()
 
     def _run_tools(self, step: RunTools) -> Generator[list[Any], None, list[JobOutcome | None]]:
-        from asides.transports.tool_executor import work_through
+        from asides.transports.tool_executor import run_jobs
 
         outcomes: list[JobOutcome | None] = [None] * len(step.jobs)
-        for number, outcome in work_through(step.jobs, step.most, self.closed):
+        for number, outcome in run_jobs(step.jobs, step.most, self.closed):
             outcomes[number] = outcome
             yield step.report(number, outcome)
         return outcomes
