@@ -20,8 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import asides
-from asides.local import launch, stop
-from asides.local import server_pool as server_pool
+from asides.local import launch, server_pool, stop
 
 MODEL = "local:tiny"
 QUESTION = "What is 23 * 47?"

@@ -80,7 +80,7 @@ async def test_batches_are_the_same_events_by_the_list(client: asides.AsyncClien
     assert asides.fold(event for batch in batches for event in batch) == events.reply
 
 
-async def test_the_reply_has_to_be_there_before_it_can_be_had(client: asides.AsyncClient, stage: OpenStage) -> None:
+async def test_the_reply_is_an_error_before_the_stream_has_ended(client: asides.AsyncClient, stage: OpenStage) -> None:
     async with client.stream(MODEL, "?", base_url=stage(Say(text="42")).url) as events:
         await anext(events)
         with pytest.raises(asides.TransportError, match=r"not at its end yet.*drain") as early:
@@ -89,7 +89,7 @@ async def test_the_reply_has_to_be_there_before_it_can_be_had(client: asides.Asy
         assert (await events.drain()).text == "42"
 
 
-async def test_a_stream_that_failed_says_so_again(client: asides.AsyncClient, stage: OpenStage) -> None:
+async def test_a_failed_stream_raises_its_error_again(client: asides.AsyncClient, stage: OpenStage) -> None:
     async with client.stream(MODEL, "?", base_url=stage(Fail(status=401)).url) as events:
         with pytest.raises(asides.AuthError) as first:
             await events.drain()
@@ -143,7 +143,7 @@ async def test_silence_is_noticed_when_it_is_due(client: asides.AsyncClient, sta
     assert min(took) < 0.6
 
 
-async def test_a_large_prompt_is_sent_without_ado(client: asides.AsyncClient, stage: OpenStage) -> None:
+async def test_a_large_prompt_is_sent_without_a_warning(client: asides.AsyncClient, stage: OpenStage) -> None:
     open_stage = stage(Say(text="42"))
     await client.ask(MODEL, "x" * 3_000_000, base_url=open_stage.url)
     assert len(open_stage.requests[0].body) > 3_000_000
@@ -177,14 +177,14 @@ class RecordedResponse:
         pass
 
 
-async def test_the_bytes_may_come_from_anywhere() -> None:
+async def test_a_client_takes_any_transport() -> None:
     transport = Recorded(whole({"content": "42"}))
     async with asides.AsyncClient(transport=transport, base_url="http://nowhere.example/v1", api_key=KEY) as client:
         assert (await client.ask(MODEL, "?")).text == "42"
     assert transport.closed == 1
 
 
-async def test_a_stream_without_a_client_closes_behind_itself_also_without_a_with(stage: OpenStage) -> None:
+async def test_a_stream_without_a_client_closes_its_connections_without_a_with(stage: OpenStage) -> None:
     open_stage = stage(Say(text="Hello."))
     stream = asides.aio.stream("openai-compatible:made-up", "?", base_url=open_stage.url)
     said = [event.text async for event in stream if isinstance(event, asides.TextDelta)]

@@ -45,7 +45,7 @@ def test_a_refusal_costs_no_connection(client: asides.Client, stage: OpenStage) 
     assert (len(open_stage.requests), open_stage.connections) == (3, 1)
 
 
-def test_a_kept_connection_that_the_server_closed_meanwhile_is_replaced(client: asides.Client) -> None:
+def test_an_idle_connection_that_the_server_closed_is_replaced(client: asides.Client) -> None:
     with serving(saying(whole_response(whole({"content": "42"})), then=False)) as server:
         for _ in range(3):
             assert client.ask(MODEL, "?", base_url=server.url).text == "42"
@@ -53,7 +53,7 @@ def test_a_kept_connection_that_the_server_closed_meanwhile_is_replaced(client: 
         assert server.connections == 3
 
 
-def test_closing_a_client_closes_what_it_kept_and_it_can_still_be_used(stage: OpenStage) -> None:
+def test_closing_a_client_closes_its_connections_and_it_can_still_be_used(stage: OpenStage) -> None:
     open_stage = stage(Say(text="42"))
     client = asides.Client(base_url=open_stage.url)
     client.ask(MODEL, "?")
@@ -64,7 +64,7 @@ def test_closing_a_client_closes_what_it_kept_and_it_can_still_be_used(stage: Op
     client.close()
 
 
-def test_a_stream_that_is_forgotten_lets_its_connection_go(client: asides.Client, stage: OpenStage) -> None:
+def test_a_stream_that_nobody_holds_closes_its_connection(client: asides.Client, stage: OpenStage) -> None:
     open_stage = stage(Say(text="word " * 200, piece=5, pause=0.01))
     events = client.stream(MODEL, "?", base_url=open_stage.url)
     next(events)
@@ -111,7 +111,7 @@ def test_ask_takes_a_whole_answer_and_stream_a_stream(client: asides.Client, sta
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_either_can_be_told_how_the_answer_is_to_be_sent(client: asides.Client, wanted: bool, stage: OpenStage) -> None:
+def test_the_stream_option_wins_over_the_verb(client: asides.Client, wanted: bool, stage: OpenStage) -> None:
     open_stage = stage(Say(text="42"))
     assert client.ask(MODEL, "?", base_url=open_stage.url, stream=wanted).streamed is wanted
     with client.stream(MODEL, "?", base_url=open_stage.url, stream=wanted) as events:
@@ -154,7 +154,7 @@ def test_nothing_is_sent_before_events_are_asked_for(client: asides.Client, stag
     assert open_stage.connections == 0
 
 
-def test_a_stream_that_failed_says_so_again(client: asides.Client, stage: OpenStage) -> None:
+def test_a_failed_stream_raises_its_error_again(client: asides.Client, stage: OpenStage) -> None:
     with client.stream(MODEL, "?", base_url=stage(Fail(status=401)).url) as events:
         with pytest.raises(asides.AuthError) as first:
             list(events)
@@ -207,7 +207,7 @@ class RecordedResponse:
         pass
 
 
-def test_the_bytes_may_come_from_anywhere() -> None:
+def test_a_client_takes_any_transport() -> None:
     transport = Recorded(whole({"content": "42"}), stream({"content": "43"}))
     with asides.Client(transport=transport, api_key=KEY, base_url="http://nowhere.example/v1", timeout=7) as client:
         assert client.ask(MODEL, "?").text == "42"

@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from asides.flows.build_call import CallBuilder
+from asides.options import Options
 from asides.providers.find import find_target
-from asides.providers.provider import THINKING_FIELDS, Provider
+from asides.providers.provider import THINKING_FIELDS, Provider, Target
 from asides.settings import SETTINGS, Settings, Timeouts, config_files, load_settings
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.thinking import Thinking
@@ -289,12 +291,16 @@ def test_FT_24_S4_REQ_003_thinking_is_shown_only_where_it_was_switched_on_and_al
 
 
 def test_B5_FT_10_a_field_of_ones_own_is_the_only_one_and_a_blank_one_is_none(here: Path) -> None:
-    target = find_target("vllm:m", environ=NOTHING)
-    facts = load_settings(NOTHING, thinking_field="  inner ").tuned(target).facts
+    def target(**settings: Any) -> Target:
+        calls = CallBuilder(settings=load_settings(NOTHING, **settings))
+        return calls.build("vllm:m", "?", Options(), stream=False).target
+
+    plain = find_target("vllm:m", environ=NOTHING)
+    facts = target(thinking_field="  inner ").facts
     assert (facts.thinking_in, facts.heuristics) == (("inner",), False)
-    assert load_settings(NOTHING, thinking_field=" ").tuned(target) == target
-    assert load_settings(NOTHING).tuned(target) is target
-    off = load_settings(NOTHING, heuristics=False).tuned(target).facts
+    assert target(thinking_field=" ") == plain
+    assert target() == plain
+    off = target(heuristics=False).facts
     assert (off.thinking_in, off.heuristics) == (THINKING_FIELDS, False)
 
 
@@ -344,7 +350,7 @@ def test_FT_45_a_row_in_a_file_resolves(here: Path) -> None:
     assert target.quirks.tags == ("think", ("<inner>", "</inner>"))
     assert target.facts.thinking_in == ("inner_voice",)
     assert target.quirks.fields == (("split-thinking", True),)
-    assert (target.rule.thinking, target.rule.efforts, target.rule.starts_inside) == ("always", ("low", "high"), "auto")
+    assert (target.rule.thinking, target.rule.efforts, target.facts.starts_inside) == ("always", ("low", "high"), "auto")
     assert target.provider.replay_rule("clever-1").when == "all"
 
 

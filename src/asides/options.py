@@ -1,4 +1,8 @@
-"""Every option by name and type, one layer over another, and the check that a value is what its option takes."""
+"""The options of a call: their names and types, how layers merge, and how values are checked.
+
+A new option takes four lines: in `SharedOptions` (what callers write), in `CallOptions` (what it is read as), where
+flows/build_call uses it, and in docs/options.md. Tests fail until all four exist.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +25,37 @@ Value = TypeVar("Value")
 
 
 class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long to wait, in seconds; None waits for ever. A keep-alive of the server counts as a sign of life."""
+    """How long to wait, in seconds; None waits for ever. A keep-alive of the server counts as data."""
 
     connect: float | None = 10.0
-    """For a connection, name lookup and TLS included."""
+    """To connect, name lookup and TLS included."""
     first_byte: float | None = 600.0
-    """For the first bytes of the answer. A model that thinks without streaming it is silent for all that time."""
+    """For the first bytes of the response. A model that thinks without streaming sends nothing until then."""
     idle: float | None = 300.0
-    """Between two reads, once the answer has begun."""
+    """Between two reads, once the response has begun."""
     total: float | None = None
-    """For the whole call, repeated attempts and the waits between them included."""
+    """For the whole call, with all attempts and the waits between them."""
 
 
 class HasMessages(Protocol):
-    """A conversation, or anything else that keeps a history."""
+    """A conversation, or anything else with a history."""
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What was said, in order."""
+        """The history, in order."""
         ...
 
 
 PromptLike: TypeAlias = str | Message | Prompt | HasMessages | Sequence[Message | Reply | Mapping[str, Any]]
-"""A question; a message; a history, in our messages, in replies and in OpenAI-shaped dicts; or what holds one."""
+"""Text; a message; a history of messages, replies and OpenAI-shaped dicts; or an object with `messages`."""
 
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
 
 class SharedOptions(TypedDict, total=False):
-    """Every option that `ask`, `stream` and agents have alike; an agent's `output` is typed, and so is its own."""
+    """The options that `ask`, `stream` and agents share. `output` is not among them, since an agent types its own."""
 
-    # what is asked
+    # what to ask
     system: str | None
     thinking: ThinkingSetting
     reasoning_effort: str | None
@@ -76,7 +80,7 @@ class SharedOptions(TypedDict, total=False):
     metadata: Mapping[str, str] | None
     extra: Mapping[str, Any] | None
     stream: bool | None
-    # what the provider keeps
+    # what the provider stores
     store: bool | None
     stateful: bool | None
     previous_response_id: str | None
@@ -85,7 +89,7 @@ class SharedOptions(TypedDict, total=False):
     include: Sequence[str] | None
     reasoning_context: Literal["auto", "current_turn", "all_turns"] | None
     reasoning_mode: Literal["standard", "pro"] | None
-    # of whom
+    # whom to ask
     base_url: str | None
     api_key: str | Secret | None
     family: str | None
@@ -93,14 +97,14 @@ class SharedOptions(TypedDict, total=False):
     openai_responses_enabled: bool | None
     tools_max_count: int | None
     tools_max_json_kb: int | None
-    # how it is read
+    # how to read the response
     thinking_field: str | Sequence[str] | None
     tags: TagsLike | None
     starts_inside: bool | None
     heuristics: bool | None
     keep_raw: bool | None
     thinking_encrypted: bool | None
-    # how patiently
+    # how long to wait
     timeout: float | Timeout | None
     retries: int | None
     max_wait: float | None
@@ -110,7 +114,7 @@ class SharedOptions(TypedDict, total=False):
 class Options(SharedOptions, total=False):
     """Every option of `ask` and `stream`, and every default of a client.
 
-    None, like nothing, leaves a choice to the next in line: call, client, settings, the model's rule, the default.
+    None counts as not given. Then the next layer decides: call, client, settings, the model's rule, the default.
     """
 
     output: type[Any] | Mapping[str, Any] | OutputSchema | Literal["json"] | None
@@ -129,69 +133,116 @@ class ListOptions(TypedDict, total=False):
 OPTIONS = frozenset(Options.__annotations__)
 LIST_OPTIONS = frozenset(ListOptions.__annotations__)
 
-SPELLINGS_OF_THINKING = frozenset({"thinking", "reasoning_effort", "reasoning"})
+THINKING_OPTIONS = frozenset({"thinking", "reasoning_effort", "reasoning"})
+"""Three names of the same option."""
 
-_CHECKED: dict[str, Any] = {
-    "system": str,
-    "parallel_tool_calls": bool,
-    "max_tokens": int,
-    "user": str,
-    "base_url": str,
-    "family": str,
-    "starts_inside": bool,
-    "heuristics": bool,
-    "keep_raw": bool,
-    "thinking_encrypted": bool,
-    "endpoint": str,
-    "openai_responses_enabled": bool,
-    "tools_max_count": int,
-    "tools_max_json_kb": int,
-    "store": bool,
-    "stateful": bool,
-    "previous_response_id": str,
-    "conversation_id": str,
-    "truncation": Literal["auto", "disabled"],
-    "reasoning_context": Literal["auto", "current_turn", "all_turns"],
-    "reasoning_mode": Literal["standard", "pro"],
-    "stream": bool,
-    "retries": int,
-    "max_wait": float,
-    "on_conflict": OnConflict,
-}
+
+class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of one call: merged from all layers, each of its type. None: nobody gave it.
+
+    `Any` marks the options whose many forms are read in flows/build_call.
+    """
+
+    # what to ask
+    system: str | None = None
+    thinking: Any = None
+    reasoning_effort: Any = None
+    reasoning: Any = None
+    tools: Any = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    max_tokens: int | None = None
+    stop: str | tuple[str, ...] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    seed: int | None = None
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    extra: dict[str, Any] | None = None
+    stream: bool | None = None
+    output: Any = None
+    # what the provider stores
+    store: bool | None = None
+    stateful: bool | None = None
+    previous_response_id: str | None = None
+    conversation_id: str | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    include: tuple[str, ...] | None = None
+    reasoning_context: Literal["auto", "current_turn", "all_turns"] | None = None
+    reasoning_mode: Literal["standard", "pro"] | None = None
+    # whom to ask
+    base_url: str | None = None
+    api_key: Any = None
+    family: str | None = None
+    endpoint: str | None = None
+    openai_responses_enabled: bool | None = None
+    tools_max_count: int | None = None
+    tools_max_json_kb: int | None = None
+    # how to read the response
+    thinking_field: str | tuple[str, ...] | None = None
+    tags: Any = None
+    starts_inside: bool | None = None
+    heuristics: bool | None = None
+    keep_raw: bool | None = None
+    thinking_encrypted: bool | None = None
+    # how long to wait
+    timeout: Any = None
+    retries: int | None = None
+    max_wait: float | None = None
+    on_conflict: OnConflict | None = None
+
+
+def read_options(below: Options, above: Options) -> CallOptions:
+    """Merge two layers and read every option as its type.
+
+    Raises a TypeError for a name that is no option, and a ConfigError that names an option with a wrong value.
+    """
+    merged: dict[str, Any] = dict(merge_options(below, reject_unknown(above)))
+    if isinstance(bias := merged.get("logit_bias"), Mapping):
+        merged["logit_bias"] = {str(token): value for token, value in bias.items()}
+    try:
+        return msgspec.convert(merged, CallOptions)
+    except msgspec.ValidationError:
+        types = {field.name: field.type for field in msgspec.structs.fields(CallOptions)}
+        for name, value in merged.items():
+            convert_option(name, value, types[name])
+        raise
 
 
 def merge_options(below: Options, above: Options) -> Options:
-    """The options of two layers: what the upper one says wins, `extra` field by field."""
-    given: dict[str, Any] = {name: value for name, value in above.items() if value is not None}
-    kept: dict[str, Any] = {name: value for name, value in below.items() if value is not None}
-    if SPELLINGS_OF_THINKING & given.keys():
-        # One wish in three spellings: a call that says it in one must not meet the client's in another.
-        kept = {name: value for name, value in kept.items() if name not in SPELLINGS_OF_THINKING}
-    if kept.get("extra") and given.get("extra"):
-        given["extra"] = {**kept["extra"], **given["extra"]}
-    return Options(**{**kept, **given})  # type: ignore[typeddict-item]
+    """Merge two layers. The upper one wins; of `extra` it wins field by field. None counts as not given."""
+    upper: dict[str, Any] = {name: value for name, value in above.items() if value is not None}
+    lower: dict[str, Any] = {name: value for name, value in below.items() if value is not None}
+    if THINKING_OPTIONS & upper.keys():
+        # One option under three names: the upper layer replaces it under every name.
+        lower = {name: value for name, value in lower.items() if name not in THINKING_OPTIONS}
+    if lower.get("extra") and upper.get("extra"):
+        upper["extra"] = {**lower["extra"], **upper["extra"]}
+    return Options(**{**lower, **upper})  # type: ignore[typeddict-item]
 
 
 def reject_unknown(options: Options) -> Options:
-    """The options, if all of them are some; a TypeError names the one that is not, and the nearest that is."""
+    """The same options. Raises a TypeError for a name that is no option, with the nearest one that is."""
     for name in options:
         if name not in OPTIONS:
             from difflib import get_close_matches
 
             close = get_close_matches(name, OPTIONS, n=1)
-            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(OPTIONS))}."
-            raise TypeError(f"{name} is no option of ask and stream; {meant} A provider's own field goes into extra=.")
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(OPTIONS))}."
+            raise TypeError(f"{name} is no option of ask and stream; {hint} A provider's own field goes into extra=.")
     return options
 
 
-def checked(name: str, given: Options) -> Any:
-    """The option, of its type; None when it was not given."""
-    value = given.get(name)
-    return None if value is None else convert_option(name, value, _CHECKED[name])
-
-
 def convert_option(name: str, value: object, kind: type[Value]) -> Value:
-    """The value as what its option takes, or a ConfigError that names the option and not the value."""
+    """The value as the type of its option. Raises a ConfigError that names the option and not the value."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:

@@ -1,6 +1,6 @@
-"""What holds when a call does not say: explicit > environment > file > default, resolved once, each with its origin.
+"""Defaults for every call: argument > environment > file > default, resolved once, each with its origin.
 
-Reads nothing when imported; `load_settings()` reads the environment and `asides.toml`. Not here: keys (credentials).
+The import reads nothing; `load_settings()` reads the environment and `asides.toml`. Not here: keys (credentials).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from asides.providers.find import find_provider, list_providers
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import Provider
 from asides.providers.quirks import trim_names
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice
@@ -23,23 +23,23 @@ from asides.values.thinking import Thinking, read_thinking
 FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"
 _PREFIX = "ASIDES_"
-_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+_BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """How long to wait, in seconds; 600 for the first byte, since a model may think that long in silence."""
+    """How long to wait, in seconds. 600 for the first byte, since a model may think that long before it sends any."""
 
     connect: Seconds = 10.0
     first_byte: Seconds = 600.0
     idle: Seconds = 300.0
-    """Between two reads, once the answer has begun."""
+    """Between two reads, once the response has begun."""
     total: Seconds | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting, resolved. The variable of each is ASIDES_ and its name in capitals: ASIDES_TIMEOUTS_IDLE."""
+    """All settings, resolved. The variable of each is ASIDES_ and its name in capitals: ASIDES_TIMEOUTS_IDLE."""
 
     model: str | None = None
     """The model to ask when none is named, as provider:model."""
@@ -53,33 +53,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_thinking: bool = False
     """Write readable thinking into saved conversations."""
     show_reasoning_thinking: bool = False
-    """Show thinking to whoever reads along."""
+    """Show thinking on the command line."""
     reasoning_allowed_models: tuple[str, ...] = ("*",)
-    """Globs over provider:model or the model alone: whose thinking may be shown, once showing is switched on."""
+    """Globs over provider:model or the model alone. The thinking of these models may be shown, once that is on."""
     thinking_field: str | None = None
-    """The one field that carries thinking, whatever the provider's row says; blank is unset."""
+    """The one field that carries thinking, whatever the provider's row says. Blank is unset."""
     heuristics: bool = True
-    """Take unknown fields named like thinking for thinking."""
+    """Read unknown fields that are named like thinking as thinking."""
     openai_responses_enabled: bool | None = None
-    """Speak Responses also to an address of one's own; false: only where nothing else will do. None leaves it to the
-    model and the address. OPENAI_RESPONSES_DISABLE=true in the environment wins over it."""
+    """true: use Responses also at a custom address; false: only where nothing else works; None: the model and the
+    address decide. OPENAI_RESPONSES_DISABLE=true in the environment wins."""
     tools_max_count: Annotated[int, msgspec.Meta(ge=1)] = 16
     tools_max_json_kb: Annotated[int, msgspec.Meta(ge=1)] = 32
     providers: tuple[Provider, ...] = ()
-    """Rows of the user's own, from [providers.NAME]."""
+    """The user's rows, from [providers.NAME]."""
     files: tuple[str, ...] = ()
     """The files that were read, the strongest first."""
     notices: tuple[Notice, ...] = ()
     origins: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
     def origin(self, name: str) -> str:
-        """Where a setting is from: "default", "environment ASIDES_MODEL", "file asides.toml" or "argument"."""
+        """The origin of a setting: "default", "environment ASIDES_MODEL", "file asides.toml" or "argument"."""
         if name not in SETTINGS:
-            raise _unknown(name, "a setting")
+            raise _reject_name(name, "a setting")
         return self.origins.get(name, "default")
 
     def entries(self) -> Iterator[tuple[str, Any, str]]:
-        """Every setting as (name, value, origin), for people to look at."""
+        """Every setting as (name, value, origin), to be shown to people."""
         for name in SETTINGS:
             first, _, second = name.partition(".")
             value = getattr(self, first)
@@ -92,18 +92,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         allowed = (pattern.lower() for pattern in self.reasoning_allowed_models)
         return self.show_reasoning_thinking and any(fnmatchcase(name, pattern) for pattern in allowed for name in names)
 
-    def tuned(self, target: Target) -> Target:
-        """The target with what is said here about reading laid over its host's quirks."""
-        changes: dict[str, Any] = {}
+    def reading_facts(self) -> dict[str, Any]:
+        """The facts about reading a response that the settings change for every target, by name."""
+        facts: dict[str, Any] = {}
         if self.thinking_field and (names := trim_names((self.thinking_field,))):
-            changes = {"thinking_in": names, "heuristics": False}
+            facts = {"thinking_in": names, "heuristics": False}
         if "heuristics" in self.origins:
-            changes["heuristics"] = self.heuristics
-        return target.override(**changes)
+            facts["heuristics"] = self.heuristics
+        return facts
 
 
-def _types() -> dict[str, Any]:
-    """The settings by name, with the type of each; those of a group as group.name."""
+def _list_types() -> dict[str, Any]:
+    """The type of each setting by its name. A setting of a group is named group.name."""
     types: dict[str, Any] = {}
     for field in msgspec.structs.fields(Settings):
         if field.name == "timeouts":
@@ -113,39 +113,39 @@ def _types() -> dict[str, Any]:
     return types
 
 
-SETTINGS = _types()
+SETTINGS = _list_types()
 
 
 def load_settings(
     environ: Mapping[str, str] | None = None, *, files: Sequence[str | Path] | None = None, **explicit: Any
 ) -> Settings:
-    """Resolve every setting: what is given here, then ASIDES_… variables, then the files, the first of them strongest.
+    """Resolve every setting: from arguments, then ASIDES_… variables, then the files, the first of them strongest.
 
     `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
-    `providers=` rows come before those of the files. None as a value is as good as not given.
+    `providers=` rows come before those of the files. None counts as not given.
     """
     environ = os.environ if environ is None else environ
-    settled = _Settled()
+    collected = _Collected()
     rows: list[Provider] = list(explicit.pop("providers", None) or ())
-    for name, value in _flat({name: value for name, value in explicit.items() if value is not None}, "an argument"):
-        settled.take(name, value, "argument")
+    for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
+        collected.take(name, value, "argument")
     for name in SETTINGS:
         variable = _PREFIX + name.replace(".", "_").upper()
         if value := environ.get(variable, "").strip():
-            settled.take_text(name, value, f"environment {variable}")
-    read: list[str] = []
-    for path, document in _documents(environ, files):
-        read.append(str(path))
-        own = _rows(document.pop("providers", {}), path, rows)
+            collected.take_text(name, value, f"environment {variable}")
+    paths: list[str] = []
+    for path, document in _read_documents(environ, files):
+        paths.append(str(path))
+        file_rows = _read_rows(document.pop("providers", {}), path, rows)
         if files is None and path == Path(FILE_NAME) and not environ.get(FILE_VARIABLE, "").strip():
-            for row in own:
+            for row in file_rows:
                 _check_address(row, path)
-        rows += own
-        for name, value in _flat(document, f"{path}: a setting"):
-            settled.take(name, value, f"file {path}")
+        rows += file_rows
+        for name, value in _flatten(document, f"{path}: a setting"):
+            collected.take(name, value, f"file {path}")
     values: dict[str, Any] = {}
     timeouts: dict[str, Any] = {}
-    for name, value in settled.values.items():
+    for name, value in collected.values.items():
         group, _, part = name.partition(".")
         if part:
             timeouts[part] = value
@@ -155,14 +155,14 @@ def load_settings(
         **values,
         timeouts=Timeouts(**timeouts),
         providers=tuple(rows),
-        files=tuple(read),
-        notices=tuple(settled.notices),
-        origins=settled.origins,
+        files=tuple(paths),
+        notices=tuple(collected.notices),
+        origins=collected.origins,
     )
 
 
-class _Settled:
-    """Settings while they are gathered: the first who names one has the say; all are checked."""
+class _Collected:
+    """Settings while they are collected. The first source of a setting wins; the values of all sources are checked."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -187,7 +187,7 @@ class _Settled:
         if name == "reasoning_allowed_models":
             self.take(name, [part.strip() for part in text.split(",") if part.strip()], origin)
         elif SETTINGS[name] in (bool, bool | None):
-            self.take(name, _WORDS.get(text.lower(), text), origin, strict=False)
+            self.take(name, _BOOL_WORDS.get(text.lower(), text), origin, strict=False)
         else:
             self.take(name, text, origin, strict=False)
 
@@ -197,33 +197,33 @@ class _Settled:
         return thinking
 
 
-def _flat(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]]:
-    for written, value in document.items():
-        name = written.replace("-", "_")
+def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        name = key.replace("-", "_")
         if name == "timeouts" and isinstance(value, (Mapping, Timeouts)):
             parts = msgspec.structs.asdict(value) if isinstance(value, Timeouts) else value
-            yield from _flat(
+            yield from _flatten(
                 {f"{name}.{part}": seconds for part, seconds in parts.items() if seconds is not None}, what
             )
         elif name in SETTINGS:
             yield name, value
         else:
-            raise _unknown(written, what)
+            raise _reject_name(key, what)
 
 
-def _unknown(name: str, what: str) -> ConfigError:
+def _reject_name(name: str, what: str) -> ConfigError:
     from difflib import get_close_matches
 
     close = get_close_matches(name.replace("-", "_"), SETTINGS, n=1)
-    meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(SETTINGS)} and providers."
-    return ConfigError(f"{what} is called {name!r}, which is not known; {meant}")
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(SETTINGS)} and providers."
+    return ConfigError(f"{what} is called {name!r}, which is not known; {hint}")
 
 
 # --- files --------------------------------------------------------------------------------------------------------
 
 
 def config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where settings are looked for, the strongest first; the files need not exist."""
+    """The places of settings files, the strongest first. The files need not exist."""
     if named := environ.get(FILE_VARIABLE, "").strip():
         return (Path(named),)
     found = [Path(FILE_NAME)]
@@ -234,15 +234,17 @@ def config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _documents(environ: Mapping[str, str], files: Sequence[str | Path] | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _read_documents(
+    environ: Mapping[str, str], files: Sequence[str | Path] | None
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     import tomllib
 
-    demanded = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
+    must_exist = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
     for path in config_files(environ) if files is None else map(Path, files):
         try:
             yield path, tomllib.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            if demanded:
+            if must_exist:
                 raise ConfigError(f"the settings file {path} does not exist; create it, or name another.") from None
         except (OSError, UnicodeDecodeError) as problem:
             raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
@@ -251,7 +253,7 @@ def _documents(environ: Mapping[str, str], files: Sequence[str | Path] | None) -
 
 
 def _check_address(row: Provider, path: Path) -> None:
-    """A file that lies in the current folder came with whatever lies there: it must not send a key somewhere else."""
+    """Raise if a file in the current folder, which may come from a stranger, would send a known key elsewhere."""
     from asides.providers.credentials import is_loopback
 
     if is_loopback(row.base_url):
@@ -266,7 +268,7 @@ def _check_address(row: Provider, path: Path) -> None:
             )
 
 
-def _rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]:
+def _read_rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]:
     from asides.providers.user_rows import read_row
 
     if not isinstance(tables, dict):

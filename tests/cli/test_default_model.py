@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.local import server_pool as server_pool
+from asides.local import server_pool
 from tests.cli.children import asides, at_terminal, here
 from tests.local.processes import needs_engine
 

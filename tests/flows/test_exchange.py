@@ -11,7 +11,7 @@ import pytest
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
 from asides.flows.exchange import Exchange
-from asides.flows.response_reader import ERROR_BODY_LIMIT
+from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.values.errors import (
@@ -117,7 +117,7 @@ def test_a_contradiction_is_raised_before_the_first_step() -> None:
     assert played.steps == []
 
 
-def test_what_was_adjusted_is_told_right_behind_the_start() -> None:
+def test_warnings_follow_the_start_of_the_reply() -> None:
     a_call = call(target(rule=ModelRule(thinking="never")), thinking=Thinking(effort="high"), on_conflict="adjust")
     a_call = Call(a_call.prompt, a_call.target, a_call.policy, notices=(Notice("from_the_arguments"),))
     played = play([OK, GOOD, b""], a_call)
@@ -199,7 +199,7 @@ def test_silence_is_not_answered_with_a_second_request() -> None:
 
 
 @pytest.mark.parametrize(("code", "kind"), [("rate_limit_exceeded", RateLimited), ("server_error", Overloaded)])
-def test_an_error_told_in_place_of_a_reply_is_tried_again(code: str, kind: type[ProviderError]) -> None:
+def test_an_error_event_instead_of_a_reply_is_tried_again(code: str, kind: type[ProviderError]) -> None:
     told = sse({"error": {"message": "later", "code": code}})
     assert play([OK, told, OK, GOOD, b""]).reply is not None
     played = play([OK, told] * 3)
@@ -207,7 +207,7 @@ def test_an_error_told_in_place_of_a_reply_is_tried_again(code: str, kind: type[
     assert played.kinds.count("O") == 3
 
 
-def test_an_error_told_in_the_middle_of_a_reply_is_raised_with_what_came() -> None:
+def test_an_error_event_in_the_middle_of_a_reply_is_raised_with_what_arrived() -> None:
     body = sse(chunk({"content": "half"}), {"error": {"message": "overloaded", "code": "server_error"}}, done=False)
     played = play([OK, body])
     assert isinstance(played.raised, Overloaded)
@@ -216,7 +216,7 @@ def test_an_error_told_in_the_middle_of_a_reply_is_raised_with_what_came() -> No
     assert [event.text for event in played.events if isinstance(event, TextDelta)] == ["half"]
 
 
-def test_reading_stops_with_an_error_that_was_told() -> None:
+def test_reading_stops_at_an_error_event() -> None:
     body = sse({"error": {"message": "no such model", "code": "model_not_found"}}, done=False)
     played = play([OK, body])
     assert isinstance(played.raised, ProviderError)
@@ -231,7 +231,7 @@ def test_a_stream_without_its_end_is_an_error_however_cleanly_it_was_closed() ->
     assert not any(isinstance(event, ReplyEnded) for event in played.events)
 
 
-def test_a_connection_that_breaks_behind_the_last_word_takes_nothing_away() -> None:
+def test_a_connection_that_breaks_after_the_last_event_loses_nothing() -> None:
     played = play([OK, GOOD, ConnectionLost("reset")])
     assert played.reply is not None
     assert (played.reply.text, played.reply.complete) == ("42", True)
@@ -247,7 +247,7 @@ def test_bytes_that_are_no_reply_are_a_protocol_error() -> None:
     assert played.kinds.count("O") == 1
 
 
-def test_an_error_body_is_read_no_further_than_it_is_worth() -> None:
+def test_an_error_body_is_read_up_to_a_limit() -> None:
     piece = b"x" * 10_000
     played = play([Head(400, {}), *[piece] * 100])
     assert isinstance(played.raised, ProviderError)
@@ -261,14 +261,14 @@ def test_an_error_whose_body_breaks_off_is_still_the_error() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_told_and_not_followed(status: int) -> None:
+def test_a_redirect_is_an_error_and_is_not_followed(status: int) -> None:
     played = play([Head(status, {"location": "https://elsewhere.example/v1"})])
     assert isinstance(played.raised, ProviderError)
     assert "https://elsewhere.example/v1" in str(played.raised)
     assert played.kinds == "O"
 
 
-def test_documents_are_kept_unless_they_are_not_wanted() -> None:
+def test_documents_are_stored_unless_keep_raw_is_off() -> None:
     kept, dropped = play([OK, GOOD, b""]), play([OK, GOOD, b""], call(keep_raw=False))
     assert kept.reply is not None
     assert dropped.reply is not None
@@ -277,7 +277,7 @@ def test_documents_are_kept_unless_they_are_not_wanted() -> None:
     assert kept.reply == dropped.reply
 
 
-def test_what_has_come_can_be_asked_at_any_time() -> None:
+def test_partial_can_be_read_at_any_time() -> None:
     run = Exchange(call())
     assert run.partial is None
     flow = run.steps()

@@ -112,7 +112,7 @@ def _moved(part: Any, origin: Origin) -> Any:
     return msgspec.structs.replace(part, **changes)
 
 
-def test_an_error_that_nothing_mends_is_raised_at_once(stage: OpenStage) -> None:
+def test_an_error_without_a_repair_is_raised_at_once(stage: OpenStage) -> None:
     served = stage(Fail(status=400, message="Unknown parameter: 'x'."))
     with pytest.raises(BadRequest):
         ask(served, thinking="high")

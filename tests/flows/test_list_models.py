@@ -1,125 +1,118 @@
-"""`Client.models` and `AsyncClient.models` over real sockets: every dialect, pages, a wrong key, garbage."""
+"""A list of models as a flow, driven by hand: pages, refusals and attempts without a socket."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Any
+import json
+from collections.abc import Iterable
 
-import msgspec
 import pytest
 
-import asides
-from asides import ModelInfo, ThinkingInfo
-from asides.testing.stage import OpenStage
-from tests.loopback import saying, serving, whole_response
-
-KEY = "sk-canary-3141592653589793"
-
-Lists = Callable[..., tuple[ModelInfo, ...]]
-
-
-def blocking(provider: str, **options: Any) -> tuple[ModelInfo, ...]:
-    with asides.Client() as client:
-        return client.models(provider, **options)
-
-
-def awaiting(provider: str, **options: Any) -> tuple[ModelInfo, ...]:
-    async def run() -> tuple[ModelInfo, ...]:
-        async with asides.AsyncClient() as client:
-            return await client.models(provider, **options)
-
-    return asyncio.run(run())
-
-
-both = pytest.mark.parametrize("lists", [blocking, awaiting])
-
-
-@both
-@pytest.mark.parametrize(
-    ("provider", "path", "key_header", "pages"),
-    [
-        ("openai", "/v1/models", "authorization", 1),
-        ("openai-responses", "/v1/models", "authorization", 1),
-        ("anthropic", "/v1/models", "x-api-key", 2),
-        ("google", "/v1/models", "x-goog-api-key", 2),
-        ("ollama", "/api/tags", "authorization", 1),
-        ("cohere", "/v1/models", "authorization", 2),
-    ],
+from asides.flows.call import Policy
+from asides.flows.list_models import ModelListCall, list_models
+from asides.flows.steps import Done, Head, Open, Read, Sleep, Step, advance
+from asides.providers.find import find_host
+from asides.values.errors import (
+    AsidesError,
+    AuthError,
+    ConnectionLost,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+    Unsupported,
 )
-def test_every_page_of_every_dialect_comes_with_the_key_in_its_header(
-    lists: Lists, provider: str, path: str, key_header: str, pages: int, stage: OpenStage
-) -> None:
-    names = [f"m-{number}" for number in range(1001)]
-    opened = stage(key=KEY, models=names)
-    models = lists(provider, base_url=opened.url, api_key=KEY)
-    assert [model.id for model in models] == names
-    assert [(received.method, received.path, received.body) for received in opened.requests] == [
-        ("GET", path, b"")
-    ] * pages
-    assert all(received.headers[key_header].endswith(KEY) for received in opened.requests)
-    about_a_body = {"content-type", "content-length", "transfer-encoding"}
-    assert all(about_a_body.isdisjoint(received.headers) for received in opened.requests)
+from asides.values.model_info import ModelInfo
+
+OK = Head(200, {})
 
 
-@both
-def test_what_a_provider_says_of_its_models_arrives(lists: Lists, stage: OpenStage) -> None:
-    told = ModelInfo("m", "M", 1_700_000_000, 200_000, 64_000, ThinkingInfo(True, None, ("enabled",), ("low", "high")))
-    (model,) = lists("anthropic", base_url=stage(models=[told]).url, api_key=KEY)
-    assert msgspec.structs.replace(model, raw={}) == told
-    assert model.raw["capabilities"]["thinking"]["types"] == {"enabled": {"supported": True}}
+def page(*ids: str, after: str | None = None) -> bytes:
+    return json.dumps(
+        {"data": [{"id": name} for name in ids], "has_more": after is not None, "last_id": after}
+    ).encode()
 
 
-@both
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "cohere"])
-def test_a_wrong_key_is_an_auth_error_without_the_key(lists: Lists, provider: str, stage: OpenStage) -> None:
-    opened = stage(key="another")
-    with pytest.raises(asides.AuthError) as caught:
-        lists(provider, base_url=opened.url, api_key=KEY)
-    assert caught.value.status == 401
-    assert KEY not in str(caught.value)
-    assert len(opened.requests) == 1
+def play(
+    answers: Iterable[Head | bytes | AsidesError], provider: str = "anthropic", retries: int = 2
+) -> tuple[tuple[ModelInfo, ...], list[Step]]:
+    """The models, and the steps that led to them."""
+    call = ModelListCall(find_host(provider, environ={}), Policy(retries=retries))
+    prepared = iter(answers)
+    steps: list[Step] = []
+    flow = list_models(call, jitter=lambda: 0.0)
+    step = advance(flow)
+    while not isinstance(step, Done):
+        steps.append(step)
+        answer = next(prepared) if isinstance(step, (Open, Read)) else None
+        step = advance(flow, error=answer) if isinstance(answer, AsidesError) else advance(flow, answer)
+    assert list(prepared) == [], "not all of it was asked for"
+    return step.result, steps
 
 
-@both
-def test_garbage_and_a_server_that_recovers(lists: Lists) -> None:
-    garbage = whole_response(b"<html>It works!</html>", "text/html")
-    with serving(saying(garbage)) as server, pytest.raises(asides.ProtocolError, match="no list of models"):
-        lists("openai-compatible", base_url=server.url)
-    busy = whole_response(b"{}", status="503 Service Unavailable", Retry_After="0")
-    good = whole_response(b'{"data":[{"id":"a"}]}')
-    with serving(saying(busy, good)) as server:
-        assert [model.id for model in lists("openai-compatible", base_url=server.url)] == ["a"]
-        assert [heard.line for heard in server.heard] == ["GET /v1/models HTTP/1.1"] * 2
-    with serving(saying(busy)) as server, pytest.raises(asides.Overloaded):
-        lists("openai-compatible", base_url=server.url, retries=0)
+def kinds(steps: Iterable[Step]) -> str:
+    return "".join(type(step).__name__[0] for step in steps)
 
 
-@both
-def test_a_server_that_falls_silent(lists: Lists) -> None:
-    half = whole_response(b'{"data":[{"id":"a"}]}')[:-4]
-    with serving(saying(half)) as server, pytest.raises(asides.IdleTimeout):
-        lists("openai-compatible", base_url=server.url, timeout=0.2)
-    with serving(saying(half)) as server, pytest.raises(asides.TransportError):
-        lists("openai-compatible", base_url=server.url, timeout=asides.Timeout(total=0.2))
+def ids(models: Iterable[ModelInfo]) -> list[str]:
+    return [model.id for model in models]
 
 
-@both
-def test_what_is_wrong_before_a_byte_is_sent(lists: Lists) -> None:
-    with pytest.raises(asides.MissingKey):
-        lists("groq")
-    with pytest.raises(asides.UnknownProvider, match="Did you mean groq"):
-        lists("groqq", base_url="http://127.0.0.1:9")
-    with pytest.raises(TypeError, match="system is no option of models"):
-        lists("groq", system="x")
-    with pytest.raises(asides.Unsupported, match="list-foundation-models"):
-        lists("bedrock", base_url="http://127.0.0.1:9", api_key=KEY)
+def test_pages_are_followed_to_the_last_and_a_model_on_two_of_them_counts_once() -> None:
+    models, steps = play([OK, page("a", "b", after="b"), b"", OK, page("b", "c")[:9], page("b", "c")[9:], b""])
+    assert ids(models) == ["a", "b", "c"]
+    assert kinds(steps) == "ORRORRR"
+    opened = [step.request.url for step in steps if isinstance(step, Open)]
+    assert [url.partition("?")[2] for url in opened] == ["limit=1000", "limit=1000&after_id=b"]
 
 
-def test_the_connection_is_kept_for_the_next_question(stage: OpenStage) -> None:
-    opened = stage()
-    with asides.Client(base_url=opened.url, api_key=KEY) as client:
-        client.models("groq")
-        client.models("groq")
-        client.ask("groq:made-up", "?")
-    assert opened.connections == 1
+def test_pages_that_go_round_in_a_circle_are_not_followed_for_ever() -> None:
+    again: list[Head | bytes] = [OK, page("a", after="a"), b""]
+    with pytest.raises(ProtocolError, match="does not come to an end") as caught:
+        play([*again, *again])
+    assert caught.value.dialect == "anthropic"
+
+
+def test_a_refusal_that_passes_is_tried_again_after_what_they_ask() -> None:
+    models, steps = play([Head(429, {"retry-after": "3"}), b"", OK, page("a"), b""])
+    assert ids(models) == ["a"]
+    assert [step.seconds for step in steps if isinstance(step, Sleep)] == [3.0]
+
+
+def test_a_body_that_breaks_is_asked_for_again_since_nothing_was_handed_out() -> None:
+    models, steps = play([OK, page("a")[:5], ConnectionLost("gone"), OK, page("a"), b""])
+    assert ids(models) == ["a"]
+    assert kinds(steps) == "ORRSORR"
+
+
+def test_attempts_end() -> None:
+    with pytest.raises(ConnectionLost, match="Given up after 2 attempts"):
+        play([ConnectionLost("gone"), ConnectionLost("gone")], retries=1)
+
+
+def test_a_wrong_key_is_said_in_the_words_of_the_dialect_and_not_tried_again() -> None:
+    told = b'{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}'
+    with pytest.raises(AuthError, match=r"anthropic answered 401.*invalid x-api-key"):
+        play([Head(401, {}), told, b""])
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with pytest.raises(ProviderError, match="Redirects are not followed"):
+        play([Head(302, {"location": "https://elsewhere.example/"})])
+
+
+def test_an_error_inside_a_good_response_is_that_error() -> None:
+    told = b'{"error":{"code":429,"message":"slow down"}}'
+    with pytest.raises(RateLimited, match="slow down"):
+        play([OK, told, b""], "openrouter", retries=0)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>no such page</html>", b'{"detail":"?"}', b"\xff\xfe"])
+def test_what_is_no_list_is_an_error_that_says_what_to_do(body: bytes) -> None:
+    answers: list[Head | bytes] = [OK, body, b""] if body else [OK, b""]
+    with pytest.raises(ProtocolError, match=r"no list of models\. To do: check the base URL") as caught:
+        play(answers, "groq")
+    assert (caught.value.dialect, caught.value.payload) == ("openai_chat", body)
+
+
+def test_a_server_that_is_started_for_a_model_has_no_list() -> None:
+    with pytest.raises(Unsupported, match="name a model"):
+        play([], "local")

@@ -70,7 +70,7 @@ def test_a_provider_that_nobody_knows_is_read_as_plain_with_a_notice() -> None:
     assert reply.origin == Origin("some-new-host", "", "")
 
 
-def test_what_is_neither_a_dialect_nor_a_provider_is_said_to_be_so() -> None:
+def test_a_name_that_is_neither_a_dialect_nor_a_provider_is_an_error() -> None:
     with pytest.raises(asides.Unsupported, match="'smoke_signals' is neither a dialect nor a provider"):
         asides.decode("smoke_signals", BODY)
 
@@ -117,14 +117,14 @@ def test_the_request_is_shown_as_it_would_go_and_the_key_is_not() -> None:
     assert "sk-hidden-key" not in repr(shown) + shown.to_text()
 
 
-def test_it_is_shown_without_a_key_too() -> None:
+def test_the_request_is_shown_without_a_key_too() -> None:
     shown = asides.explain("deepseek:deepseek-chat", "?")
     assert shown.missing_key == ("DEEPSEEK_API_KEY",)
     assert "Authorization" not in shown.headers
     assert "set DEEPSEEK_API_KEY" in shown.to_text()
 
 
-def test_what_is_dropped_and_adjusted_is_told_with_its_reason() -> None:
+def test_dropped_and_adjusted_parts_are_listed_with_their_reason() -> None:
     foreign = asides.Thought("a foreign thought", origin=Origin("else", "http://x", "m"))
     history = [asides.user("one"), Message("assistant", (foreign, asides.Text("1"))), asides.user("two")]
     shown = asides.explain("deepseek:deepseek-reasoner", history, temperature=0.5)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.flows.call import Policy
-from asides.flows.retry import GiveUp, Retry, verdict, wait_demanded
+from asides.flows.retry import GiveUp, Retry, decide_retry, read_retry_after
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -25,16 +25,16 @@ POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
 def judged(
     failure: int | AsidesError, headers: dict[str, str] | None = None, *, attempt: int = 1, jitter: float = 0.0
 ) -> Retry | GiveUp:
-    return verdict(failure, headers or {}, attempt=attempt, policy=POLICY, jitter=jitter, received=1_000_000.0)
+    return decide_retry(failure, headers or {}, attempt=attempt, policy=POLICY, jitter=jitter, received=1_000_000.0)
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 520, 524, 529])
-def test_a_status_that_passes_is_tried_again(status: int) -> None:
+def test_a_temporary_status_is_tried_again(status: int) -> None:
     assert judged(status) == Retry(1.0)
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 402, 403, 404, 413, 422, 451])
-def test_a_status_that_stays_is_not(status: int) -> None:
+def test_a_lasting_status_is_not_tried_again(status: int) -> None:
     assert judged(status) == GiveUp()
 
 
@@ -44,13 +44,13 @@ def test_a_fault_of_the_connection_or_of_the_moment_is_tried_again(error: Asides
 
 
 @pytest.mark.parametrize("error", [IdleTimeout("x"), TransportError("a bad certificate"), AuthError("x")])
-def test_silence_and_what_stays_as_it_is_are_not(error: AsidesError) -> None:
+def test_an_idle_timeout_and_lasting_errors_are_not_tried_again(error: AsidesError) -> None:
     assert judged(error) == GiveUp()
 
 
 def test_waits_double_up_to_a_limit() -> None:
     patient = Policy(retries=9, backoff=1.0, max_backoff=8.0)
-    waits = [verdict(500, {}, attempt=n, policy=patient, jitter=0.0) for n in range(1, 7)]
+    waits = [decide_retry(500, {}, attempt=n, policy=patient, jitter=0.0) for n in range(1, 7)]
     assert waits == [Retry(seconds) for seconds in (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)]
 
 
@@ -58,7 +58,7 @@ def test_waits_double_up_to_a_limit() -> None:
 def test_jitter_only_shortens_a_wait_and_by_half_at_most(jitter: float, attempt: int) -> None:
     patient = Policy(retries=100, backoff=1.0, max_backoff=8.0)
     full = min(2.0 ** (attempt - 1), 8.0)
-    settled = verdict(500, {}, attempt=attempt, policy=patient, jitter=jitter)
+    settled = decide_retry(500, {}, attempt=attempt, policy=patient, jitter=jitter)
     assert isinstance(settled, Retry)
     assert full / 2 <= settled.seconds <= full
 
@@ -70,7 +70,7 @@ def test_jitter_makes_a_difference() -> None:
 def test_attempts_are_the_first_and_the_retries() -> None:
     assert isinstance(judged(500, attempt=2), Retry)
     assert judged(500, attempt=3) == GiveUp("Given up after 3 attempts.")
-    assert verdict(500, {}, attempt=1, policy=Policy(retries=0), jitter=0.0) == GiveUp()
+    assert decide_retry(500, {}, attempt=1, policy=Policy(retries=0), jitter=0.0) == GiveUp()
 
 
 @pytest.mark.parametrize(
@@ -96,26 +96,26 @@ def test_attempts_are_the_first_and_the_retries() -> None:
         ({}, None),
     ],
 )
-def test_what_a_server_demands(headers: dict[str, str], seconds: float | None) -> None:
-    assert wait_demanded(headers, 1_000_000.0) == seconds
+def test_the_wait_that_a_server_asks_for(headers: dict[str, str], seconds: float | None) -> None:
+    assert read_retry_after(headers, 1_000_000.0) == seconds
     assert judged(429, headers) == Retry(1.0 if seconds is None else seconds)
 
 
 def test_a_date_means_nothing_without_any_clock() -> None:
-    assert wait_demanded({"retry-after": "Wed, 21 Oct 2026 07:28:20 GMT"}) is None
+    assert read_retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:20 GMT"}) is None
 
 
-def test_a_demand_is_kept_whatever_the_jitter() -> None:
+def test_jitter_does_not_change_a_wait_that_the_server_asks_for() -> None:
     assert judged(429, {"retry-after": "7"}, jitter=1.0) == Retry(7.0)
 
 
-def test_a_demand_beyond_the_cap_ends_it_and_says_so() -> None:
+def test_a_longer_wait_than_max_wait_ends_the_call_and_the_error_says_so() -> None:
     assert judged(429, {"retry-after": "60"}) == Retry(60.0)
     settled = judged(429, {"retry-after": "3600"})
     assert settled == GiveUp("Not tried again: they ask to wait 3600 s, more than max_wait (60 s).")
 
 
-def test_an_error_told_inside_a_good_response_may_demand_too() -> None:
+def test_an_error_inside_a_good_response_may_ask_for_a_wait_too() -> None:
     assert judged(RateLimited("x", retry_after=4.0)) == Retry(4.0)
 
 

@@ -25,13 +25,13 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 _BEGIN = """
 import os, signal, sys, time
 import asides
-from asides.local import shared
+from asides.local import server_pool
 
 def ask():
     return asides.ask("local:tiny", "What is 2 + 3?", max_tokens=200).text
 
 def servers():
-    return [child.pid for child in shared.running()]
+    return [child.pid for child in server_pool.running()]
 
 def tell(*words):
     print(*words, flush=True)

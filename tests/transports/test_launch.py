@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.history.plan import plan
-from asides.local import server_pool as server_pool
+from asides.local import server_pool
 from asides.providers.find import find_target
 from asides.providers.provider import ON_DEMAND, Provider
 from asides.testing.stage import OpenStage, Say

@@ -1,16 +1,11 @@
-"""Which proxy the environment names for an address, and the words for what goes wrong on the way."""
+"""Which proxy the environment names for an address."""
 
 from __future__ import annotations
 
-import errno
-import socket
-import ssl
-
 import pytest
 
-from asides.transports import transport_errors as faults
 from asides.transports.proxy_and_tls import proxy_for, proxy_login
-from asides.values.errors import ConfigError, ConnectionLost, TransportError
+from asides.values.errors import ConfigError
 
 PROXY = "http://proxy.example:3128"
 
@@ -58,7 +53,7 @@ def test_the_proxy_for_an_address(url: str, environ: dict[str, str], proxy: str 
         ("api.example", ",", False),
     ],
 )
-def test_who_is_reached_without_it(host: str, exceptions: str, direct: bool) -> None:
+def test_no_proxy_names_the_hosts_that_are_reached_directly(host: str, exceptions: str, direct: bool) -> None:
     found = proxy_for(f"https://{host}/v1", {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions})
     assert (found is None) is direct
 
@@ -79,32 +74,3 @@ def test_a_proxy_that_speaks_something_else_is_refused_without_its_password() ->
 )
 def test_a_login_is_not_part_of_an_address(proxy: str, address: str, login: str | None) -> None:
     assert proxy_login(proxy) == (address, login)
-
-
-@pytest.mark.parametrize(
-    ("cause", "kind", "words"),
-    [
-        (ConnectionRefusedError(errno.ECONNREFUSED, "x"), ConnectionLost, "nobody listens at host:1"),
-        (socket.gaierror(-2, "x"), ConnectionLost, "the name of host:1 cannot be looked up"),
-        (OSError(errno.ENETUNREACH, "x"), ConnectionLost, "host:1 cannot be reached (Network is unreachable)"),
-        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] x"), TransportError, "no secure connection to host:1"),
-        (None, ConnectionLost, "host:1 cannot be reached"),
-    ],
-)
-def test_why_there_is_no_connection(cause: Exception | None, kind: type[TransportError], words: str) -> None:
-    error = faults.not_connected("host:1", cause)
-    assert type(error) is kind
-    assert str(error).startswith(words)
-    assert "To do:" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("url", "place"),
-    [
-        ("https://user:secret@api.example:8443/v1?key=secret", "api.example:8443"),
-        ("https://api.example/v1", "api.example"),
-        ("http://[::1]:8080/v1", "::1:8080"),
-    ],
-)
-def test_of_an_address_only_host_and_port_are_told(url: str, place: str) -> None:
-    assert faults.place_of(url) == place

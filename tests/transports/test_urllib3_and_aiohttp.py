@@ -85,7 +85,7 @@ def full_backlog() -> Iterator[int]:
 
 
 @both_shells
-def test_nobody_takes_the_call(shell: Shell, full_backlog: int) -> None:
+def test_a_connection_that_nobody_accepts_times_out(shell: Shell, full_backlog: int) -> None:
     began = time.monotonic()
     outcome = shell(f"http://127.0.0.1:{full_backlog}/v1", timeout=asides.Timeout(connect=0.2), retries=0)
     assert isinstance(outcome.raised, asides.ConnectTimeout)

@@ -91,7 +91,7 @@ class AgentConfig:
             refresh()
         history = () if conversation is None else _read_history(conversation)
         joined = prompt if conversation is None else _join_prompt(conversation, history, prompt)
-        call = defaults.call(self.model, joined, call_options, stream=stream)
+        call = defaults.build(self.model, joined, call_options, stream=stream)
         _check_approvals(run_config)
         save = None if conversation is None else conversation.extend
         return RunState(Run(call, run_config, known=len(history)), save)

@@ -14,7 +14,7 @@ import msgspec
 
 from asides.conversations.store.protocol import Heading, Kept, Store, StoreConflict
 from asides.conversations.stored import Shelf
-from asides.flows.build_call import read_prompt
+from asides.flows.build_call import read_messages
 from asides.history.invalidate_seals import invalidate_seals
 from asides.history.redact import withheld
 from asides.history.strip_thinking import Strip, strip_thinking
@@ -345,7 +345,7 @@ def read_said(said: Said | Sequence[Said] | None) -> tuple[Message, ...]:
     if said is None:
         return ()
     if isinstance(said, (str, Message)):
-        return read_prompt(said, {}, stream=False)[0].messages
+        return read_messages(said)
     if isinstance(said, (Mapping, Reply)):
         said = (said,)
     if not hasattr(said, "__iter__"):
@@ -356,7 +356,7 @@ def read_said(said: Said | Sequence[Said] | None) -> tuple[Message, ...]:
     kept = [each for each in said if not isinstance(each, Reply) or each.to_message() is not None]
     # Read together: calls of the old form have no ids, and their results are found by the place they have in the list.
     spoken = [user(each) if isinstance(each, str) else each for each in kept]
-    return read_prompt(spoken, {}, stream=False)[0].messages if spoken else ()
+    return read_messages(spoken) if spoken else ()
 
 
 def unstored(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -82,7 +82,7 @@ class Talk(Portable):
 
     def _measure(self, model: str | None) -> Measure:
         """What a history costs when it goes to the model with all that this conversation sends along."""
-        call = self._call_builder.call(self._model(model), self, self._options, stream=True, needs_key=False)
+        call = self._call_builder.build(self._model(model), self, self._options, stream=True, needs_key=False)
         return estimator_for(call.prompt, call.target)
 
     @cached_property

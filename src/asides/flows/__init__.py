@@ -1,1 +1,1 @@
-"""Decisions: generators that ask for I/O and are driven by the two shells. No sockets, no clock, no await."""
+"""Flows: generators that decide what to do next and ask for I/O. No sockets, no clock, no await."""

@@ -1,44 +1,54 @@
-"""The layers of a call laid over one another, and the call that comes of it: prompt, target, key and policy."""
+"""The arguments of `ask` → a `Call`: merge the layers of options, read the prompt, find target, key and policy.
+
+Prompts, tools and timeouts come in many forms; this is where each is read. Not here: the options (options) and the
+settings (settings) themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from asides.dialects.openai_chat.import_messages import read_message
 from asides.flows.call import Call, Policy
 from asides.flows.list_models import ModelListCall
 from asides.options import (
     LIST_OPTIONS,
+    CallOptions,
     ListOptions,
     Options,
     PromptLike,
     TagsLike,
     Timeout,
-    checked,
     convert_option,
     merge_options,
+    read_options,
     reject_unknown,
 )
 from asides.providers.credentials import Secret, find_key
-from asides.providers.endpoint import RESPONSES, EndpointRequest, apply_choice, choose_endpoint, is_responses_disabled
+from asides.providers.endpoint import RESPONSES, Choice, EndpointRequest, choose_endpoint, is_responses_disabled
 from asides.providers.find import find_host, find_target
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import Provider, Target, settle
 from asides.providers.quirks import trim_names
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey
-from asides.values.messages import Prompt, ProviderState
+from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
 from asides.values.notices import Notice
-from asides.values.thinking import Thinking
-from asides.values.tools import check_tools
+from asides.values.reply import Reply
+from asides.values.thinking import Thinking, read_thinking
+from asides.values.tools import Tool, check_tools, read_tool
 from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import rules_for
 
+if TYPE_CHECKING:
+    from asides.agents.tools.toolset import ToolLike
+
 
 class CallBuilder:
-    """What a client was given once, and below it the settings. Makes the calls."""
+    """Builds calls from the options of a client and, below them, the settings."""
 
     def __init__(
         self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
@@ -47,110 +57,134 @@ class CallBuilder:
         self._providers = tuple(providers)
         self._given_settings = settings
 
+    def build(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
+        """The call of these arguments. Raises before a byte is sent. `stream` holds where no option says otherwise."""
+        given = read_options(self._defaults, options)
+        found = find_target(model, base_url=given.base_url, family=given.family, rows=self.rows)
+        read, notices = read_prompt(prompt, given, stream)
+        choice = _choose_dialect(found, read, given)
+        target = self._tune(found, choice, read, given)
+        self._check_tools(read, target, given)
+        notices = (*self.settings.notices, *notices, *choice.notices, *_notice_lost_state(read, target))
+        return Call(read, target, _read_policy(given), _find_key(target, given, needs_key), notices, choice.why)
+
+    def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
+        """The call for the models of a provider. Raises before a byte is sent."""
+        if unknown := sorted(options.keys() - LIST_OPTIONS):
+            raise TypeError(f"{unknown[0]} is no option of models; there are {', '.join(sorted(LIST_OPTIONS))}.")
+        given = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
+        target = find_host(provider, base_url=given.base_url, rows=self.rows)
+        return ModelListCall(target, _read_policy(given), _find_key(target, given, True))
+
     @cached_property
     def settings(self) -> Settings:
-        """What the environment and `asides.toml` say; read with the first call, not before."""
+        """The settings, read with the first call and not before."""
         return load_settings() if self._given_settings is None else self._given_settings
 
-    def call(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
-        """Everything settled. Raises before a byte is sent; `stream` is what the caller's verb means by itself."""
-        given = merge_options(self._below, reject_unknown(options))
-        base_url, family = checked("base_url", given), checked("family", given)
-        found = find_target(model, base_url=base_url, family=family, rows=self.rows)
-        read, notices = read_prompt(prompt, given, stream)
-        choice = choose_endpoint(found, self._wish(read, given))
-        target = _tuned(apply_choice(found, choice), given, self.settings)
-        if read.thinking.show == "raw":
-            target = msgspec.structs.replace(target, shows_raw=True)
-        self._check_tools(read, target, given)
-        told = (*self.settings.notices, *notices, *choice.notices, *_unkept(read, target))
-        return Call(read, target, _policy(given), _key(target, given, needs_key), told, choice.why)
+    @cached_property
+    def rows(self) -> tuple[Provider, ...]:
+        """The caller's own rows, then those of the settings."""
+        return (*self._providers, *self.settings.providers)
 
-    def listing(self, provider: str, options: ListOptions) -> ModelListCall:
-        """Whose models are asked for, settled. Raises before a byte is sent."""
-        if strange := sorted(options.keys() - LIST_OPTIONS):
-            raise TypeError(f"{strange[0]} is no option of models; there are {', '.join(sorted(LIST_OPTIONS))}.")
-        given = merge_options(self._below, Options(**options))  # type: ignore[typeddict-item]
-        target = find_host(provider, base_url=checked("base_url", given), rows=self.rows)
-        return ModelListCall(target, _policy(given), _key(target, given, True))
-
-    def _wish(self, prompt: Prompt, given: Options) -> EndpointRequest:
-        state = prompt.state
-        return EndpointRequest(
-            thinking=prompt.thinking.wanted,
-            stateful=state.continues or state.resume or state.store is True,
-            endpoint=checked("endpoint", given),
-            enabled=checked("openai_responses_enabled", given),
-            disabled=is_responses_disabled(),
-        )
-
-    def _check_tools(self, prompt: Prompt, target: Target, given: Options) -> None:
+    @cached_property
+    def _defaults(self) -> Options:
+        """The options of the client over those of the settings."""
         settings = self.settings
-        chosen = any(name in given or name in settings.origins for name in ("tools_max_count", "tools_max_json_kb"))
-        if prompt.tools and (target.provider.limits_tools or chosen):
-            most, most_kb = checked("tools_max_count", given), checked("tools_max_json_kb", given)
+        of_settings = Options(
+            thinking=settings.thinking if settings.thinking != Thinking() else None,
+            max_tokens=settings.max_tokens,
+            timeout=Timeout(**msgspec.structs.asdict(settings.timeouts)),
+            retries=settings.retries,
+            on_conflict=settings.on_conflict,
+            keep_raw=settings.keep_raw,
+            openai_responses_enabled=settings.openai_responses_enabled,
+        )
+        return merge_options(of_settings, self._options)
+
+    @cached_property
+    def _settings_facts(self) -> dict[str, Any]:
+        return self.settings.reading_facts()
+
+    def _tune(self, found: Target, choice: Choice, prompt: Prompt, given: CallOptions) -> Target:
+        """The target in its chosen dialect, with what settings and options say about reading. It is replaced once."""
+        changes: dict[str, Any] = {}
+        tags = found.facts.tags
+        if choice.dialect != found.dialect and (row := found.provider.with_dialect(choice.dialect)) is not None:
+            rule = row.rule(found.family or found.model)
+            tags = settle(rule, row.quirks).tags
+            changes = {"provider": row, "rule": rule, "chosen_dialect": choice.dialect}
+        if prompt.thinking.show == "raw":
+            changes["shows_raw"] = True
+        if facts := {**self._settings_facts, **_read_reading_facts(given, tags)}:
+            changes["overrides"] = tuple(facts.items())
+        if self.rows:
+            # Only a row of the caller's own can be wrong.
+            _check_tags(facts.get("tags", tags))
+        return msgspec.structs.replace(found, **changes) if changes else found
+
+    def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> None:
+        if not prompt.tools:
+            return
+        settings, most, most_kb = self.settings, given.tools_max_count, given.tools_max_json_kb
+        is_given = most is not None or most_kb is not None
+        is_in_settings = not settings.origins.keys().isdisjoint(("tools_max_count", "tools_max_json_kb"))
+        if target.provider.limits_tools or is_given or is_in_settings:
             check_tools(
                 prompt.tools,
                 most=settings.tools_max_count if most is None else most,
                 most_kb=settings.tools_max_json_kb if most_kb is None else most_kb,
             )
 
-    @cached_property
-    def _below(self) -> Options:
-        return merge_options(_of_settings(self.settings), self._options)
 
-    @property
-    def rows(self) -> tuple[Provider, ...]:
-        """The caller's own rows, those of the settings behind them."""
-        return (*self._providers, *self.settings.providers)
+# --- target, key and policy ---------------------------------------------------------------------------------------
 
 
-def _of_settings(settings: Settings) -> Options:
-    return Options(
-        thinking=settings.thinking if settings.thinking != Thinking() else None,
-        max_tokens=settings.max_tokens,
-        timeout=Timeout(**msgspec.structs.asdict(settings.timeouts)),
-        retries=settings.retries,
-        on_conflict=settings.on_conflict,
-        keep_raw=settings.keep_raw,
-        openai_responses_enabled=settings.openai_responses_enabled,
+def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice:
+    """The dialect of the call. Most hosts speak one, and there is nothing to choose."""
+    row = found.provider
+    if not (row.also or given.endpoint or found.rule.endpoint == "responses"):
+        return Choice(row.dialect, "")
+    state = prompt.state
+    wish = EndpointRequest(
+        thinking=prompt.thinking.wanted,
+        stateful=state.continues or state.resume or state.store is True,
+        endpoint=given.endpoint,
+        enabled=given.openai_responses_enabled,
+        disabled=is_responses_disabled(),
     )
+    return choose_endpoint(found, wish)
 
 
-def _unkept(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """What is said about state where no provider keeps any."""
+def _notice_lost_state(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
+    """A notice where the caller speaks of stored state and the endpoint stores none."""
     if prompt.state == ProviderState() or target.dialect == RESPONSES:
         return ()
     return (Notice("state_not_sent", "this endpoint keeps no conversations; everything is sent each time", "stateful"),)
 
 
-def _tuned(target: Target, given: Options, settings: Settings) -> Target:
-    """The target with what the settings and the caller say about reading laid over what its row says."""
-    target = settings.tuned(target)
+def _read_reading_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
+    """The facts about reading a response that the options change."""
     facts: dict[str, Any] = {}
-    field = given.get("thinking_field") or ()
-    named = convert_option("thinking_field", (field,) if isinstance(field, str) else field, tuple[str, ...])
-    if fields := trim_names(named):
+    names = given.thinking_field or ()
+    if fields := trim_names((names,) if isinstance(names, str) else names):
         facts["thinking_in"] = fields
-    if (heuristics := checked("heuristics", given)) is not None:
-        facts["heuristics"] = heuristics
-    if (tags := given.get("tags")) is not None:
-        facts["tags"] = _tags(tags)
-    if (starts_inside := checked("starts_inside", given)) is not None:
-        facts["starts_inside"] = starts_inside
-        if starts_inside and "tags" not in facts and not target.facts.tags:
-            # A host that is not known to inline; who says that it begins inside a tag says that it does.
+    if given.heuristics is not None:
+        facts["heuristics"] = given.heuristics
+    if given.tags is not None:
+        facts["tags"] = _read_tags(given.tags)
+    if given.starts_inside is not None:
+        facts["starts_inside"] = given.starts_inside
+        if given.starts_inside and "tags" not in facts and not row_tags:
+            # The host is not known to send inline tags, but the caller says that it does.
             facts["tags"] = DEFAULT_TAGS
-    # A row of the caller's may err too.
-    _check_tags(target.facts.tags)
-    return target.override(**facts)
+    return facts
 
 
-def _tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
-    """The tags, if they are some; found out here and not when the first bytes of the answer are there."""
-    told = (tags,) if isinstance(tags, str) else convert_option("tags", tags, tuple[str | tuple[str, str], ...])
+def _read_tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
+    """The tags, checked before anything is sent."""
+    read = (tags,) if isinstance(tags, str) else convert_option("tags", tags, tuple[str | tuple[str, str], ...])
     _check_tags(tags)
-    return told
+    return read
 
 
 def _check_tags(tags: TagsLike) -> None:
@@ -160,40 +194,163 @@ def _check_tags(tags: TagsLike) -> None:
         raise ConfigError(f"the tags do not read: {problem}") from None
 
 
-def _given_key(key: object) -> str | Secret | None:
-    if key is None or isinstance(key, (str, Secret)):
-        return key
-    raise ConfigError(f"api_key is text, not {type(key).__name__}.")
-
-
-def _key(target: Target, given: Options, needed: bool) -> Secret | None:
+def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:
+    key = given.api_key
+    if not (key is None or isinstance(key, (str, Secret))):
+        raise ConfigError(f"api_key is text, not {type(key).__name__}.")
     try:
-        return find_key(target.provider, _given_key(given.get("api_key")), base_url=target.base_url)
+        return find_key(target.provider, key, base_url=target.base_url)
     except MissingKey:
         if needed:
             raise
         return None
 
 
-def _policy(given: Options) -> Policy:
+def _read_policy(given: CallOptions) -> Policy:
     names = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
-    changes = {name: checked(name, given) for name in names if given.get(name) is not None}
+    changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
         raise ConfigError("retries and max_wait are not below zero.")
-    return Policy(_timeout(given.get("timeout")), **changes)
+    return Policy(_read_timeout(given.timeout), **changes)
 
 
-def _timeout(told: object) -> Timeout:
-    """A number bounds every silence; a Timeout, or a mapping of its fields, says more."""
+def _read_timeout(given: object) -> Timeout:
+    """A number limits every wait; a Timeout, or a mapping of its fields, sets each limit."""
     usual = Timeout()
-    if told is None:
+    if given is None:
         return usual
-    if isinstance(told, Mapping):
-        told = convert_option("timeout", dict(told), Timeout)
-    if isinstance(told, (int, float)) and not isinstance(told, bool):
-        told = Timeout(connect=min(told, usual.connect or told), first_byte=told, idle=told)
-    if not isinstance(told, Timeout):
-        raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(told).__name__}.")
-    if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(told)):
+    if isinstance(given, Mapping):
+        given = convert_option("timeout", dict(given), Timeout)
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        given = Timeout(connect=min(given, usual.connect or given), first_byte=given, idle=given)
+    if not isinstance(given, Timeout):
+        raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
+    if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
         raise ConfigError("a timeout is a number of seconds above zero; None waits for ever.")
-    return told
+    return given
+
+
+# --- the prompt ---------------------------------------------------------------------------------------------------
+
+# Options by the names that they have in a ProviderState.
+_STATE_OPTIONS = {
+    "store": "store",
+    "resume": "stateful",
+    "previous_response_id": "previous_response_id",
+    "conversation": "conversation_id",
+    "truncation": "truncation",
+    "include": "include",
+    "context": "reasoning_context",
+    "mode": "reasoning_mode",
+}
+_SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
+_PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata")}
+
+
+def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
+    """The options that were given, by the names of the fields that they fill."""
+    return {field: value for field, name in options.items() if (value := getattr(given, name)) is not None}
+
+
+def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[Prompt, tuple[Notice, ...]]:
+    """The prompt of a call, and notices from reading it. Options replace what a `Prompt` says."""
+    if isinstance(prompt, Prompt):
+        start = prompt
+    else:
+        # A conversation may have a system prompt.
+        system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)
+        start = Prompt(read_messages(prompt), system=system if isinstance(system, str) else None)
+    notices: tuple[Notice, ...] = ()
+    changes = _collect(given, _PROMPT_OPTIONS)
+    if changes.get("max_tokens", 1) < 1:
+        raise ConfigError("max_tokens is below one; an answer needs at least a token.")
+    changes["stream"] = stream if given.stream is None else given.stream
+    if (given.thinking, given.reasoning_effort, given.reasoning) != (None, None, None):
+        changes["thinking"], notices = read_thinking(
+            given.thinking, reasoning_effort=given.reasoning_effort, reasoning=given.reasoning
+        )
+    if given.tools is not None:
+        changes["tools"] = tuple(_read_tool(tool) for tool in given.tools)
+    if given.tool_choice is not None:
+        changes["tool_choice"] = _read_tool_choice(given.tool_choice)
+    if given.output is not None:
+        from asides.agents.outputs.schemas import build_schema
+
+        changes["output"] = build_schema(given.output).schema
+    if given.stop is not None:
+        changes["stop"] = (given.stop,) if isinstance(given.stop, str) else given.stop
+    if given.extra is not None:
+        changes["extra"] = {**start.extra, **given.extra}
+    if state := _collect(given, _STATE_OPTIONS):
+        changes["state"] = msgspec.structs.replace(start.state, **state)
+    if sampling := _collect(given, _SAMPLING_OPTIONS):
+        changes["sampling"] = msgspec.structs.replace(start.sampling, **sampling)
+    return msgspec.structs.replace(start, **changes), notices
+
+
+def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
+    """The messages of a prompt in any of its forms. Raises a ConfigError for anything else."""
+    if isinstance(prompt, str):
+        return (user(prompt),)
+    if isinstance(prompt, Message):
+        return (prompt,)
+    items = getattr(prompt, "messages", prompt)
+    if isinstance(items, (Mapping, bytes, str)) or not isinstance(items, Iterable):
+        raise ConfigError(
+            f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: make it one."
+        )
+    messages: list[Message] = []
+    legacy_calls = 0
+    for index, item in enumerate(items):
+        if isinstance(item, Mapping) and item.get("function_call"):
+            legacy_calls += 1
+        message = _read_message(item, index, legacy_calls)
+        if message is not None:
+            messages.append(message)
+    if not messages:
+        raise ConfigError("the prompt holds no message. To do: say something.")
+    return tuple(messages)
+
+
+def _read_message(item: object, index: int, legacy_calls: int) -> Message | None:
+    if isinstance(item, Message):
+        return item
+    if isinstance(item, Reply):
+        return item.to_message()
+    if not isinstance(item, Mapping):
+        raise ConfigError(f"messages[{index}] is {type(item).__name__}, no message. To do: use user(…) or a dict.")
+    try:
+        return read_message(item, legacy_calls)
+    except ConfigError as problem:
+        raise ConfigError(f"messages[{index}]: {problem}") from None
+
+
+def _read_tool(tool: ToolLike) -> Tool:
+    if isinstance(tool, Tool):
+        return tool
+    if isinstance(tool, Mapping):
+        return read_tool(tool)
+    # Reading a signature loads much that most calls do not need.
+    from asides.agents.tools.toolset import read_offer
+
+    return read_offer(tool).tool
+
+
+def _read_tool_choice(choice: object) -> str:
+    """The choice as "auto", "none", "required" or a tool's name, also from the objects that providers use."""
+    if isinstance(choice, str):
+        return {"any": "required"}.get(choice, choice)
+    if not isinstance(choice, Mapping):
+        raise ConfigError(f"tool_choice is a word, a tool's name or an object, not {type(choice).__name__}.")
+    inner = choice.get("function", choice)
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if isinstance(name, str) and name:
+        return name
+    match choice.get("type"):
+        case "any" | "required":
+            return "required"
+        case "auto" | "none" as word:
+            return str(word)
+        case _:
+            pass
+    raise ConfigError('tool_choice names no tool. To do: use "auto", "none", "required" or the name of a tool.')

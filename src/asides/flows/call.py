@@ -1,4 +1,4 @@
-"""What one call is: a prompt, where it goes, and how patiently. Values only; `exchange` says what becomes of one."""
+"""One call as a value: a prompt, its target, and the policy that carries it out. `exchange` runs it."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from asides.values.notices import Notice
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a call is carried out: nothing of it is sent."""
+    """How a call is carried out. Nothing of it is sent."""
 
     timeout: Timeout = Timeout()
     retries: int = 2
     """Attempts after the first."""
     max_wait: float = 60.0
-    """The longest that a server may ask us to wait before the next attempt; a longer demand ends the call."""
+    """The longest wait before the next attempt that a server may ask for. A longer one ends the call."""
     backoff: float = 0.5
-    """The first wait of our own choosing; it doubles with each attempt."""
+    """The first wait where the server asks for none. It doubles with each attempt."""
     max_backoff: float = 8.0
     on_conflict: OnConflict = "raise"
     keep_raw: bool = True
-    """Keep the documents that a reply was read from (`reply.raw`)."""
+    """Store the documents that a reply was read from (`reply.raw`)."""
     thinking_encrypted: bool = False
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
 
 
 class CallLike(Protocol):
-    """What a shell has to know of anything that it carries out: where it goes, with whose key, and how patiently."""
+    """What a driver needs to know of any flow: target, policy and key."""
 
     @property
     def target(self) -> Target:
-        """Where it goes."""
+        """Where the requests go."""
         ...
 
     @property
     def policy(self) -> Policy:
-        """How patiently."""
+        """Timeouts and retries."""
         ...
 
     @property
     def key(self) -> Secret | None:
-        """Whose key."""
+        """The credential of the requests."""
         ...
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Everything that a call needs, settled before anything happens."""
+    """Everything that a call needs, decided before anything is sent."""
 
     prompt: Prompt
     target: Target
     policy: Policy = Policy()
     key: Secret | None = None
     notices: tuple[Notice, ...] = ()
-    """What was already found worth knowing while the arguments were read."""
+    """Notices from argument parsing."""
     why_endpoint: str = ""
     """Why this dialect was chosen, where there was a choice."""
 

@@ -1,6 +1,6 @@
-"""One request → one reply: plan, encode, open, try again, decode, fold. A flow: it asks, the shells do.
+"""One request → one reply: plan, encode, open, try again, decode, fold. A flow: drivers carry out its steps.
 
-Not here: sockets, clocks and waiting (shells), and when to try again (retry).
+Not here: sockets, clocks and waiting (transports), when to try again (retry), and how to repair a request (heal).
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from asides.dialects import find_dialect
-from asides.dialects.dialect import Dialect, HttpRequest
-from asides.flows.attempts import NO_HEAD, read_refusal, wait_before_next
+from asides.dialects.dialect import Decoder, Dialect, HttpRequest
 from asides.flows.call import Call
-from asides.flows.heal import MEMORY, Repair, RepairKind, heal, prepare
-from asides.flows.response_reader import ResponseReader
+from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
+from asides.flows.retry import NO_HEAD, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, plan
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProviderError, TransportError
+from asides.values.events import Event, Warned
+from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.reply import Reply, Revealed
@@ -28,37 +31,115 @@ from asides.values.reply import Reply, Revealed
 _log = logging.getLogger("asides")
 
 _READ = Read()
-# Behind its last word a server ends the body or hangs up; some forget to do either.
+# After its last event a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
 
 
-class Exchange:
-    """A call under way. `steps()` is its flow; `partial` may be asked at any time, also when nobody drives it on."""
+class ResponseReader:
+    """Reads one response: decoder, fold, and failures. `feed` and `finish` return events; only `reply` raises.
 
-    __slots__ = ("_call", "_jitter", "_reading", "_thinks", "emitted")
+    Where the bytes come from does not matter: an exchange feeds it read by read, `decode` all at once.
+    """
+
+    __slots__ = ("_feed", "_fold", "_keep_raw", "_lost", "_revealed", "_take", "_warnings", "decoder")
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        notices: Sequence[Notice] = (),
+        *,
+        keep_raw: bool = True,
+        revealed: tuple[Revealed, ...] = (),
+    ) -> None:
+        self.decoder = decoder
+        self._feed = decoder.feed
+        self._fold = Fold()
+        self._take = self._fold.take
+        self._keep_raw = keep_raw
+        self._revealed = revealed
+        self._warnings: list[Event] = [Warned(notice) for notice in notices]
+        self._lost: TransportError | None = None
+
+    @property
+    def partial(self) -> Reply | None:
+        """What has arrived; None before the reply has started."""
+        return None if self._fold.started is None else self._reply()
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes. Returns the events they complete."""
+        return self._fold_events(self._feed(data))
+
+    def finish(self, lost: TransportError | None = None) -> list[Event]:
+        """The end of the bytes, sent by the server or caused by a lost connection. Returns the last events.
+
+        Many servers close the connection right after their last event. Then nothing is missing, and a notice is enough.
+        """
+        self._lost = lost
+        events = self.decoder.finish()
+        if lost is not None and self.decoder.failure is None:
+            notice = Notice("connection_lost_at_end", "the connection broke after the last event; nothing is missing")
+            events = [*events[:-1], Warned(notice), events[-1]]
+        return self._fold_events(events)
+
+    def _fold_events(self, events: list[Event]) -> list[Event]:
+        if not self._keep_raw:
+            # The last one stays: a decoder that has read nothing yet reports the end differently.
+            del self.decoder.payloads[:-1]
+        if events:
+            if self._warnings:
+                # After ReplyStarted, which stays the first event.
+                events = [events[0], *self._warnings, *events[1:]]
+                self._warnings = []
+            self._take(events)
+        return events
+
+    def reply(self) -> Reply:
+        """The whole reply. Raises the failure of the response, with what had arrived."""
+        failure: AsidesError | None = self.decoder.failure
+        if failure is not None:
+            # The transport's error says more than the decoder's: it knows how the connection ended.
+            failure = self._lost or failure
+            if failure.partial is None:
+                failure.partial = self.partial
+            raise failure
+        return self._reply()
+
+    def _reply(self) -> Reply:
+        payloads = self.decoder.payloads if self._keep_raw else ()
+        reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
+        return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
+
+
+class Exchange:
+    """A call under way. `steps()` is its flow; `partial` may be read at any time, also when nobody drives the flow."""
+
+    __slots__ = ("_call", "_jitter", "_reader", "_thinks", "emitted")
 
     def __init__(self, call: Call, *, jitter: Callable[[], float] = random.random) -> None:
         self._call = call
         self._jitter = jitter
-        self._reading: ResponseReader | None = None
+        self._reader: ResponseReader | None = None
         self._thinks = True
         self.emitted = False
-        """Whether the caller was handed an event: from then on nothing is tried again."""
+        """Whether the caller got an event. From then on nothing is tried again."""
 
     @property
     def partial(self) -> Reply | None:
-        """What has arrived; None when nothing had started."""
-        return None if self._reading is None else self._reading.partial
+        """What has arrived; None before the reply has started."""
+        return None if self._reader is None else self._reader.partial
 
     def steps(self) -> Flow[Reply]:
         """The flow. Every AsidesError that leaves it carries what had arrived."""
         call = self._call
-        with self._telling_partial():
+        with self._attach_partial():
             dialect = find_dialect(call.target.dialect)
-            prompt, known = prepare(call.prompt, call.target, call.key, MEMORY)
-            healed: list[RepairKind] = []
-            told: list[Notice] = [*call.notices, *known]
-            request, warned = self._request(prompt, dialect, told)
+            prompt = call.prompt
+            notices = [*call.notices]
+            if REFUSED_SUMMARIES:
+                prompt, known = drop_refused_summary(prompt, call.target, call.key)
+                notices += known
+            repairs: list[RepairKind] = []
+            request, warnings = self._encode(prompt, dialect, notices)
             attempt = 0
             while True:
                 attempt += 1
@@ -68,43 +149,43 @@ class Exchange:
                     head = yield Open(request)
                     _log.debug("%s: status %d", call.target.provider.name, head.status)
                     if 200 <= head.status < 300:
-                        return (yield from self._receive(dialect, warned))
-                    raise (yield from read_refusal(dialect, head, call.target))
+                        return (yield from self._receive(dialect, warnings))
+                    raise (yield from receive_error(dialect, head, call.target))
                 except (TransportError, ProviderError) as error:
-                    repair = self._repair(error, prompt, healed)
+                    repair = self._repair(error, prompt, repairs)
                     seconds = self._wait_before_next(attempt, head, error) if repair is None else 0.0
                 if repair is not None:
-                    # Another request, not the same one again: it has its attempts to itself.
+                    # A different request: it gets all attempts again.
                     attempt, prompt = 0, repair.prompt
-                    healed.append(repair.kind)
-                    told.append(repair.notice)
-                    request, warned = self._request(prompt, dialect, told)
+                    repairs.append(repair.kind)
+                    notices.append(repair.notice)
+                    request, warnings = self._encode(prompt, dialect, notices)
                     continue
                 _log.debug("%s: trying again in %.2f s", call.target.provider.name, seconds)
                 yield Sleep(seconds)
 
-    def _request(
-        self, prompt: Prompt, dialect: Dialect, told: Sequence[Notice]
+    def _encode(
+        self, prompt: Prompt, dialect: Dialect, notices: Sequence[Notice]
     ) -> tuple[HttpRequest, Sequence[Notice]]:
         call = self._call
         planned = plan(prompt, call.target, on_conflict=call.policy.on_conflict)
-        request, spelled = dialect.encode(planned.prompt, call.target)
+        request, encoder_notices = dialect.encode(planned.prompt, call.target)
         self._thinks = planned.prompt.thinking.mode != "off"
         _log_plan(call.target.provider.name, planned)
-        return request, (*told, *planned.notices, *spelled)
+        return request, (*notices, *planned.notices, *encoder_notices)
 
-    def _repair(self, error: AsidesError, prompt: Prompt, healed: Sequence[RepairKind]) -> Repair | None:
+    def _repair(self, error: AsidesError, prompt: Prompt, repairs: Sequence[RepairKind]) -> Repair | None:
         if self.emitted or not isinstance(error, ProviderError):
             return None
-        repair = heal(error, prompt, healed)
+        repair = heal(error, prompt, repairs)
         if repair is not None:
             _log.debug("%s: %s; asked again", self._call.target.provider.name, repair.notice.code)
             if repair.kind == "summary":
-                MEMORY.note(self._call.target, self._call.key)
+                remember_refusal(self._call.target, self._call.key)
         return repair
 
     @contextmanager
-    def _telling_partial(self) -> Generator[None, None, None]:
+    def _attach_partial(self) -> Generator[None, None, None]:
         try:
             yield
         except AsidesError as error:
@@ -113,41 +194,38 @@ class Exchange:
             raise
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
-        """The seconds until the next attempt; raises the error when there is to be none."""
+        """The seconds until the next attempt. Raises the error when there is none."""
         if self.emitted:
             raise error
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter())
 
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
-        self._reading = reading = ResponseReader(
-            dialect.decoder(self._target_answering()),
-            notices,
-            keep_raw=self._call.policy.keep_raw,
-            revealed=self._revealed(),
-        )
-        take = reading.take
+        decoder = dialect.decoder(self._target_to_decode())
+        keep_raw = self._call.policy.keep_raw
+        self._reader = reader = ResponseReader(decoder, notices, keep_raw=keep_raw, revealed=self._revealed())
+        feed = reader.feed
         step = _READ
         data = b"?"
-        while data and not reading.failed:
+        while data and decoder.failure is None:
             lost: TransportError | None = None
             try:
                 data = yield step
             except TransportError as problem:
                 lost, data = problem, b""
-            events = take(data) if data else reading.end(lost)
+            events = feed(data) if data else reader.finish(lost)
             if events:
                 self.emitted = True
                 yield Emit(events)
-            if reading.done:
+            if data and getattr(decoder, "done", False):
                 step = _READ_THE_REST
-        if data and (events := reading.end()):
+        if data and (events := reader.finish()):
             yield Emit(events)
-        reply = reading.reply()
+        reply = reader.reply()
         _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
         return reply
 
-    def _target_answering(self) -> Target:
-        """The target as its answer is to be read: without thinking, no template has opened a tag."""
+    def _target_to_decode(self) -> Target:
+        """The target for the decoder. Where thinking is off, no template has opened a tag."""
         target = self._call.target
         if self._thinks or not target.facts.starts_inside or target.rule.thinks_though_off:
             return target
@@ -162,7 +240,7 @@ class Exchange:
         return tuple(revealed)
 
 
-def _log_plan(who: str, planned: Plan) -> None:
+def _log_plan(provider: str, planned: Plan) -> None:
     if planned.decisions and _log.isEnabledFor(logging.DEBUG):
         kept = sum(decision.action == "keep" for decision in planned.decisions)
-        _log.debug("%s: of %d earlier parts %d go back", who, len(planned.decisions), kept)
+        _log.debug("%s: of %d earlier parts %d go back", provider, len(planned.decisions), kept)

@@ -1,7 +1,7 @@
-"""A rejected request → the smallest repair, each kind once: `heal(error, prompt, done) → Repair | None`. Pure.
+"""A rejected request → the smallest repair, each kind once: `heal(error, prompt, done) → Repair | None`.
 
-What a key may not have is remembered, so that the next call does not run into it again. Not here: trying the same
-request again (retry).
+A refused summary is remembered, so that the next call does not ask for one. Not here: trying the same request again
+(retry).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RepairKind: TypeAlias = Literal["summary", "parent", "context", "reasoning"]
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """Another prompt to try, and what was changed."""
+    """Another prompt to try, and a notice of the change."""
 
     kind: RepairKind
     prompt: Prompt
@@ -40,60 +40,51 @@ _REASONING = re.compile(
     re.IGNORECASE,
 )
 _ITEM_ID = re.compile(r"\brs_[\w-]+")
-_REMEMBERED = 1024
+_MOST_REMEMBERED = 1024
 
 
-class Memory:
-    """Which endpoints, with which keys, give no summaries. Holds no key, only a digest of one."""
-
-    def __init__(self) -> None:
-        self._without_summary: OrderedDict[tuple[str, str], None] = OrderedDict()
-
-    def note(self, target: Target, key: Secret | None) -> None:
-        """A summary was refused here."""
-        self._without_summary[_who(target, key)] = None
-        while len(self._without_summary) > _REMEMBERED:
-            self._without_summary.popitem(last=False)
-
-    def refuses_summary(self, target: Target, key: Secret | None) -> bool:
-        """Whether a summary was refused here before."""
-        return _who(target, key) in self._without_summary
+REFUSED_SUMMARIES: OrderedDict[tuple[str, str], None] = OrderedDict()
+"""The addresses and keys that get no summaries of reasoning. Holds no key, only a digest of one."""
 
 
-MEMORY = Memory()
+def remember_refusal(target: Target, key: Secret | None) -> None:
+    """Remember that a summary was refused here."""
+    REFUSED_SUMMARIES[_identify(target, key)] = None
+    while len(REFUSED_SUMMARIES) > _MOST_REMEMBERED:
+        REFUSED_SUMMARIES.popitem(last=False)
 
 
-def _who(target: Target, key: Secret | None) -> tuple[str, str]:
+def drop_refused_summary(prompt: Prompt, target: Target, key: Secret | None) -> tuple[Prompt, tuple[Notice, ...]]:
+    """The prompt without its wish for a summary, where one was refused before."""
+    if not _asks_summary(prompt) or _identify(target, key) not in REFUSED_SUMMARIES:
+        return prompt, ()
+    return _drop_summary(prompt), (_SUMMARY_NOTICE,)
+
+
+def _identify(target: Target, key: Secret | None) -> tuple[str, str]:
     digest = "" if key is None else hashlib.blake2b(key.reveal().encode(), digest_size=16).hexdigest()
     return target.base_url, digest
 
 
-def prepare(prompt: Prompt, target: Target, key: Secret | None, memory: Memory) -> tuple[Prompt, tuple[Notice, ...]]:
-    """The prompt without what is known to be refused here."""
-    if not _asks_summary(prompt) or not memory.refuses_summary(target, key):
-        return prompt, ()
-    return _without_summary(prompt), (_SUMMARY_NOTICE,)
-
-
 def heal(error: ProviderError, prompt: Prompt, done: Collection[RepairKind]) -> Repair | None:
-    """The repair for what a provider said of this prompt, unless it was tried; None where there is none."""
-    told = f"{error.code or ''} {error} {error.body.decode('utf-8', 'replace')}"
-    if isinstance(error, BadRequest) and _SUMMARY.search(told) and _asks_summary(prompt) and "summary" not in done:
-        return Repair("summary", _without_summary(prompt), _SUMMARY_NOTICE)
-    stateless = _stateless(prompt)
-    if stateless is not None:
-        if isinstance(error, (BadRequest, NotFound)) and _PARENT.search(told) and "parent" not in done:
+    """The repair of a prompt that a provider rejected; None where none is left to try."""
+    text = f"{error.code or ''} {error} {error.body.decode('utf-8', 'replace')}"
+    if isinstance(error, BadRequest) and _SUMMARY.search(text) and _asks_summary(prompt) and "summary" not in done:
+        return Repair("summary", _drop_summary(prompt), _SUMMARY_NOTICE)
+    whole = _send_whole_history(prompt)
+    if whole is not None:
+        if isinstance(error, (BadRequest, NotFound)) and _PARENT.search(text) and "parent" not in done:
             detail = "the provider does not have the turn to go on from; everything was sent instead"
-            return Repair("parent", stateless, Notice("parent_rejected", detail, "previous_response_id"))
+            return Repair("parent", whole, Notice("parent_rejected", detail, "previous_response_id"))
         if isinstance(error, ContextTooLong) and "context" not in done:
             detail = "with what the provider had stored it did not fit; what is known here was sent instead"
-            return Repair("context", stateless, Notice("parent_dropped", detail, "previous_response_id"))
+            return Repair("context", whole, Notice("parent_dropped", detail, "previous_response_id"))
     rejected = isinstance(error, ReplayRejected) or (
-        isinstance(error, (BadRequest, NotFound)) and _REASONING.search(told)
+        isinstance(error, (BadRequest, NotFound)) and _REASONING.search(text)
     )
-    if rejected and "reasoning" not in done and (strip_thinking := _without_thoughts(prompt, told)) is not None:
+    if rejected and "reasoning" not in done and (stripped := _drop_thoughts(prompt, text)) is not None:
         detail = "the provider does not take back thoughts of earlier turns; they were left out"
-        return Repair("reasoning", strip_thinking, Notice("thoughts_rejected", detail, "messages"))
+        return Repair("reasoning", stripped, Notice("thoughts_rejected", detail, "messages"))
     return None
 
 
@@ -111,33 +102,33 @@ def _asks_summary(prompt: Prompt) -> bool:
     return thinking.show != "none" and (thinking.wanted or thinking.summary is not None)
 
 
-def _without_summary(prompt: Prompt) -> Prompt:
+def _drop_summary(prompt: Prompt) -> Prompt:
     return msgspec.structs.replace(prompt, thinking=msgspec.structs.replace(prompt.thinking, show="none", summary=None))
 
 
-def _stateless(prompt: Prompt) -> Prompt | None:
-    """The prompt with all of its history; None where it goes on from nothing, or where there is no history to send."""
+def _send_whole_history(prompt: Prompt) -> Prompt | None:
+    """The prompt with its whole history instead of a stored parent; None where it has no parent or no history."""
     state = prompt.state
-    known_here = any(message.role == "assistant" for message in prompt.messages)
-    if not known_here or not (state.continues or state.resume):
+    has_history = any(message.role == "assistant" for message in prompt.messages)
+    if not has_history or not (state.continues or state.resume):
         return None
     cleared = msgspec.structs.replace(state, previous_response_id=None, conversation=None, resume=False)
-    # What this turn is stored as, the next can go on from.
+    # The next turn can continue from this one once it is stored.
     store = True if state.store is None else state.store
-    # Where the parent was, no turn is any more.
+    # Earlier turns are not stored where the parent was.
     messages = tuple(msgspec.structs.replace(message, stored=None) for message in prompt.messages)
     return msgspec.structs.replace(prompt, state=msgspec.structs.replace(cleared, store=store), messages=messages)
 
 
-def _without_thoughts(prompt: Prompt, told: str) -> Prompt | None:
-    """The prompt without the turns' thoughts that were named, or without any where none was; None where it has none."""
-    named = set(_ITEM_ID.findall(told))
+def _drop_thoughts(prompt: Prompt, error_text: str) -> Prompt | None:
+    """The prompt without the thoughts that the error names, or without all of them; None where there are none."""
+    named = set(_ITEM_ID.findall(error_text))
     turns = [number for number, message in enumerate(prompt.messages) if _thoughts(message) or _is_sealed(message)]
     chosen = [number for number in turns if named & _ids(prompt.messages[number])] or turns
     if not chosen:
         return None
     messages = tuple(
-        _thoughtless(message) if number in chosen else message for number, message in enumerate(prompt.messages)
+        _drop_turn_thoughts(message) if number in chosen else message for number, message in enumerate(prompt.messages)
     )
     return msgspec.structs.replace(prompt, messages=messages)
 
@@ -147,9 +138,9 @@ def _thoughts(message: Message) -> list[Thought]:
 
 
 def _is_sealed(message: Message) -> bool:
-    """Whether its words or calls carry what a thought left on them."""
-    said = [part for part in message.parts if isinstance(part, (Text, ToolCall))]
-    return message.role == "assistant" and any(seal.value for part in said for seal in part.seals)
+    """Whether its text or its tool calls carry seals of a thought."""
+    parts = [part for part in message.parts if isinstance(part, (Text, ToolCall))]
+    return message.role == "assistant" and any(seal.value for part in parts for seal in part.seals)
 
 
 def _ids(message: Message) -> set[str]:
@@ -157,11 +148,11 @@ def _ids(message: Message) -> set[str]:
     return {found for entry in entries for found in _ITEM_ID.findall(entry)}
 
 
-def _thoughtless(message: Message) -> Message:
-    """A turn without its thoughts; the ids of what followed them mean nothing any more."""
-    kept = tuple(
+def _drop_turn_thoughts(message: Message) -> Message:
+    """A turn without its thoughts and without the seals that belong to them."""
+    parts = tuple(
         msgspec.structs.replace(part, seals=()) if isinstance(part, (Text, ToolCall)) else part
         for part in message.parts
         if not isinstance(part, Thought)
     )
-    return msgspec.structs.replace(message, parts=kept)
+    return msgspec.structs.replace(message, parts=parts)

@@ -1,6 +1,6 @@
-"""What needs no network: recorded bytes → Reply (`decode`), and the request that a call would send (`explain`).
+"""Without a network: recorded bytes → Reply (`decode`), and the request that a call would send (`explain`).
 
-Both take the ways of a live call; nothing is decided here a second time.
+Both run the code of a live call. Nothing is decided here a second time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import msgspec
 
 from asides import dialects
 from asides.flows.build_call import CallBuilder
-from asides.flows.response_reader import ResponseReader, refusal
+from asides.flows.exchange import ResponseReader
+from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.plan import Decision, plan
 from asides.options import Options, PromptLike
@@ -24,37 +25,36 @@ from asides.values.errors import UnknownProvider, Unsupported, redacted
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
-HIDDEN = "***"
+_HIDDEN = "***"
 
 
 def decode(
     dialect: str,
     body: bytes | str | Iterable[bytes],
     *,
-    streaming: bool = True,  # noqa: ARG001 - the bytes tell
+    streaming: bool = True,  # noqa: ARG001 - the bytes show it
     provider: str | Provider | None = None,
     model: str | None = None,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """The reply that recorded bytes are; raises, with `.partial`, what a live call would have raised.
+    """The reply in recorded bytes. Raises, with `.partial`, what a live call would have raised.
 
-    `dialect` is a wire language, or the name of a provider, whose language is then meant. `provider` gives the quirks;
-    None is the dialect's plain row. `body` may come in pieces. `streaming` says what had been asked for; the bytes
-    themselves show what came, and they count.
+    `dialect` names a dialect, or a provider that speaks it. `provider` gives the quirks; None is the dialect's plain
+    row. `body` may come in pieces. `streaming` is ignored: the bytes themselves show whether they were streamed.
     """
     _check_names(dialect, provider)
-    row, notices = _row(dialect, provider)
+    row, notices = _choose_row(dialect, provider)
     target = Target(row, model or "", row.base_url, row.rule(model or ""))
-    spoken = dialects.find_dialect(row.dialect)
+    wire = dialects.find_dialect(row.dialect)
     if not 200 <= status < 300:
-        told = {name.lower(): value for name, value in (headers or {}).items()}
-        raise refusal(spoken, Head(status, told), b"".join(_pieces(body)), target)
-    reading = ResponseReader(spoken.decoder(target), notices)
-    for piece in _pieces(body):
-        reading.take(piece)
-    reading.end()
-    return reading.reply()
+        lower = {name.lower(): value for name, value in (headers or {}).items()}
+        raise decode_error(wire, Head(status, lower), b"".join(_split_body(body)), target)
+    reader = ResponseReader(wire.decoder(target), notices)
+    for piece in _split_body(body):
+        reader.feed(piece)
+    reader.finish()
+    return reader.reply()
 
 
 def _check_names(dialect: object, provider: object) -> None:
@@ -62,9 +62,9 @@ def _check_names(dialect: object, provider: object) -> None:
         raise TypeError("decode takes a dialect by name, and a provider by name or as its row.")
 
 
-def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:
-    spoken = dialects.real_name(dialect)
-    plain = dialects.plain_row(spoken) if dialects.is_known(spoken) else _speaker(dialect)
+def _choose_row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:
+    name = dialects.real_name(dialect)
+    plain = dialects.plain_row(name) if dialects.is_known(name) else _find_speaker(dialect)
     if isinstance(provider, Provider):
         row = provider
     elif provider is None:
@@ -73,16 +73,16 @@ def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[
         try:
             row = find_provider(provider)
         except UnknownProvider:
-            # Decoding needs no address, so nothing is wrong with a host that nobody has heard of.
+            # Decoding needs no address, so an unknown host is no error.
             detail = f"no provider is called {provider!r}; its bytes were read as plain {plain.dialect}"
             return msgspec.structs.replace(plain, name=provider), [Notice("unknown_provider", detail, "provider")]
     if row.dialect != plain.dialect:
-        # Its quirks are those of another language, unless it is known to speak this one too.
+        # Its quirks are those of another dialect, unless it is known to speak this one too.
         row = row.with_dialect(plain.dialect) or msgspec.structs.replace(plain, name=row.name)
     return row, []
 
 
-def _speaker(name: str) -> Provider:
+def _find_speaker(name: str) -> Provider:
     try:
         return find_provider(name)
     except UnknownProvider:
@@ -91,8 +91,8 @@ def _speaker(name: str) -> Provider:
         ) from None
 
 
-def _pieces(body: bytes | str | Iterable[bytes]) -> Iterator[bytes]:
-    """The body in non-empty pieces, since an empty one is the end."""
+def _split_body(body: bytes | str | Iterable[bytes]) -> Iterator[bytes]:
+    """The body in non-empty pieces, since an empty one means the end."""
     if isinstance(body, str):
         body = body.encode()
     if isinstance(body, (bytes, bytearray, memoryview)):
@@ -104,7 +104,7 @@ def _pieces(body: bytes | str | Iterable[bytes]) -> Iterator[bytes]:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What a call would send, and why it looks so. Nothing was sent."""
+    """The request that a call would send, and the reasons for it. Nothing was sent."""
 
     target: Target
     method: str
@@ -114,19 +114,19 @@ class Explanation(msgspec.Struct, frozen=True):
     body: Any
     """The request's JSON."""
     decisions: tuple[Decision, ...] = ()
-    """What of the history goes back, what does not, and why."""
+    """Which parts of the history go back, which do not, and why."""
     notices: tuple[Notice, ...] = ()
     """What was adjusted, dropped or not understood."""
     missing_key: tuple[str, ...] | None = None
-    """The variables that could hold the key, where one is needed and none was found."""
+    """The variables that could hold the key, where a key is needed and none was found."""
     why_endpoint: str = ""
-    """Why this dialect is spoken."""
+    """Why this dialect was chosen."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
 
     def to_text(self) -> str:
-        """For people: the request as it would go out, and the reasons."""
+        """The request as it would go out and the reasons, as text for people."""
         lines = [f"{self.target.provider.name}:{self.target.model}"]
         if self.why_endpoint:
             lines.append(f"{self.target.dialect}: {self.why_endpoint}")
@@ -137,20 +137,20 @@ class Explanation(msgspec.Struct, frozen=True):
             lines += ["", f"No key was found; set {' or '.join(self.missing_key) or 'api_key='}."]
         if self.decisions:
             lines += ["", "Of the history:"]
-            lines += [f"  {_sentence(decision)}" for decision in self.decisions]
+            lines += [f"  {_format_decision(decision)}" for decision in self.decisions]
         if self.notices:
             lines += ["", "Worth knowing:"]
-            lines += [f"  {notice}{_change(notice)}" for notice in self.notices]
+            lines += [f"  {notice}{_format_change(notice)}" for notice in self.notices]
         return "\n".join(lines)
 
 
-def _sentence(decision: Decision) -> str:
-    source = f" [{', '.join(told for told in (decision.since, decision.source) if told)}]"
+def _format_decision(decision: Decision) -> str:
+    source = f" [{', '.join(text for text in (decision.since, decision.source) if text)}]"
     reason = f"message {decision.message}, part {decision.part}: {decision.action} the {decision.what}: {decision.why}"
     return reason if source == " []" else reason + source
 
 
-def _change(notice: Notice) -> str:
+def _format_change(notice: Notice) -> str:
     return f" ({notice.setting}: {notice.asked} → {notice.sent})" if notice.asked and notice.sent else ""
 
 
@@ -166,19 +166,19 @@ def explain(
 
     Sends nothing and needs no key. Raises what `ask` would raise before a byte is sent.
     """
-    defaults = CallBuilder(providers=providers, settings=settings)
-    call = defaults.call(model, prompt, options, stream=False, needs_key=False)
+    calls = CallBuilder(providers=providers, settings=settings)
+    call = calls.build(model, prompt, options, stream=False, needs_key=False)
     planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
-    request, spelled = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
+    request, encoder_notices = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
     provider = call.target.provider
     headers = dict(request.headers)
     missing: tuple[str, ...] | None = None
     if request.credential_header is not None:
         name, prefix = request.credential_header
         if isinstance(call.key, AwsCredentials):
-            headers["Authorization"] = f"AWS4-HMAC-SHA256 {HIDDEN}"
+            headers["Authorization"] = f"AWS4-HMAC-SHA256 {_HIDDEN}"
         elif call.key is not None or call.target.launches:
-            headers[name] = prefix + HIDDEN
+            headers[name] = prefix + _HIDDEN
         elif provider.key == "required":
             missing = provider.key_env
     return Explanation(
@@ -188,7 +188,7 @@ def explain(
         headers,
         msgspec.json.decode(request.body),
         planned.decisions,
-        (*call.notices, *planned.notices, *spelled),
+        (*call.notices, *planned.notices, *encoder_notices),
         missing,
         call.why_endpoint,
     )

@@ -1,4 +1,7 @@
-"""Whether to try again, and when: a verdict from what happened. Pure; the waiting is the shell's."""
+"""After a failed attempt: read the error, decide whether to try again, and how long to wait. The driver waits.
+
+Not here: a different request after a rejection (heal).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,27 @@ from collections.abc import Mapping
 
 import msgspec
 
+from asides.dialects.dialect import Dialect
 from asides.flows.call import Policy
-from asides.values.errors import AsidesError, ConnectionLost, ConnectTimeout, Overloaded, RateLimited
+from asides.flows.steps import Flow, Head, Read
+from asides.providers.provider import Target
+from asides.values.errors import (
+    AsidesError,
+    ConnectionLost,
+    ConnectTimeout,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    TransportError,
+    redacted,
+)
 
-_PASSING = frozenset({408, 409, 429})
+NO_HEAD = Head(0, {})
+"""Before the head of a response has arrived."""
+
+ERROR_BODY_LIMIT = 64 * 1024
+_RETRY_STATUSES = frozenset({408, 409, 429})
+_READ = Read()
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -20,12 +40,62 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """Do not try again. `why` is a sentence for the error, "" where the failure speaks for itself."""
+    """Do not try again. `why` is a sentence for the error; "" where the error says enough."""
 
     why: str = ""
 
 
-def verdict(
+# --- the error of a response --------------------------------------------------------------------------------------
+
+
+def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[ProviderError]:
+    """The error of a response with a bad status. Reads as much of the body as helps."""
+    body = b""
+    try:
+        # The head of a redirect says everything.
+        while head.status >= 400 and len(body) < ERROR_BODY_LIMIT and (data := (yield _READ)):
+            body += data
+    except TransportError:
+        pass  # The status alone decides; the body only explains it.
+    return decode_error(dialect, head, body, target)
+
+
+def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> ProviderError:
+    """The error that a response with a bad status means."""
+    if 300 <= head.status < 400:
+        location = redacted(head.headers.get("location", "another address"))
+        return ProviderError(
+            f"{target.provider.name} answered {head.status} and points to {location}. Redirects are not followed, "
+            "since the key would travel along. To do: set base_url= to the new address.",
+            status=head.status,
+        )
+    error = dialect.error(head.status, head.headers, body[:ERROR_BODY_LIMIT], target)
+    if error.retry_after is None:
+        error.retry_after = read_retry_after(head.headers, head.received)
+    return error
+
+
+# --- the next attempt ---------------------------------------------------------------------------------------------
+
+
+def wait_before_next(error: AsidesError, head: Head, attempt: int, policy: Policy, jitter: float) -> float:
+    """The seconds until the next attempt. Raises the error when there is none."""
+    decision = decide_retry(
+        head.status if head.status >= 300 else error,
+        head.headers,
+        attempt=attempt,
+        policy=policy,
+        jitter=jitter,
+        received=head.received,
+    )
+    if isinstance(decision, Retry):
+        return decision.seconds
+    if decision.why:
+        error.args = (f"{error} {decision.why}", *error.args[1:])
+    raise error
+
+
+def decide_retry(
     failure: int | AsidesError,
     headers: Mapping[str, str],
     *,
@@ -34,59 +104,59 @@ def verdict(
     jitter: float,
     received: float = 0.0,
 ) -> Retry | GiveUp:
-    """What to do after the `attempt`-th try (the first is 1) failed, before anything was handed to the caller.
+    """Decide after the `attempt`-th attempt (the first is 1) failed before the caller got any event.
 
-    `failure` is a status, or the error where there was none or a good one; header names are in lower case; `jitter` is
-    a number from 0 to 1; `received` is the Unix time at which the response came.
+    `failure` is a status, or the error where there was no status or a good one. Header names are in lower case.
+    `jitter` is a number from 0 to 1; `received` is the Unix time of the response.
     """
-    told = headers.get("x-should-retry", "").strip().lower()
-    if told == "false" or not (told == "true" or _passes(failure)):
+    advice = headers.get("x-should-retry", "").strip().lower()
+    if advice == "false" or not (advice == "true" or _is_temporary(failure)):
         return GiveUp()
     if attempt > policy.retries:
         return GiveUp(f"Given up after {attempt} attempts." if attempt > 1 else "")
-    demanded = wait_demanded(headers, received)
-    if demanded is None:
-        demanded = getattr(failure, "retry_after", None)
-    if demanded is None:
-        wait = min(policy.backoff * 2.0 ** (attempt - 1), policy.max_backoff)
-        # Down to half of it, so that clients that failed together do not come back together.
-        return Retry(wait * (1 - jitter / 2))
-    if demanded > policy.max_wait:
-        return GiveUp(f"Not tried again: they ask to wait {demanded:g} s, more than max_wait ({policy.max_wait:g} s).")
-    return Retry(demanded)
+    wait = read_retry_after(headers, received)
+    if wait is None:
+        wait = getattr(failure, "retry_after", None)
+    if wait is None:
+        backoff = min(policy.backoff * 2.0 ** (attempt - 1), policy.max_backoff)
+        # Down to half of it, so that clients that failed together do not return together.
+        return Retry(backoff * (1 - jitter / 2))
+    if wait > policy.max_wait:
+        return GiveUp(f"Not tried again: they ask to wait {wait:g} s, more than max_wait ({policy.max_wait:g} s).")
+    return Retry(wait)
 
 
-def _passes(failure: int | AsidesError) -> bool:
-    """Whether the same request may fare better later.
+def _is_temporary(failure: int | AsidesError) -> bool:
+    """Whether the same request may succeed later.
 
-    Silence (IdleTimeout) is not among these: the model may be at work on the first request, and be paid for it.
+    An IdleTimeout is not temporary: the model may still work on the first request, and the caller pays for it.
     """
     if isinstance(failure, int):
-        return failure in _PASSING or failure >= 500
+        return failure in _RETRY_STATUSES or failure >= 500
     return isinstance(failure, (ConnectTimeout, ConnectionLost, RateLimited, Overloaded))
 
 
-def wait_demanded(headers: Mapping[str, str], received: float = 0.0) -> float | None:
-    """The seconds that a server asks us to wait; None when it does not ask, or cannot be understood."""
+def read_retry_after(headers: Mapping[str, str], received: float = 0.0) -> float | None:
+    """The seconds that a server asks us to wait; None when it asks for none or its header cannot be read."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        told = headers.get(name, "").strip()
-        if not told:
+        value = headers.get(name, "").strip()
+        if not value:
             continue
         try:
-            seconds = float(told) / unit
+            seconds = float(value) / unit
         except ValueError:
-            moment = _moment(told)
+            moment = _parse_date(value)
             if moment is None:
                 continue
-            # Their clock against their clock, where they say what time it is there.
-            now = _moment(headers.get("date", "")) or received
+            # Compare with the server's own clock, where it sends its time.
+            now = _parse_date(headers.get("date", "")) or received
             seconds = max(moment - now, 0.0) if now else math.nan
         if math.isfinite(seconds) and seconds >= 0:
             return seconds
     return None
 
 
-def _moment(date: str) -> float | None:
+def _parse_date(date: str) -> float | None:
     from datetime import UTC
     from email.utils import parsedate_to_datetime
 

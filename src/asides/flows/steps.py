@@ -1,14 +1,14 @@
-"""What a flow may ask of its shell, and `advance`, the only place that touches a generator's send and throw.
+"""The steps that a flow may ask for. A driver (transports/sync, transports/async_) carries out each one.
 
-A flow is a generator of steps. The shell carries out each step and hands the result back:
+A flow is a generator of steps. The driver sends the result of each step back:
 
-    Open(request)   → Head        closes what was open before; transport errors are thrown into the flow
+    Open(request)   → Head        closes the response before; transport errors are thrown into the flow
     Read()          → bytes       b"" at the end of the body; transport errors are thrown into the flow
     Sleep(seconds)  → None
     Emit(events)    → None        a batch for the caller
     Now()           → float       seconds of a clock that only goes forward
-    Allow(seconds)  → None        what follows may take so long
-    RunTools(jobs)  → outcomes    of all jobs, in their order; side by side, since concurrency is the shell's
+    Allow(seconds)  → None        limits everything that follows
+    RunTools(jobs)  → outcomes    of all jobs, in their order; the driver runs them concurrently
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 
 if TYPE_CHECKING:
-    # A plain question needs none of what an agent needs.
+    # A plain call loads nothing that only agents need.
     from asides.agents.tools.runnable import Job, JobOutcome
     from asides.values.result import RunEvent
 
@@ -29,12 +29,12 @@ Whole = TypeVar("Whole")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The beginning of a response; header names are in lower case."""
+    """Status and headers of a response. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
     received: float = 0.0
-    """Unix time at which it came, since a flow has no clock."""
+    """Unix time of arrival, since a flow has no clock."""
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -44,10 +44,10 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """The next bytes of the open response."""
+    """Read the next bytes of the open response."""
 
     patience: float | None = None
-    """Silence of so many seconds is the end of the body too; None: as long as the call's timeouts allow."""
+    """Treat so many seconds without data as the end of the body. None: wait as long as the timeouts allow."""
 
 
 class Sleep(msgspec.Struct, frozen=True):
@@ -57,29 +57,29 @@ class Sleep(msgspec.Struct, frozen=True):
 
 
 class Emit(msgspec.Struct, frozen=True):
-    """Hand events to the caller; a batch at a time, since the hot path is per chunk."""
+    """Hand a batch of events to the caller. One batch for each read, since the hot path is per chunk."""
 
     events: list[Any]
-    """Of a reply; in an agent's run, also of the run."""
+    """Events of a reply. In an agent's run, also events of the run."""
 
 
 class Now(msgspec.Struct, frozen=True):
-    """What the clock says, in seconds that only go up."""
+    """Read a clock that only goes forward, in seconds."""
 
 
 class Allow(msgspec.Struct, frozen=True):
-    """From here on there are so many seconds for all that follows; None: as many as it takes."""
+    """Limit everything that follows to so many seconds from now; None: no limit."""
 
     seconds: float | None = None
 
 
 class RunTools(msgspec.Struct, frozen=True):
-    """Run these jobs, at most so many at a time. One step: how they run side by side is the shell's business."""
+    """Run these jobs, at most `most` at a time. One step, since concurrency belongs to the driver."""
 
     jobs: tuple[Job, ...]
     most: int
     report: Callable[[int, JobOutcome], list[RunEvent]]
-    """The events for the caller when the job of this number has ended; asked as they end, in any order."""
+    """Returns the events for the caller when the job of this number has ended. Called as the jobs end."""
 
 
 Step: TypeAlias = Open | Read | Sleep | Emit | Now | Allow | RunTools
@@ -96,7 +96,7 @@ class Done(Generic[Whole]):
 
 
 def advance(flow: Flow[Whole], value: Any = None, error: BaseException | None = None) -> Step | Done[Whole]:
-    """Give the flow what it asked for; what it asks for next. StopIteration never leaves this frame."""
+    """Send the flow a result or an error. Returns its next step; for code that forwards the steps of another flow."""
     try:
         return flow.send(value) if error is None else flow.throw(error)
     except StopIteration as stop:

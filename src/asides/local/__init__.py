@@ -1,7 +1,7 @@
-"""A model on this machine: llama.cpp's own server, as a child of this process, started when it is first asked.
+"""A model on this machine: llama.cpp's own server as a child of this process, started by the first request.
 
-The server is an ordinary one and gets no way of its own: it is asked like any other that speaks its dialect. Needs the
-extra: `pip install 'asides[local]'`. Not here: the model's words (the wheel brings the engine, this package the model).
+After that it is asked like any other server of its dialect. Needs the extra: `pip install 'asides[local]'`. The extra
+brings the engine; this package brings the model.
 """
 
 from asides.local.model_files import is_installed

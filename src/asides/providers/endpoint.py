@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.notices import Notice
 
@@ -140,14 +140,3 @@ def is_canonical(target: Target) -> bool:
 
 def _matches_host(hostname: str, host: str) -> bool:
     return hostname == host or (host.startswith(".") and hostname.endswith(host) and len(hostname) > len(host))
-
-
-def apply_choice(target: Target, choice: Choice) -> Target:
-    """The target with the row and the rule of its chosen dialect."""
-    if choice.dialect == target.dialect:
-        return target
-    row: Provider | None = target.provider.with_dialect(choice.dialect)
-    if row is None:
-        return target
-    rule = row.rule(target.family or target.model)
-    return msgspec.structs.replace(target, provider=row, rule=rule, chosen_dialect=choice.dialect)

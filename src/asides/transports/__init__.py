@@ -1,1 +1,1 @@
-"""What both shells share around the network. Opens no socket, and knows no HTTP library: those are the shells' own."""
+"""Transports: carry out what flows ask for, sync and async. Only here sockets are opened and HTTP libraries known."""

@@ -1,6 +1,6 @@
-"""A stream, awaiting: it carries out what a flow asks for. `blocking` is its twin, `progress` what they share.
+"""The async side: carry out the steps of a flow, awaiting. `sync` is its twin; both share `flow_state`.
 
-Not here: who carries the bytes (a transport).
+Not here: how bytes travel (aiohttp, or any other `AsyncTransport`).
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
-from asides.transports.flow_state import FlowState, Progress
-from asides.transports.launch import settled, settled_at_once
+from asides.flows.steps import Allow, Emit, Flow, Open, Read, RunTools, Sleep, Step, Whole
+from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, TransportError
 from asides.values.events import Event
 from asides.values.reply import Reply
 
-Arriving = TypeVar("Arriving")
+Item = TypeVar("Item")
 
 
-class AsyncEvents(Generic[Arriving]):
-    """Events that arrive, and whoever drives the flow that they come from."""
+class AsyncEvents(Generic[Item]):
+    """Events as they arrive, and the driver of the flow that emits them."""
 
     def __init__(
         self,
         driver: AsyncDriver,
-        batches: AsyncGenerator[list[Arriving], None],
+        batches: AsyncGenerator[list[Item], None],
         transport: AsyncTransport,
         ends_transport: bool,
     ) -> None:
@@ -38,24 +38,27 @@ class AsyncEvents(Generic[Arriving]):
         self._transport = transport
         self._ends_transport = ends_transport
         self._batches = batches
-        self._events = _flattened(batches)
 
-    def __aiter__(self) -> AsyncIterator[Arriving]:
+    @cached_property
+    def _events(self) -> AsyncGenerator[Item, None]:
+        return _flatten(self._batches)
+
+    def __aiter__(self) -> AsyncIterator[Item]:
         return self._events
 
-    async def __anext__(self) -> Arriving:
+    async def __anext__(self) -> Item:
         return await anext(self._events)
 
-    def batches(self) -> AsyncIterator[list[Arriving]]:
-        """The events in the lists in which they came, one for each read: less work for those who pass them on."""
+    def batches(self) -> AsyncIterator[list[Item]]:
+        """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
         return self._batches
 
     async def close(self) -> None:
-        """Close the connection at once, from any task. What came stays in `partial`."""
+        """Close the connection at once, from any task. `partial` keeps what had arrived."""
         self._driver.closed.set()
         if self._driver.response is not None:
             self._driver.response.close()
-        # Another task may be reading at this moment; it finds the connection closed and ends the flow itself.
+        # Another task may be reading now. It finds the connection closed and ends the flow itself.
         for generator in (self._events, self._batches):
             with suppress(RuntimeError):
                 await generator.aclose()
@@ -69,46 +72,43 @@ class AsyncEvents(Generic[Arriving]):
         await self.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._driver.progress})"
+        return f"{type(self).__name__}({self._driver.state})"
 
 
 class AsyncStream(AsyncEvents[Event]):
-    """The events of one reply: iterate over it, and leave the `async with` (or await `close`) to be done with it at
-    once.
+    """The events of one reply. Iterate over it; leaving the `async with` (or `close`) closes the connection at once.
 
-    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`; one that you close ends;
-    one whose task is cancelled closes its connection, and `partial` stays readable.
+    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
+    One whose task is cancelled closes its connection and keeps `partial`.
     """
 
     def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
-        self._progress = Progress(call)
-        driver = AsyncDriver(self._progress, transport)
+        self._state = ExchangeState(call)
+        driver = AsyncDriver(self._state, transport)
         batches = close_after(driver.batches(), transport) if ends_transport else driver.batches()
         super().__init__(driver, batches, transport, ends_transport)
 
     async def drain(self) -> Reply:
-        """Read what has not been read yet; the whole reply."""
+        """Read the rest of the stream. Returns the whole reply."""
         async for _ in self._batches:
             pass
-        return self._progress.reply(closed=True)
+        return self._state.reply(closed=True)
 
     @property
     def reply(self) -> Reply:
-        """The whole reply, once the events are at their end; `await drain()` brings them there."""
-        return self._progress.reply(closed=self._driver.closed.is_set())
+        """The whole reply, once all events are read. `await drain()` reads them."""
+        return self._state.reply(closed=self._driver.closed.is_set())
 
     @property
     def partial(self) -> Reply | None:
-        """What has come so far; None when nothing has."""
-        return self._progress.partial
+        """What has arrived so far; None when nothing has."""
+        return self._state.partial
 
 
 async def close_after(
-    batches: AsyncGenerator[list[Arriving], None], transport: AsyncTransport
-) -> AsyncGenerator[list[Arriving], None]:
-    """The batches; connections that serve nothing else are closed with them, also for those who read to the end without
-    an `async with`.
-    """
+    batches: AsyncGenerator[list[Item], None], transport: AsyncTransport
+) -> AsyncGenerator[list[Item], None]:
+    """The batches; then close the transport, also for callers who read to the end without an `async with`."""
     try:
         async for batch in batches:
             yield batch
@@ -117,41 +117,45 @@ async def close_after(
         await transport.close()
 
 
-async def _flattened(batches: AsyncIterator[list[Arriving]]) -> AsyncGenerator[Arriving, None]:
+async def _flatten(batches: AsyncIterator[list[Item]]) -> AsyncGenerator[Item, None]:
     async for batch in batches:
         for event in batch:
             yield event
 
 
-async def carry_out(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
-    """What comes of a flow that hands out nothing on its way. A cancelled task closes its connection."""
-    course = FlowState(call, flow)
-    async for _ in AsyncDriver(course, transport).batches():
+async def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
+    """The result of a flow that emits no events. A cancelled task closes its connection."""
+    state = FlowState(call, flow)
+    async for _ in AsyncDriver(state, transport).batches():
         pass
-    if course.whole is None:
+    if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
-    return course.whole
+    return state.whole
 
 
 class AsyncDriver:
-    """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
+    """Drives a flow. It has no reference to its stream, so that a stream nobody holds any more is closed."""
 
-    def __init__(self, progress: FlowState[Any], transport: AsyncTransport) -> None:
-        self.progress = progress
+    def __init__(self, state: FlowState[Any], transport: AsyncTransport) -> None:
+        self.state = state
         self.response: AsyncResponse | None = None
         self.closed = asyncio.Event()
         self._transport = transport
 
     async def batches(self) -> AsyncGenerator[list[Any], None]:
-        """Carry out what the flow asks for. A stream that was closed meanwhile ends here."""
-        progress = self.progress
-        flow = progress.begin()
+        """Carry out each step of the flow; yield what it emits. Ends when the stream is closed meanwhile."""
+        state = self.state
+        flow = state.begin()
         read: Callable[[float | None], Awaitable[bytes]] | None = None
         value: Any = None
         error: TransportError | None = None
         try:
             while not self.closed.is_set():
-                step = advance(flow, value, error)
+                try:
+                    step: Step = flow.send(value) if error is None else flow.throw(error)
+                except StopIteration as end:
+                    state.whole = end.value
+                    return
                 value = error = None
                 try:
                     if isinstance(step, Emit):
@@ -162,11 +166,8 @@ class AsyncDriver:
                         response = await self._open(step.request)
                         value, read = await response.head(), response.read
                     elif isinstance(step, Sleep):
-                        progress.check_wait(step.seconds)
+                        state.check_wait(step.seconds)
                         await self._sleep(step.seconds)
-                    elif isinstance(step, Done):
-                        progress.whole = step.result
-                        return
                     elif isinstance(step, RunTools):
                         from asides.transports.tool_executor import run_jobs_async
 
@@ -176,13 +177,13 @@ class AsyncDriver:
                                 value[number] = outcome
                                 yield step.report(number, outcome)
                     elif isinstance(step, Allow):
-                        progress.allow(step.seconds)
+                        state.allow(step.seconds)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:
                     error = problem
         except AsidesError as problem:
-            progress.failure = problem
+            state.failure = problem
             raise
         finally:
             flow.close()
@@ -192,12 +193,17 @@ class AsyncDriver:
     async def _open(self, request: HttpRequest) -> AsyncResponse:
         if self.response is not None:
             self.response.close()
-        call = self.progress.call
-        ready = settled_at_once(request, call)
-        if ready is None:
+        call = self.state.call
+        if call.target.launches:
+            from asides.transports.launch import direct_to_running_server, direct_to_server
+
             # A server that has to be started takes a moment; the loop does not wait for it.
-            ready = await asyncio.to_thread(settled, request, call)
-        self.response = self._transport.open(ready, self.progress.timeout())
+            ready = direct_to_running_server(request, call.target)
+            if ready is None:
+                ready = await asyncio.to_thread(direct_to_server, request, call.target)
+        else:
+            ready = add_credential(request, call.key)
+        self.response = self._transport.open(ready, self.state.timeout())
         if self.closed.is_set():
             self.response.close()
         return self.response

@@ -1,6 +1,6 @@
-"""How far a call has come: what a blocking and an awaiting stream keep, and decide, alike.
+"""The state of a flow under way: what the sync and the async driver store and decide alike.
 
-Not here: the driving itself, which is the one thing that differs between the shells.
+Not here: driving the flow, which is the one thing that differs between them.
 """
 
 from __future__ import annotations
@@ -11,62 +11,68 @@ from typing import Generic
 
 import msgspec
 
+from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
-from asides.transports.transport_errors import out_of_time, place_of
+from asides.providers.credentials import AwsCredentials, Secret
+from asides.providers.signing import sign
+from asides.transports.transport_errors import host_of, total_timeout
 from asides.values.errors import AsidesError, TransportError
 from asides.values.reply import Reply
 
 
 class FlowState(Generic[Whole]):
-    """A flow in the hands of a shell: what it is for, what came of it, and the time that it has left."""
+    """A flow under way: its call, its result or failure, and the time it has left."""
 
     __slots__ = ("_deadline", "_flow", "_total", "call", "failure", "whole")
 
     def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]]) -> None:
         self.call = call
         self.whole: Whole | None = None
+        """The result, once the flow has returned."""
         self.failure: AsidesError | None = None
         self._flow = flow
         self._deadline: float | None = None
         self._total: float | None = None
 
     @property
-    def place(self) -> str:
-        """Where the call goes, for messages."""
-        return place_of(self.call.target.base_url)
+    def host(self) -> str:
+        """Host and port of the call, for messages."""
+        return host_of(self.call.target.base_url)
 
     def begin(self) -> Flow[Whole]:
-        """The flow to drive; the time of the whole call runs from now on."""
+        """The flow to drive. The time for the whole call runs from now on."""
         self.allow(self.call.policy.timeout.total)
         return self._flow()
 
     def allow(self, seconds: float | None) -> None:
-        """What follows may take so long, from now on."""
+        """Limit everything that follows to so many seconds from now; None: no limit."""
         self._total = seconds
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def timeout(self) -> Timeout:
-        """What an attempt that begins now may take."""
+        """The timeouts of an attempt that begins now."""
         timeout = self.call.policy.timeout
-        return timeout if self._deadline is None else msgspec.structs.replace(timeout, total=self._left(self._deadline))
+        if self._deadline is None:
+            return timeout
+        return msgspec.structs.replace(timeout, total=self._time_left(self._deadline))
 
     def check_wait(self, seconds: float) -> None:
-        """Raise if the whole call will be over before a wait of these seconds is."""
-        if self._deadline is not None and self._left(self._deadline) < seconds:
-            raise out_of_time(self.place, self._total)
+        """Raise if the time for the whole call ends before a wait of these seconds."""
+        if self._deadline is not None and self._time_left(self._deadline) < seconds:
+            raise total_timeout(self.host, self._total)
 
-    def _left(self, deadline: float) -> float:
+    def _time_left(self, deadline: float) -> float:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise out_of_time(self.place, self._total)
+            raise total_timeout(self.host, self._total)
         return left
 
 
-class Progress(FlowState[Reply]):
-    """One call for a reply."""
+class ExchangeState(FlowState[Reply]):
+    """The state of one call for a reply."""
 
     __slots__ = ("exchange",)
 
@@ -76,20 +82,20 @@ class Progress(FlowState[Reply]):
 
     @property
     def partial(self) -> Reply | None:
-        """What has come so far."""
+        """What has arrived so far."""
         return self.exchange.partial if self.whole is None else self.whole
 
     def reply(self, *, closed: bool) -> Reply:
-        """The whole reply, or the reason why there is none."""
+        """The whole reply. Raises the failure, or an error that says why there is no reply yet."""
         if self.whole is not None:
             return self.whole
         if self.failure is not None:
             raise self.failure
         error = TransportError(
-            f"the stream from {self.place} was closed before the reply was whole. To do: read it to its end; .partial "
+            f"the stream from {self.host} was closed before the reply was whole. To do: read it to its end; .partial "
             "has what came."
             if closed
-            else f"the stream from {self.place} is not at its end yet. To do: read on, or await drain()."
+            else f"the stream from {self.host} is not at its end yet. To do: read on, or await drain()."
         )
         error.partial = self.partial
         raise error
@@ -97,3 +103,19 @@ class Progress(FlowState[Reply]):
     def __repr__(self) -> str:
         state = "whole" if self.whole is not None else "failed" if self.failure is not None else "under way"
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
+
+
+def add_credential(request: HttpRequest, key: Secret | None) -> HttpRequest:
+    """The request as it goes over the wire: with the key in its header, or signed with AWS credentials.
+
+    A signature holds the time, so it is made for each attempt.
+    """
+    if key is None or request.credential_header is None:
+        return request
+    if isinstance(key, AwsCredentials):
+        credential = sign(request.method, request.url, request.headers, request.body, key, time.time())
+    else:
+        name, prefix = request.credential_header
+        credential = {name: prefix + key.reveal()}
+    headers = {**request.headers, **credential}
+    return HttpRequest(request.method, request.url, headers, request.body, direct=request.direct)

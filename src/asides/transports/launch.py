@@ -1,6 +1,6 @@
-"""The last step before the wire: a request gets its key and, where its server is started on demand, a real address.
+"""Rows whose server is started on demand: the request gets the address and the key of the running server.
 
-Not here: the servers. A row names who starts them, and this module looks the name up when a request first needs one.
+Not here: the servers. A row names its launcher, which is imported when a request first needs it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.call import CallLike
 from asides.providers.credentials import Secret
-from asides.providers.provider import ON_DEMAND
-from asides.transports.protocols import prepared
+from asides.providers.provider import ON_DEMAND, Target
+from asides.transports.flow_state import add_credential
 
 
 class RunningServer(NamedTuple):
-    """A server that runs: where, and the key that it wants."""
+    """A server that runs: its address and its key."""
 
     url: str
     """Without a path: "http://127.0.0.1:41234"."""
@@ -27,39 +26,36 @@ class RunningServer(NamedTuple):
 
 
 class Launcher(Protocol):
-    """What a row's `launcher` names."""
+    """The function that a row's `launcher` names."""
 
     def __call__(self, model: str, *, wait: bool = True) -> RunningServer | None:
         """The server of this model, started if it does not run. Without `wait`, None when it does not run yet.
 
-        Asked before every request, from any thread; raises a ConfigError when there can be no server.
+        Called before every request, from any thread. Raises a ConfigError when the server cannot be started.
         """
         ...
 
 
-def settled(request: HttpRequest, call: CallLike) -> HttpRequest:
-    """The request as it goes over the wire. Starts its server where it has to, and waits for it."""
-    if not call.target.launches:
-        return prepared(request, call.key)
-    return _towards(_launcher(call.target.provider.launcher)(call.target.model), request)
+def direct_to_server(request: HttpRequest, target: Target) -> HttpRequest:
+    """The request, directed to its server with the server's key. Starts the server and waits for it if needed."""
+    server = _import_launcher(target.provider.launcher)(target.model)
+    if server is None:
+        raise TypeError("a launcher that may wait returns a server or raises a ConfigError.")
+    return _direct(request, server)
 
 
-def settled_at_once(request: HttpRequest, call: CallLike) -> HttpRequest | None:
-    """The same without waiting; None when its server does not run yet."""
-    if not call.target.launches:
-        return prepared(request, call.key)
-    served = _launcher(call.target.provider.launcher)(call.target.model, wait=False)
-    return None if served is None else _towards(served, request)
+def direct_to_running_server(request: HttpRequest, target: Target) -> HttpRequest | None:
+    """The same without waiting; None when the server does not run yet."""
+    server = _import_launcher(target.provider.launcher)(target.model, wait=False)
+    return None if server is None else _direct(request, server)
 
 
-def _towards(served: RunningServer | None, request: HttpRequest) -> HttpRequest:
-    if served is None:
-        raise TypeError("a launcher that is told to wait gives a server or raises a ConfigError.")
-    here = msgspec.structs.replace(request, url=served.url + request.url.removeprefix(ON_DEMAND), direct=True)
-    return prepared(here, served.key)
+def _direct(request: HttpRequest, server: RunningServer) -> HttpRequest:
+    url = server.url + request.url.removeprefix(ON_DEMAND)
+    return add_credential(msgspec.structs.replace(request, url=url, direct=True), server.key)
 
 
 @cache
-def _launcher(name: str) -> Launcher:
+def _import_launcher(name: str) -> Launcher:
     module, _, function = name.partition(":")
     return cast("Launcher", getattr(import_module(module), function))

@@ -1,4 +1,4 @@
-"""What the environment says about the way out: which proxy, and whom to trust. Read when a request goes out."""
+"""Proxy and certificates from the environment, read when a request goes out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from asides.transports.transport_errors import place_of
+from asides.transports.transport_errors import host_of
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,22 +22,22 @@ def proxy_for(url: str, environ: Mapping[str, str] | None = None) -> str | None:
     """
     environ = os.environ if environ is None else environ
     names = (f"{url.partition(':')[0].lower()}_proxy", "all_proxy")
-    proxy = next((value for name in names if (value := _variable(name, environ))), None)
+    proxy = next((value for name in names if (value := _read_variable(name, environ))), None)
     if proxy is None:
         return None
     parts = urlsplit(url)
-    if _is_exempt(parts.hostname or "", parts.port, _variable("no_proxy", environ) or ""):
+    if _is_exempt(parts.hostname or "", parts.port, _read_variable("no_proxy", environ) or ""):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not proxy.lower().startswith(("http://", "https://")):
         raise ConfigError(
-            f"the proxy {place_of(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a one, add "
-            "the host to NO_PROXY, or bring a transport= of your own."
+            f"the proxy {host_of(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a proxy, add "
+            "the host to NO_PROXY, or pass your own transport=."
         )
     return proxy
 
 
-def _variable(name: str, environ: Mapping[str, str]) -> str | None:
+def _read_variable(name: str, environ: Mapping[str, str]) -> str | None:
     if name in environ:
         return environ[name].strip() or None
     # A CGI server turns a request's "Proxy:" header into HTTP_PROXY.
@@ -53,9 +53,9 @@ def _is_exempt(host: str, port: int | None, exceptions: str) -> bool:
             return True
         if "/" in entry and _in_network(host, entry):
             return True
-        name, _, wanted_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+        name, _, exempt_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
         name = name.lstrip("*").lstrip(".").strip("[]")
-        if name and (not wanted_port or wanted_port == str(port)) and (host == name or host.endswith(f".{name}")):
+        if name and (not exempt_port or exempt_port == str(port)) and (host == name or host.endswith(f".{name}")):
             return True
     return False
 
@@ -70,7 +70,7 @@ def _in_network(host: str, network: str) -> bool:
 
 
 def proxy_login(proxy: str) -> tuple[str, str | None]:
-    """A proxy's address without its credentials, and these as user:password, or None."""
+    """A proxy's address without its credentials, and the credentials as user:password, or None."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return proxy, None
@@ -79,7 +79,7 @@ def proxy_login(proxy: str) -> tuple[str, str | None]:
 
 
 def tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
-    """Whom to trust: the system, with SSL_CERT_FILE and SSL_CERT_DIR, and REQUESTS_CA_BUNDLE where it is set."""
+    """The trusted certificates: the system's, SSL_CERT_FILE and SSL_CERT_DIR, and REQUESTS_CA_BUNDLE if set."""
     import ssl
 
     environ = os.environ if environ is None else environ

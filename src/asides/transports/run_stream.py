@@ -9,11 +9,10 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, Generic, Protocol
 
 from asides.flows.agent import Run
-from asides.transports.async_ import AsyncEvents, close_after
-from asides.transports.async_ import Driver as AsyncDriver
+from asides.transports.async_ import AsyncDriver, AsyncEvents, close_after
 from asides.transports.flow_state import FlowState
 from asides.transports.protocols import AsyncTransport, Transport
-from asides.transports.sync import Driver, Events
+from asides.transports.sync import Events, SyncDriver
 from asides.values.errors import AgentError
 from asides.values.messages import Message
 from asides.values.result import Output, Result, RunEvent, StepEnded
@@ -64,7 +63,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
 
     def __init__(self, state: RunState[Output], transport: Transport) -> None:
         self._state = state
-        driver = Driver(state, transport)
+        driver = SyncDriver(state, transport)
         batches = driver.batches()
         super().__init__(driver, batches if state.save is None else _save_steps(batches, state.run, state.save))
 

@@ -1,6 +1,6 @@
-"""A stream, blocking: it carries out what a flow asks for. `awaiting` is its twin, `progress` what they share.
+"""The sync side: carry out the steps of a flow, blocking. `async_` is its twin; both share `flow_state`.
 
-Not here: who carries the bytes (a transport).
+Not here: how bytes travel (urllib3, or any other `Transport`).
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
-from asides.transports.flow_state import FlowState, Progress
-from asides.transports.launch import settled
+from asides.flows.steps import Allow, Emit, Flow, Open, Read, RunTools, Sleep, Step, Whole
+from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, TransportError
 from asides.values.events import Event
@@ -24,33 +24,36 @@ from asides.values.reply import Reply
 if TYPE_CHECKING:
     from asides.agents.tools.runnable import JobOutcome
 
-Arriving = TypeVar("Arriving")
+Item = TypeVar("Item")
 
 
-class Events(Generic[Arriving]):
-    """Events that arrive, and whoever drives the flow that they come from."""
+class Events(Generic[Item]):
+    """Events as they arrive, and the driver of the flow that emits them."""
 
-    def __init__(self, driver: SyncDriver, batches: Generator[list[Arriving], None, None]) -> None:
+    def __init__(self, driver: SyncDriver, batches: Generator[list[Item], None, None]) -> None:
         self._driver = driver
         self._batches = batches
-        self._events = _flattened(batches)
 
-    def __iter__(self) -> Iterator[Arriving]:
+    @cached_property
+    def _events(self) -> Generator[Item, None, None]:
+        return _flatten(self._batches)
+
+    def __iter__(self) -> Iterator[Item]:
         return self._events
 
-    def __next__(self) -> Arriving:
+    def __next__(self) -> Item:
         return next(self._events)
 
-    def batches(self) -> Iterator[list[Arriving]]:
-        """The events in the lists in which they came, one for each read: less work for those who pass them on."""
+    def batches(self) -> Iterator[list[Item]]:
+        """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
         return self._batches
 
     def close(self) -> None:
-        """Close the connection at once, from any thread. What came stays in `partial`."""
+        """Close the connection at once, from any thread. `partial` keeps what had arrived."""
         self._driver.closed.set()
         if (response := self._driver.response) is not None:
             response.close()
-        # Another thread may be reading at this moment; it finds the connection closed and ends the flow itself.
+        # Another thread may be reading now. It finds the connection closed and ends the flow itself.
         with suppress(ValueError):
             self._batches.close()
 
@@ -61,67 +64,71 @@ class Events(Generic[Arriving]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._driver.progress})"
+        return f"{type(self).__name__}({self._driver.state})"
 
 
 class Stream(Events[Event]):
-    """The events of one reply: iterate over it, and leave the `with` (or call `close`) to be done with it at once.
+    """The events of one reply. Iterate over it; leaving the `with` (or `close`) closes the connection at once.
 
-    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`; one that you close ends.
+    `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
     """
 
     def __init__(self, call: Call, transport: Transport) -> None:
-        self._progress = Progress(call)
-        driver = SyncDriver(self._progress, transport)
+        self._state = ExchangeState(call)
+        driver = SyncDriver(self._state, transport)
         super().__init__(driver, driver.batches())
 
     @property
     def reply(self) -> Reply:
-        """The whole reply; reads what has not been read yet."""
+        """The whole reply. Reads the rest of the stream first."""
         for _ in self._batches:
             pass
-        return self._progress.reply(closed=True)
+        return self._state.reply(closed=True)
 
     @property
     def partial(self) -> Reply | None:
-        """What has come so far; None when nothing has."""
-        return self._progress.partial
+        """What has arrived so far; None when nothing has."""
+        return self._state.partial
 
 
-def _flattened(batches: Iterator[list[Arriving]]) -> Generator[Arriving, None, None]:
+def _flatten(batches: Iterator[list[Item]]) -> Generator[Item, None, None]:
     for batch in batches:
         yield from batch
 
 
-def carry_out(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
-    """What comes of a flow that hands out nothing on its way."""
-    course = FlowState(call, flow)
-    for _ in SyncDriver(course, transport).batches():
+def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
+    """The result of a flow that emits no events."""
+    state = FlowState(call, flow)
+    for _ in SyncDriver(state, transport).batches():
         pass
-    if course.whole is None:
+    if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
-    return course.whole
+    return state.whole
 
 
 class SyncDriver:
-    """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
+    """Drives a flow. It has no reference to its stream, so that a stream nobody holds any more is closed."""
 
-    def __init__(self, progress: FlowState[Any], transport: Transport) -> None:
-        self.progress = progress
+    def __init__(self, state: FlowState[Any], transport: Transport) -> None:
+        self.state = state
         self.response: Response | None = None
         self.closed = threading.Event()
         self._transport = transport
 
     def batches(self) -> Generator[list[Any], None, None]:
-        """Carry out what the flow asks for. A stream that was closed meanwhile ends here."""
-        progress = self.progress
-        flow = progress.begin()
+        """Carry out each step of the flow; yield what it emits. Ends when the stream is closed meanwhile."""
+        state = self.state
+        flow = state.begin()
         read: Callable[[float | None], bytes] | None = None
         value: Any = None
         error: TransportError | None = None
         try:
             while not self.closed.is_set():
-                step = advance(flow, value, error)
+                try:
+                    step: Step = flow.send(value) if error is None else flow.throw(error)
+                except StopIteration as end:
+                    state.whole = end.value
+                    return
                 value = error = None
                 try:
                     if isinstance(step, Emit):
@@ -132,21 +139,18 @@ class SyncDriver:
                         response = self._open(step.request)
                         value, read = response.head(), response.read
                     elif isinstance(step, Sleep):
-                        progress.check_wait(step.seconds)
+                        state.check_wait(step.seconds)
                         self.closed.wait(step.seconds)
-                    elif isinstance(step, Done):
-                        progress.whole = step.result
-                        return
                     elif isinstance(step, RunTools):
                         value = yield from self._run_tools(step)
                     elif isinstance(step, Allow):
-                        progress.allow(step.seconds)
+                        state.allow(step.seconds)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:
                     error = problem
         except AsidesError as problem:
-            progress.failure = problem
+            state.failure = problem
             raise
         finally:
             flow.close()
@@ -165,8 +169,14 @@ class SyncDriver:
     def _open(self, request: HttpRequest) -> Response:
         if self.response is not None:
             self.response.close()
-        request = settled(request, self.progress.call)
-        self.response = self._transport.open(request, self.progress.timeout())
+        call = self.state.call
+        if call.target.launches:
+            from asides.transports.launch import direct_to_server
+
+            request = direct_to_server(request, call.target)
+        else:
+            request = add_credential(request, call.key)
+        self.response = self._transport.open(request, self.state.timeout())
         if self.closed.is_set():
             self.response.close()
         return self.response

@@ -15,7 +15,7 @@ import pytest
 from asides.local.model_files import Setup
 from tests.local.processes import ends, finish, needs_engine, needs_fork, program, runs, words_of
 
-_SERVER = Path(__file__).resolve().parents[2] / "src" / "asides" / "local" / "server.py"
+_SERVER = Path(__file__).resolve().parents[2] / "src" / "asides" / "local" / "llama_server.py"
 
 _STUCK_ENGINE = """
 import ctypes

@@ -1,8 +1,8 @@
-"""The program of the child process: llama.cpp's own server, for as long as whoever started it is there.
+"""The program of the child process: llama.cpp's own server, which ends when its parent ends.
 
-Run as a file (child.py), and knows nothing of asides, so that it loads fast and from anywhere. Standard input brings
-one line of JSON, the key in it, and then stays open: its end is the end of this process, and so is the end of the
-process that the argument names. Standard output gets one line, the address, once requests can come.
+It is run as a file (child_process) and imports nothing of asides, so that it loads fast and from anywhere. Standard
+input brings one line of JSON with the settings and the key, and then stays open. The process ends with its standard
+input, and with the process that the argument names. Standard output gets one line, the address, once it is ready.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import time
 from importlib import import_module
 from typing import Any
 
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 _ERRORS_ONLY = 1
-# Every open stream holds one of the server's threads; those that wait for a slot do too.
+# Every open stream holds one of the server's threads, also while it waits for a slot.
 _CONNECTIONS = 64
 
 
 def main() -> None:
-    """Serve until the parent is gone. Ends the process, since the engine has no way to stop."""
-    # Windows may put a process of its own between the two.
+    """Serve until the parent ends. Then end the process, since the engine cannot be stopped."""
+    # Windows may put another process between the two.
     parent = int(sys.argv[1]) if os.name == "posix" else os.getppid()
     threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
     line = sys.stdin.buffer.readline()
@@ -32,26 +32,26 @@ def main() -> None:
         return
     settings: dict[str, Any] = json.loads(line)
     sys.path[:] = settings["path"]
-    # Ctrl-C is for the program in the foreground, which may want to go on asking.
+    # Ctrl-C is meant for the program in the foreground, which may continue.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_standard_input()
-    told = os.dup(1)
-    os.dup2(2, 1)  # The engine may print; the line of the address is ours.
+    address_pipe = os.dup(1)
+    os.dup2(2, 1)  # The engine may print, and only the address may go to the pipe.
     try:
         engine = import_module(settings["engine"])
-        server = engine.Server(_parameters(engine, settings))
-    except Exception as problem:  # noqa: BLE001 - whatever it is, the parent tells it in these words
+        server = engine.Server(_build_parameters(engine, settings))
+    except Exception as problem:  # noqa: BLE001 - the parent reports it, whatever it is
         os.write(2, f"{type(problem).__name__}: {problem}\n".encode())
-        sys.exit(1)  # In order, so that the engine's log is written to its end.
-    _fall_silent()
-    os.write(told, f"{server.listening_address}\n".encode())
-    os.close(told)
+        sys.exit(1)  # A normal exit, so that the engine's log is flushed.
+    _mute_output()
+    os.write(address_pipe, f"{server.listening_address}\n".encode())
+    os.close(address_pipe)
     while os.read(0, 1):
         pass
     os._exit(0)
 
 
-def _parameters(engine: Any, settings: dict[str, Any]) -> Any:
+def _build_parameters(engine: Any, settings: dict[str, Any]) -> Any:
     parameters = engine.CommonParams()
     parameters.model.path = settings["file"]
     parameters.model_alias = {settings["alias"]}
@@ -61,7 +61,7 @@ def _parameters(engine: Any, settings: dict[str, Any]) -> Any:
     parameters.n_parallel = settings["slots"]
     parameters.n_ctx = settings["context"] * settings["slots"]
     parameters.n_threads_http = _CONNECTIONS
-    # It would keep old prompts, gigabytes of them.
+    # The cache would store gigabytes of old prompts.
     parameters.cache_ram_mib = 0
     parameters.warmup = False
     parameters.ui = False
@@ -74,16 +74,17 @@ def _parameters(engine: Any, settings: dict[str, Any]) -> Any:
 
 
 def _end_without(parent: int) -> None:
-    """End when the parent is gone. The end of standard input says so sooner, unless a process that the parent forked
-    holds the other end of it open."""
+    """End when the parent has ended. Standard input ends sooner, unless a fork of the parent holds it open."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_CHECK_SECONDS)
     os._exit(0)
 
 
 def _end_with_standard_input() -> None:
-    """The engine holds the interpreter's lock while it loads a model, so nothing of ours would see the end then. The
-    kernel does: it sends SIGIO, which ends a process that does not handle it."""
+    """End with standard input also while the engine loads a model and holds the interpreter's lock.
+
+    The kernel sends SIGIO, which ends a process that does not handle it.
+    """
     if sys.platform != "win32":
         import fcntl
         import select
@@ -91,12 +92,12 @@ def _end_with_standard_input() -> None:
         signal.signal(signal.SIGIO, signal.SIG_DFL)
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-        if select.select([0], [], [], 0)[0]:  # It was at its end before the kernel was asked to tell.
+        if select.select([0], [], [], 0)[0]:  # It ended before the kernel was asked for the signal.
             os._exit(0)
 
 
-def _fall_silent() -> None:
-    """From now on prompts come in: nothing of them is to be read anywhere but in the replies."""
+def _mute_output() -> None:
+    """Close the output before prompts arrive, so that nothing of them is written anywhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import asides
-from asides.local import launch, stop
-from asides.local import server_pool as server_pool
+from asides.local import launch, server_pool, stop
 from asides.local.model_files import find_model_file, plan_server
 from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError, UnknownModel
@@ -218,7 +217,7 @@ def test_threads_that_wait_for_a_start_that_fails_do_not_each_try_again(no_serve
 
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(attempt, range(8)))
-    attempts = server_pool._places.of(str(broken)).attempts
+    attempts = server_pool._pool.slot(str(broken)).attempts
     assert len(set(told)) <= attempts <= 2
 
 

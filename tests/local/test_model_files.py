@@ -28,7 +28,7 @@ def test_the_template_that_the_card_speaks_of_is_in_the_model() -> None:
 
 def test_the_server_program_imports_the_standard_library_alone() -> None:
     """It is run as a file, in a Python that may not find asides."""
-    tree = ast.parse(_SHIPPED.joinpath("server.py").read_text(encoding="utf-8"))
+    tree = ast.parse(_SHIPPED.joinpath("llama_server.py").read_text(encoding="utf-8"))
     imported = {
         name.partition(".")[0]
         for node in ast.walk(tree)

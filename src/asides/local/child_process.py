@@ -1,4 +1,7 @@
-"""One server as a child process: started, found healthy, ended. Not here: that there is one for each model (shared)."""
+"""One server as a child process: start it, wait until it is healthy, stop it.
+
+Not here: one server for each model (server_pool), and the program that the child runs (llama_server).
+"""
 
 from __future__ import annotations
 
@@ -24,97 +27,97 @@ from asides.providers.credentials import Secret
 from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError
 
-_PROGRAM = Path(__file__).with_name("server.py")
+_PROGRAM = Path(__file__).with_name("llama_server.py")
 _STOP_SECONDS = 2.0
 _HEALTH_SECONDS = 0.02
-# The first lines name the cause; the last is what became of it.
+# The first lines name the cause, the last one the outcome.
 _FIRST_LINES, _LAST_LINES = 2, 1
 # Time and level in front of a line of llama.cpp's log.
 _LOG_HEAD = re.compile(r"^[\d.]+ E\s+")
 
 
 class Child:
-    """A server that runs. It ends with this process, however that ends; `stop` ends it before."""
+    """A running server. It ends with this process, however that ends; `stop` ends it earlier."""
 
-    def __init__(self, process: subprocess.Popen[bytes], served: RunningServer) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], server: RunningServer) -> None:
         self._process = process
-        self.served = served
+        self.server = server
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """End it, and wait until it has ended. May be asked twice."""
-        _end(self._process)
+        """End the process and wait for it. May be called twice."""
+        _end_process(self._process)
 
     def forget(self) -> None:
-        """This process is a fork of the one that started it: let go of it without ending it."""
+        """Close our pipes without ending the process, since this process is a fork of the one that started it."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.returncode = 0  # Not ours to wait for.
+        self._process.returncode = 0  # Only its parent may wait for it.
 
 
 def start(setup: Setup) -> Child:
-    """A server for this model, ready to be asked. Raises a ConfigError that says why there is none."""
+    """Start a server and wait until it is healthy. Raises a ConfigError with the reason when it cannot start."""
     deadline = time.monotonic() + setup.patience
     key = secrets.token_urlsafe(32)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            process = _spawn(said)
+            process = _spawn(output)
         except OSError as problem:
             reason = (problem.strerror or "unknown reason").lower()
             raise ConfigError(f"the server for {setup.alias} could not be started: {reason}.") from None
         try:
-            _tell(process, setup, key)
-            url = _address(process, deadline)
-            if url is None or not _becomes_healthy(url, process, deadline):
-                raise ConfigError(_why(process, setup, said))
+            _send_settings(process, setup, key)
+            url = _read_address(process, deadline)
+            if url is None or not _wait_until_healthy(url, process, deadline):
+                raise ConfigError(_explain_failure(process, setup, output))
         except BaseException:
-            _end(process)
+            _end_process(process)
             raise
     return Child(process, RunningServer(url, Secret(key)))
 
 
-def _spawn(said: IO[bytes]) -> subprocess.Popen[bytes]:
-    """The child. In a session of its own, so that a Ctrl-C in the terminal does not reach it.
+def _spawn(output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the child in its own session, so that a Ctrl-C in the terminal does not reach it.
 
-    -P: the folder of the program is no place to import from.
+    -P keeps the program's folder off the import path.
     """
     return subprocess.Popen(  # noqa: S603 - this Python, and a program of our own
         [sys.executable, "-P", str(_PROGRAM), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=said,
+        stderr=output,
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
 
 
-def _tell(process: subprocess.Popen[bytes], setup: Setup, key: str) -> None:
-    """The settings go through the pipe, since others on this machine can read a command line."""
+def _send_settings(process: subprocess.Popen[bytes], setup: Setup, key: str) -> None:
+    """Send the settings through the pipe, since other users of this machine can read a command line."""
     settings = {**setup._asdict(), "key": key, "engine": ENGINE, "path": [path or str(Path.cwd()) for path in sys.path]}
     if process.stdin is not None:
-        with suppress(BrokenPipeError):  # It has ended already; what it said tells why.
+        with suppress(BrokenPipeError):  # It has ended already; its output says why.
             process.stdin.write(json.dumps(settings).encode() + b"\n")
             process.stdin.flush()
 
 
-def _address(process: subprocess.Popen[bytes], deadline: float) -> str | None:
-    """What the child writes when it is up; None when it ends or when the time is over before."""
+def _read_address(process: subprocess.Popen[bytes], deadline: float) -> str | None:
+    """The address that the child writes when it is ready; None when it ends or runs out of time before."""
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     pipe = process.stdout
     if pipe is None:
         return None
 
-    # A pipe can be waited for with a limit on some systems only; a thread can everywhere.
+    # Waiting for a pipe with a time limit works on some systems only; a thread works on all.
     def listen() -> None:
         with pipe:
             lines.put(pipe.readline())
@@ -125,7 +128,7 @@ def _address(process: subprocess.Popen[bytes], deadline: float) -> str | None:
     return None
 
 
-def _becomes_healthy(url: str, process: subprocess.Popen[bytes], deadline: float) -> bool:
+def _wait_until_healthy(url: str, process: subprocess.Popen[bytes], deadline: float) -> bool:
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(OSError):
             if _is_healthy(url):
@@ -143,35 +146,35 @@ def _is_healthy(url: str) -> bool:
             return b" 200 " in answer.readline()
 
 
-def _why(process: subprocess.Popen[bytes], setup: Setup, said: IO[bytes]) -> str:
-    """Why a start failed: how the child ended and what it said. No prompt has come near it yet."""
-    # A pipe that has ended is a moment ahead of the process that held it.
+def _explain_failure(process: subprocess.Popen[bytes], setup: Setup, output: IO[bytes]) -> str:
+    """Why a start failed: how the child ended, and its output. It has seen no prompt yet."""
+    # A pipe ends a moment before the process that held it.
     with suppress(subprocess.TimeoutExpired):
         process.wait(0.5)
     code = process.returncode
     if code is None:
         how = f"was not ready after {setup.patience:.0f} s"
     elif code < 0:
-        how = f"was ended by {_signal_name(-code)} before it was ready"
+        how = f"was ended by {_name_signal(-code)} before it was ready"
     else:
         how = "ended before it was ready"
-    said.seek(0)
-    lines = [_LOG_HEAD.sub("", line.strip()) for line in said.read().decode("utf-8", "replace").splitlines()]
+    output.seek(0)
+    lines = [_LOG_HEAD.sub("", line.strip()) for line in output.read().decode("utf-8", "replace").splitlines()]
     words = list(dict.fromkeys(" ".join(line.split()).rstrip(".") for line in lines if line))
     if len(words) > _FIRST_LINES + _LAST_LINES:
         words = [*words[:_FIRST_LINES], "…", *words[-_LAST_LINES:]]
-    told = f" Its words: {' / '.join(words)}." if words else ""
-    return f"the server for {setup.alias} {how}.{told} To do: check that llama.cpp can run {setup.file}."
+    quoted = f" Its words: {' / '.join(words)}." if words else ""
+    return f"the server for {setup.alias} {how}.{quoted} To do: check that llama.cpp can run {setup.file}."
 
 
-def _signal_name(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()

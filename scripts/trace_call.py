@@ -1,0 +1,136 @@
+"""How far a reader has to walk: the files and the jumps between files of one warm call over the offline stage.
+
+    python scripts/trace_call.py             files, jumps and functions of an ask and of an agent run with a tool
+    python scripts/trace_call.py --files     also how often each file is entered
+    python scripts/trace_call.py --jumps     also every jump: caller → called function
+    python scripts/trace_call.py --check     fail when a goal is missed
+    python scripts/trace_call.py --check --limits 38 110 60 400   the same with other limits than the goals
+
+Counted are Python calls in the calling thread. Files: those under src/asides with a function that was called. Jumps:
+calls whose nearest calling frame of ours is in another file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+import asides
+from asides.testing.stage import Say, Stage
+
+_HOME = f"{Path(asides.__file__).parent}{os.sep}"
+_MODEL = "openai-compatible:m"
+
+
+class Goal(NamedTuple):
+    """The most files and jumps that a call may take."""
+
+    files: int
+    jumps: int
+
+
+GOALS = {"ask": Goal(30, 110), "agent": Goal(45, 320)}
+
+
+class Trace:
+    """The calls of our own functions while `record` runs."""
+
+    def __init__(self) -> None:
+        self.files: Counter[str] = Counter()
+        self.jumps: Counter[tuple[str, str]] = Counter()
+        self.functions: set[CodeType] = set()
+
+    def record(self, action: Callable[[], object]) -> None:
+        """Run the action and count its calls."""
+        sys.setprofile(self._profile)
+        try:
+            action()
+        finally:
+            sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(_HOME) or code.co_name == "<module>":
+            return
+        self.files[code.co_filename.removeprefix(_HOME)] += 1
+        self.functions.add(code)
+        caller = frame.f_back
+        while caller is not None and not caller.f_code.co_filename.startswith(_HOME):
+            caller = caller.f_back
+        if caller is not None and caller.f_code.co_filename != code.co_filename:
+            self.jumps[_name(caller.f_code), _name(code)] += 1
+
+    def meets(self, goal: Goal) -> bool:
+        """Whether neither files nor jumps exceed the goal."""
+        return len(self.files) <= goal.files and self.jumps.total() <= goal.jumps
+
+
+def _name(code: CodeType) -> str:
+    return f"{code.co_filename.removeprefix(_HOME)}:{code.co_name}"
+
+
+def trace_ask() -> Trace:
+    """A blocking `ask`, after one that loaded everything."""
+    trace = Trace()
+    with Stage() as stage, asides.Client() as client:
+        url = stage.url
+
+        def ask() -> None:
+            client.ask(_MODEL, "?", base_url=url, api_key="k")
+
+        ask()
+        trace.record(ask)
+    return trace
+
+
+def trace_agent() -> Trace:
+    """An agent's run that calls one tool, after one that loaded everything."""
+
+    @asides.tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    trace = Trace()
+    call = asides.ToolCall("c1", "add", {"a": 1, "b": 2})
+    with Stage([Say(tool_calls=(call,)), Say(text="3", thinking="1 + 2 = 3")] * 2) as stage, asides.Client() as client:
+        agent = asides.Agent(_MODEL, tools=[add], client=client, base_url=stage.url, api_key="k")
+        agent.send("1 + 2?")
+        trace.record(lambda: agent.send("1 + 2?"))
+    return trace
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trace both calls, print the numbers, and compare them with the goals."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", action="store_true", help="list the files")
+    parser.add_argument("--jumps", action="store_true", help="list the jumps")
+    parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
+    parser.add_argument("--limits", type=int, nargs=4, metavar="N", help="limits for --check: ask 2, agent 2")
+    given = parser.parse_args(arguments)
+    limits = dict(GOALS)
+    if given.limits:
+        limits = {"ask": Goal(*given.limits[:2]), "agent": Goal(*given.limits[2:])}
+    missed = False
+    for name, trace in (("ask", trace_ask()), ("agent", trace_agent())):
+        goal, files, jumps = GOALS[name], len(trace.files), trace.jumps.total()
+        print(
+            f"{name}: {files} files (goal {goal.files}), {jumps} jumps (goal {goal.jumps}), "
+            f"{len(trace.functions)} functions"
+        )
+        if given.files:
+            print(*(f"{count:6} {file}" for file, count in sorted(trace.files.items())), sep="\n")
+        if given.jumps:
+            print(*(f"{count:6} {caller} → {called}" for (caller, called), count in trace.jumps.items()), sep="\n")
+        missed = missed or not trace.meets(limits[name])
+    return int(given.check and missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

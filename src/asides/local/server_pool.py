@@ -1,0 +1,96 @@
+"""One server for each model in this process: started once, however many threads ask, and ended with the process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+from asides.local.child_process import Child, start
+from asides.local.model_files import find_model_file, plan_server
+from asides.transports.launch import RunningServer
+from asides.values.errors import ConfigError
+
+
+class _Slot:
+    """The server of one model, running or not."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.child: Child | None = None
+        self.attempts = 0
+        self.failure: ConfigError | None = None
+
+    def running(self) -> RunningServer | None:
+        child = self.child
+        return child.server if child is not None and child.alive else None
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.by_file: dict[str, _Slot] = {}
+
+    def slot(self, file: str) -> _Slot:
+        with self.lock:
+            return self.by_file.setdefault(file, _Slot())
+
+    def children(self) -> list[Child]:
+        return [slot.child for slot in list(self.by_file.values()) if slot.child is not None]
+
+
+_pool = _Pool()
+
+
+def launch(model: str, *, wait: bool = True) -> RunningServer | None:
+    """The server of `model`, the name of an embedded one or the path of a GGUF file; started if it does not run.
+
+    All threads share it. Without `wait`, None when it does not run yet. A server that has died is started again.
+    """
+    slot = _pool.slot(str(find_model_file(model)))
+    if (server := slot.running()) is not None or not wait:
+        return server
+    attempts = slot.attempts
+    with slot.lock:
+        if (server := slot.running()) is not None:
+            return server
+        if slot.failure is not None and slot.attempts != attempts:
+            # It failed while this thread waited. Another try would fail the same way.
+            raise ConfigError(*slot.failure.args)
+        if slot.child is not None:
+            slot.child.stop()  # It is dead; this closes its pipe.
+            slot.child = None
+        slot.attempts += 1
+        slot.failure = None
+        try:
+            slot.child = start(plan_server(model))
+        except ConfigError as problem:
+            slot.failure = problem
+            raise
+        return slot.child.server
+
+
+def running() -> list[Child]:
+    """The servers of this process that run."""
+    return [child for child in _pool.children() if child.alive]
+
+
+def stop() -> None:
+    """End every server of this process. The next call starts the one it needs again."""
+    for slot in list(_pool.by_file.values()):
+        child, slot.child = slot.child, None
+        if child is not None:
+            child.stop()
+
+
+def _forget() -> None:
+    """Start afresh in a fork: the servers belong to the parent, and threads that hold the locks do not exist here."""
+    global _pool
+    children, _pool = _pool.children(), _Pool()
+    for child in children:
+        child.forget()
+
+
+atexit.register(stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

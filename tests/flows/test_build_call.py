@@ -1,0 +1,430 @@
+"""The arguments of a call: prompts, tools, outputs and options in all their forms, and every mistake named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import asides
+from asides.flows.build_call import CallBuilder
+from asides.flows.call import Call
+from asides.options import Options, Timeout
+from asides.settings import Settings
+from asides.values.messages import OutputSchema, Prompt, Sampling
+from asides.values.tools import Tool
+
+HERE = "http://127.0.0.1:9/v1"
+
+
+def call(prompt: Any = "?", model: str = "openai-compatible:made-up", stream: bool = False, **options: Any) -> Call:
+    made = CallBuilder(settings=Settings())
+    return made.build(model, prompt, Options(**{"base_url": HERE, **options}), stream=stream)  # type: ignore[typeddict-item]
+
+
+# --- the prompt ---------------------------------------------------------------------------------------------------
+
+HELLO = asides.user("hello")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "messages"),
+    [
+        ("hello", (HELLO,)),
+        (HELLO, (HELLO,)),
+        ([HELLO], (HELLO,)),
+        ((HELLO, asides.assistant("hi")), (HELLO, asides.assistant("hi"))),
+        ([{"role": "user", "content": "hello"}], (HELLO,)),
+        ([{"role": "system", "content": "be brief"}, HELLO], (asides.system("be brief"), HELLO)),
+        ([HELLO, asides.Reply((asides.Text("hi"),)), HELLO], (HELLO, asides.assistant("hi"), HELLO)),
+        (Prompt((HELLO,)), (HELLO,)),
+    ],
+)
+def test_a_prompt_in_any_of_its_shapes(prompt: Any, messages: tuple[asides.Message, ...]) -> None:
+    assert call(prompt).prompt.messages == messages
+
+
+class Diary:
+    """Something that keeps a history."""
+
+    system = "be brief"
+
+    @property
+    def messages(self) -> list[asides.Message]:
+        return [HELLO]
+
+
+def test_whatever_keeps_a_history_is_a_prompt() -> None:
+    assert (call(Diary()).prompt.messages, call(Diary()).prompt.system) == ((HELLO,), "be brief")
+    assert call(Diary(), system="be long").prompt.system == "be long"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        (42, "not int"),
+        ({"role": "user", "content": "hello"}, "not dict"),
+        (b"hello", "not bytes"),
+        ([], "no message"),
+        (["hello"], r"messages\[0\] is str"),
+        ([HELLO, {"role": "user", "content": "x"}, {"role": "wizard"}], r"messages\[2\]: the role 'wizard'"),
+    ],
+)
+def test_anything_else_as_a_prompt_is_an_error(prompt: Any, words: str) -> None:
+    with pytest.raises(asides.ConfigError, match=words):
+        call(prompt)
+
+
+def test_a_prompt_value_keeps_what_no_option_says_otherwise() -> None:
+    low = asides.Thinking(effort="low")
+    start = Prompt((HELLO,), "be brief", low, max_tokens=7, sampling=Sampling(seed=1), extra={"a": 1})
+    kept = call(start).prompt
+    assert (kept.system, kept.thinking, kept.max_tokens, kept.stream) == ("be brief", start.thinking, 7, False)
+    changed = call(start, thinking="high", temperature=0.5, extra={"b": 2}).prompt
+    assert changed.thinking == asides.Thinking(effort="high")
+    assert changed.sampling == Sampling(temperature=0.5, seed=1)
+    assert changed.extra == {"a": 1, "b": 2}
+
+
+SAMPLING: dict[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "top_k": 40,
+    "min_p": 0.1,
+    "presence_penalty": 0.2,
+    "frequency_penalty": 0.3,
+    "repetition_penalty": 1.1,
+    "logit_bias": {"50256": -100.0},
+    "logprobs": True,
+    "top_logprobs": 2,
+    "seed": 7,
+}
+
+
+def test_every_sampling_setting_is_read() -> None:
+    assert set(SAMPLING) == set(Sampling.__struct_fields__)
+    assert call(**SAMPLING).prompt.sampling == Sampling(**SAMPLING)
+    assert call(logit_bias={50256: -100}).prompt.sampling == Sampling(logit_bias={"50256": -100.0})
+
+
+def test_the_other_settings_of_a_prompt_are_read() -> None:
+    made = call(
+        system="be brief",
+        max_tokens=100,
+        stop="END",
+        parallel_tool_calls=False,
+        user="somebody",
+        metadata={"a": "b"},
+        extra={"native": True},
+        tool_choice="none",
+    ).prompt
+    assert (made.system, made.max_tokens, made.stop, made.parallel_tool_calls) == ("be brief", 100, ("END",), False)
+    assert (made.user, made.metadata, made.extra) == ("somebody", {"a": "b"}, {"native": True})
+    assert made.tool_choice == "none"
+    assert call(stop=["a", "b"]).prompt.stop == ("a", "b")
+
+
+@pytest.mark.parametrize("asked", [None, True, False])
+@pytest.mark.parametrize("verb_streams", [True, False])
+def test_the_verb_decides_whether_to_stream_unless_an_option_does(asked: bool | None, verb_streams: bool) -> None:
+    assert call(stream=verb_streams).prompt.stream is verb_streams
+    if asked is not None:
+        made = CallBuilder(settings=Settings())
+        options = Options(base_url=HERE, stream=asked)
+        assert made.build("openai-compatible:m", "?", options, stream=verb_streams).prompt.stream is asked
+
+
+@pytest.mark.parametrize(
+    ("options", "thinking"),
+    [
+        ({"thinking": "high"}, asides.Thinking(effort="high")),
+        ({"thinking": 8000}, asides.Thinking(budget=8000)),
+        ({"thinking": False}, asides.Thinking(mode="off")),
+        ({"thinking": {"type": "enabled", "budget_tokens": 3000}}, asides.Thinking(budget=3000)),
+        ({"reasoning_effort": "low"}, asides.Thinking(effort="low")),
+        ({"reasoning": {"max_tokens": 2000, "exclude": True}}, asides.Thinking(budget=2000, show="none")),
+        ({}, asides.Thinking()),
+    ],
+)
+def test_thinking_in_any_of_its_spellings(options: dict[str, Any], thinking: asides.Thinking) -> None:
+    assert call(**options).prompt.thinking == thinking
+
+
+def test_two_spellings_at_once_are_a_contradiction() -> None:
+    with pytest.raises(asides.InvalidThinking, match="thinking and reasoning_effort"):
+        call(thinking="high", reasoning_effort="low")
+
+
+def test_notices_from_reading_thinking_are_in_the_call() -> None:
+    notices = call(reasoning={"effort": "low", "summary": "brief"}).notices
+    assert [notice.code for notice in notices] == ["summary_mapped"]
+
+
+# --- tools and output ---------------------------------------------------------------------------------------------
+
+
+def look(at: str, often: int = 1) -> str:
+    """Look at something.
+
+    Not told to the model.
+    """
+    return at * often
+
+
+LOOK = Tool(
+    "look",
+    "Look at something.",
+    {
+        "type": "object",
+        "properties": {"at": {"type": "string"}, "often": {"type": "integer", "default": 1}},
+        "required": ["at"],
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        LOOK,
+        look,
+        {"type": "function", "function": msgspec.to_builtins(LOOK)},
+        {"type": "function", **msgspec.to_builtins(LOOK)},
+        {"name": "look", "description": "Look at something.", "input_schema": LOOK.parameters},
+    ],
+    ids=["Tool", "function", "chat", "responses", "anthropic"],
+)
+def test_a_tool_in_any_of_its_shapes(tool: Any) -> None:
+    assert call(tools=[tool]).prompt.tools == (LOOK,)
+
+
+def test_what_a_decorator_made_of_a_function_brings_its_tool_along() -> None:
+    @asides.tool(name="glance")
+    def look(at: str) -> None:
+        """Look there."""
+
+    (told,) = call(tools=[look]).prompt.tools
+    assert (told, told.name) == (look.tool, "glance")
+
+
+@pytest.mark.parametrize("tool", [42, {"type": "function"}, {"function": {"name": "x", "parameters": 1}}, lambda x: x])
+def test_anything_else_as_a_tool_is_an_error(tool: Any) -> None:
+    with pytest.raises(asides.ConfigError):
+        call(tools=[tool])
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("auto", "auto"),
+        ("required", "required"),
+        ("any", "required"),
+        ("look", "look"),
+        ({"type": "function", "function": {"name": "look"}}, "look"),
+        ({"type": "function", "name": "look"}, "look"),
+        ({"type": "tool", "name": "look"}, "look"),
+        ({"type": "any"}, "required"),
+        ({"type": "none"}, "none"),
+    ],
+)
+def test_a_tool_choice_in_any_of_its_shapes(given: Any, read: str) -> None:
+    assert call(tool_choice=given).prompt.tool_choice == read
+
+
+@dataclass
+class Weather:
+    city: str
+    degrees: float
+
+
+class Forecast(msgspec.Struct):
+    days: list[Weather]
+    note: str = ""
+
+
+WEATHER = {
+    "title": "Weather",
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "number"}},
+    "required": ["city", "degrees"],
+    "additionalProperties": False,
+}
+
+
+def test_a_type_is_an_output_and_strict_where_it_leaves_nothing_open() -> None:
+    made = call(output=Weather).prompt.output
+    assert made == OutputSchema("Weather", WEATHER, strict=True)
+    forecast = call(output=Forecast).prompt.output
+    assert isinstance(forecast, OutputSchema)
+    assert (forecast.name, forecast.strict) == ("Forecast", False)
+    assert forecast.schema["$defs"]["Weather"] == WEATHER
+    assert forecast.schema["properties"]["days"] == {"type": "array", "items": {"$ref": "#/$defs/Weather"}}
+
+
+def test_a_model_of_another_library_brings_its_own_schema() -> None:
+    class Model:
+        @classmethod
+        def model_json_schema(cls) -> dict[str, Any]:
+            return {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+    made = call(output=Model).prompt.output
+    assert isinstance(made, OutputSchema)
+    assert (made.name, made.strict, made.schema["additionalProperties"]) == ("Model", True, False)
+
+
+@pytest.mark.parametrize(
+    ("output", "read"),
+    [
+        ("json", "json"),
+        ("json_object", "json"),
+        (WEATHER, OutputSchema("Weather", WEATHER, strict=True)),
+        ({"title": "my sky!"}, OutputSchema("my_sky_", {"title": "my sky!"}, strict=True)),
+        ({"type": "object"}, OutputSchema("output", {"type": "object"}, strict=False)),
+        (OutputSchema("w", WEATHER), OutputSchema("w", WEATHER)),
+        (
+            {"type": "json_schema", "json_schema": {"name": "w", "schema": WEATHER, "strict": True}},
+            OutputSchema("w", WEATHER, strict=True),
+        ),
+    ],
+)
+def test_an_output_in_any_of_its_shapes(output: Any, read: Any) -> None:
+    assert call(output=output).prompt.output == read
+
+
+@pytest.mark.parametrize("output", ["yaml", lambda: 1])
+def test_anything_else_as_an_output_is_an_error(output: Any) -> None:
+    with pytest.raises(asides.ConfigError, match="output"):
+        call(output=output)
+
+
+# --- where and how ------------------------------------------------------------------------------------------------
+
+
+def test_options_change_how_a_reply_is_read() -> None:
+    target = call(thinking_field=" my_thoughts ", heuristics=False, tags=[("<<", ">>")], starts_inside=True).target
+    assert (target.facts.thinking_in, target.facts.heuristics) == (("my_thoughts",), False)
+    assert (target.facts.tags, target.facts.starts_inside) == ((("<<", ">>"),), True)
+    assert call(tags="think").target.facts.tags == ("think",)
+
+
+@pytest.mark.parametrize("blank", ["", "  ", []])
+def test_a_blank_field_name_is_as_good_as_none(blank: Any) -> None:
+    assert call(thinking_field=blank).target == call().target
+
+
+def test_a_host_that_begins_inside_a_tag_has_tags() -> None:
+    target = call(model="deepseek:deepseek-chat", starts_inside=True, api_key="x").target
+    assert target.facts.tags
+
+
+def test_a_family_decides_which_rules_hold() -> None:
+    plain = call(model="deepseek:my-deployment", api_key="x").target
+    named = call(model="deepseek:my-deployment", api_key="x", family="deepseek-reasoner").target
+    assert (named.model, named.family) == ("my-deployment", "deepseek-reasoner")
+    assert named.rule != plain.rule
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (5, Timeout(5, 5, 5)),
+        (30.5, Timeout(10, 30.5, 30.5)),
+        (Timeout(idle=3), Timeout(10, 600, 3)),
+        ({"first_byte": 3}, Timeout(10, 3, 300)),
+        (Timeout(None, None, None), Timeout(None, None, None)),
+    ],
+)
+def test_a_timeout_in_any_of_its_shapes(given: Any, read: Timeout) -> None:
+    assert call(timeout=given).policy.timeout == read
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout": 0},
+        {"timeout": -1},
+        {"timeout": "soon"},
+        {"timeout": True},
+        {"timeout": {"frist_byte": 3}},
+        {"timeout": Timeout(idle=float("nan"))},
+        {"retries": -1},
+        {"retries": 1.5},
+        {"max_wait": -1},
+        {"on_conflict": "ignore"},
+        {"temperature": "hot"},
+        {"max_tokens": "many"},
+        {"system": 7},
+        {"stop": [1]},
+        {"metadata": {"a": 1}},
+        {"logit_bias": [1]},
+        {"heuristics": "yes"},
+        {"base_url": 42},
+    ],
+    ids=str,
+)
+def test_a_value_of_the_wrong_kind_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(asides.ConfigError):
+        call(**options)
+
+
+def test_a_key_is_needed_before_a_byte_is_sent() -> None:
+    with pytest.raises(asides.MissingKey, match="DEEPSEEK_API_KEY"):
+        CallBuilder(settings=Settings()).build("deepseek:deepseek-chat", "?", Options(), stream=False)
+
+
+def test_a_call_shows_no_content() -> None:
+    assert repr(call("a secret", api_key="sk-hidden")) == (
+        "Call(openai-compatible:made-up, Prompt(messages=1, tools=[], stream=False))"
+    )
+
+
+def test_settings_are_read_with_the_first_call_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = CallBuilder()
+    file = tmp_path / "asides.toml"
+    file.write_text('retries = 7\n[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nkey = "optional"\n')
+    monkeypatch.setenv("ASIDES_CONFIG", str(file))
+    made = client.build("mine:model", "?", Options(), stream=False)
+    assert (made.policy.retries, made.target.provider.name) == (7, "mine")
+
+
+def test_rows_of_the_client_come_before_those_of_the_settings() -> None:
+    mine, theirs = (asides.Provider(name="mine", base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
+    made = CallBuilder(providers=[mine], settings=Settings(providers=(theirs,)))
+    assert made.build("mine:m", "?", Options(), stream=False).target.base_url == "http://127.0.0.1:1/v1"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"max_tokens": 0},
+        {"max_tokens": -1},
+        {"tool_choice": 5},
+        {"api_key": 5},
+        {"stop": 5},
+        {"extra": "x"},
+        {"metadata": 5},
+        {"include": 5},
+        {"thinking_field": 5},
+        {"tags": 5},
+        {"tags": "made-up"},
+        {"tags": [("<a>",)]},
+        {"tags": [("<a>", " ")]},
+    ],
+)
+def test_a_value_that_no_option_takes_is_named_before_anything_is_sent(mistake: dict[str, Any]) -> None:
+    with pytest.raises(asides.ConfigError, match=next(iter(mistake))):
+        call(**mistake)
+
+
+def test_tags_of_a_row_that_do_not_exist_are_named_before_anything_is_sent() -> None:
+    row = asides.Provider(name="mine", base_url=HERE, quirks=asides.Quirks(tags=("made-up",)))
+    with pytest.raises(asides.ConfigError, match="no tag grammar is called 'made-up'"):
+        CallBuilder(settings=Settings(), providers=[row]).build("mine:m", "?", Options(), stream=False)
+
+
+@pytest.mark.parametrize("model", [None, 5, b"openai:gpt-4o"])
+def test_a_model_that_is_no_text_is_named(model: Any) -> None:
+    with pytest.raises(asides.UnknownModel, match="provider:model"):
+        call(model=model)
