@@ -350,7 +350,11 @@ def test_FT_45_a_row_in_a_file_resolves(here: Path) -> None:
     assert target.quirks.tags == ("think", ("<inner>", "</inner>"))
     assert target.facts.thinking_in == ("inner_voice",)
     assert target.quirks.fields == (("split-thinking", True),)
-    assert (target.rule.thinking, target.rule.efforts, target.facts.starts_inside) == ("always", ("low", "high"), "auto")
+    assert (target.rule.thinking, target.rule.efforts, target.facts.starts_inside) == (
+        "always",
+        ("low", "high"),
+        "auto",
+    )
     assert target.provider.replay_rule("clever-1").when == "all"
 
 

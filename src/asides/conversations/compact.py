@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.conversations.history import cost_of, unstored
-from asides.history.invalidate_seals import invalidate_seals
+from asides.history.redact import invalidate_seals
 from asides.history.trim import turns
 from asides.options import Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError, NoAnswer

@@ -15,7 +15,8 @@ from asides.flows.exchange import Exchange
 from asides.flows.run_config import RunConfig
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
-from asides.history.finish_turn import answered, sealed
+from asides.history.finish_turn import finish_turn
+from asides.history.pair import add_missing_results
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.reply import Reply
@@ -89,7 +90,7 @@ class Run(Generic[Output]):
             steps = (*steps[:-1], msgspec.structs.replace(steps[-1], results=results))
             messages = (*messages, *_to_messages(results))
         if not self._handed_over:  # otherwise the caller still has to answer some calls
-            messages = answered(messages)
+            messages = add_missing_results(messages)
         warnings = tuple(dict.fromkeys(notice for step in steps for notice in step.reply.warnings))
         return Result(self._output, messages, steps, self.outcome, warnings)
 
@@ -117,7 +118,7 @@ class Run(Generic[Output]):
             self._known = len(self._messages)
 
     def _to_message(self, reply: Reply) -> Message | None:
-        return sealed(reply, rows=(self.call.target.provider,))
+        return finish_turn(reply, rows=(self.call.target.provider,))
 
     def __repr__(self) -> str:
         return f"{self._model}, {len(self._done)} steps, {self.outcome}"

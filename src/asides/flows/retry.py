@@ -22,7 +22,7 @@ from asides.values.errors import (
     ProviderError,
     RateLimited,
     TransportError,
-    redacted,
+    redact_keys,
 )
 
 NO_HEAD = Head(0, {})
@@ -63,7 +63,7 @@ def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[Provider
 def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> ProviderError:
     """The error that a response with a bad status means."""
     if 300 <= head.status < 400:
-        location = redacted(head.headers.get("location", "another address"))
+        location = redact_keys(head.headers.get("location", "another address"))
         return ProviderError(
             f"{target.provider.name} answered {head.status} and points to {location}. Redirects are not followed, "
             "since the key would travel along. To do: set base_url= to the new address.",

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.values.errors import ConfigError, redacted
+from asides.values.errors import ConfigError, redact_keys
 
 if TYPE_CHECKING:
     from mcp.client import Transport
@@ -111,7 +111,7 @@ class ServerDiagnostics:
         for value in sorted(config.env.values(), key=len, reverse=True):
             if len(value) >= _MIN_SECRET_LENGTH:
                 text = text.replace(value, "***")
-        text = redacted(text)
+        text = redact_keys(text)
         return f"…{text[-_STDERR_CHARACTERS:]}" if len(text) > _STDERR_CHARACTERS else text
 
     def wait(self) -> None:
@@ -244,7 +244,7 @@ def _explain_protocol_error(causes: list[BaseException]) -> str:
 
     for cause in causes:
         if isinstance(cause, MCPError):
-            return redacted(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
+            return redact_keys(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
     return f"it does not answer as an MCP server does ({type(causes[-1]).__name__})"
 
 

@@ -28,7 +28,7 @@ from asides.agents.mcp.connect import (
     mute_client_logs,
     open_transport,
 )
-from asides.values.errors import ConfigError, redacted
+from asides.values.errors import ConfigError, redact_keys
 from asides.values.version import VERSION
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ class Session:
                         self._serving = False
                         self._stop()
                 raise ConnectionLost from None
-            raise RequestRefused(redacted(error.message)) from None
+            raise RequestRefused(redact_keys(error.message)) from None
         except ValidationError:
             raise RequestRefused("the server's answer does not read") from None
         except RuntimeError:

@@ -12,7 +12,7 @@ import msgspec
 
 from asides.agents.tools.runnable import BadArguments, JobOutcome, Raised, Returned, TimedOut
 from asides.agents.tools.type_readers import encode_custom
-from asides.values.errors import redacted
+from asides.values.errors import redact_keys
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result
@@ -41,7 +41,7 @@ def build_result(call: ToolCall, outcome: JobOutcome) -> ToolResult:
 
 def deny_call(call: ToolCall, reason: str = "") -> ToolResult:
     """Build the result of a call that may not be run."""
-    why = f": {redacted(reason.strip().rstrip('.'))}" if reason.strip() else ""
+    why = f": {redact_keys(reason.strip().rstrip('.'))}" if reason.strip() else ""
     return _build_error(call, f"The call of {call.name} was not allowed{why}. To do: go on without it.")
 
 
@@ -88,7 +88,7 @@ def _describe_error(error: BaseException) -> str:
         message = ""
     name = type(error).__name__
     # Redact before the cut: half a key does not look like a key.
-    text = redacted(f"{name}: {message}" if message else f"{name}, without a reason.")
+    text = redact_keys(f"{name}: {message}" if message else f"{name}, without a reason.")
     return text if len(text) <= _MAX_ERROR_LENGTH else f"{text[:_MAX_ERROR_LENGTH]}…"
 
 
