@@ -207,7 +207,7 @@ def test_seals_that_a_changed_past_makes_worthless_are_not_sent(stage: OpenStage
     chat.ask("one?")
     assert isinstance(chat.messages[1].parts[0], Thought)
     chat.edit(0, "ONE?")
-    assert not chat.messages[1].parts[0].complete
+    assert not chat.messages[1].parts[0].replayable
     try:
         chat.ask("two?")
     except ReplayRejected:

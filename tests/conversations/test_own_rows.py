@@ -29,7 +29,7 @@ def client(stage: OpenStage) -> Iterator[asides.Client]:
 
 def thoughts(chat: Transcript) -> list[tuple[str, bool]]:
     return [
-        (part.text, part.complete) for message in chat.messages for part in message.parts if isinstance(part, Thought)
+        (part.text, part.replayable) for message in chat.messages for part in message.parts if isinstance(part, Thought)
     ]
 
 

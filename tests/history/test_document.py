@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.document import from_document, read_message, to_document, write_message
-from asides.history.redact import withheld
+from asides.history.redact import redact
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -70,6 +70,15 @@ def test_the_form_of_version_1_has_not_changed() -> None:
     assert (read.keeps_thinking, read.notices) == (True, ())
 
 
+def test_whether_a_thought_is_replayable_is_written_only_where_it_is_not() -> None:
+    message = Message("assistant", (Thought("a"), Thought("b", replayable=False)))
+    assert json.loads(write_message(message))["parts"] == [
+        {"type": "thought", "text": "a"},
+        {"type": "thought", "text": "b", "replayable": False},
+    ]
+    assert read_message(write_message(message)) == (message, ())
+
+
 @pytest.mark.requirement("H9", "FT-49", "FT-04")
 @given(
     messages=MESSAGES,
@@ -82,7 +91,7 @@ def test_H9_whatever_is_written_is_read_again(
 ) -> None:
     read = from_document(to_document(messages, system=words, keep_thinking=True, metadata=metadata))
     assert (read.messages, read.system, read.metadata, read.notices) == (messages, words, metadata, ())
-    assert from_document(to_document(messages)).messages == withheld(messages)
+    assert from_document(to_document(messages)).messages == redact(messages)
     assert [read_message(write_message(message)) for message in messages] == [(message, ()) for message in messages]
 
 

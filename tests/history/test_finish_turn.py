@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.history.finish_turn import answered, sealed
+from asides.history.finish_turn import finish_turn
 from asides.values.events import (
     Event,
     PartArrived,
@@ -25,9 +25,7 @@ from asides.values.messages import (
     StoredResponse,
     Text,
     ToolCall,
-    ToolResult,
     UnknownPart,
-    user,
 )
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -110,18 +108,18 @@ def test_the_pieces_of_a_block_stay_together_whatever_comes_between() -> None:
 
 
 def broken(*parts: Part, stored: bool = False) -> Message | None:
-    return sealed(Reply(parts, complete=False, id="r_1", stored=stored))
+    return finish_turn(Reply(parts, complete=False, id="r_1", stored=stored))
 
 
 def test_a_whole_reply_stays_as_it_is() -> None:
     parts = (Thought("t"), Text(" "), ToolCall("c", "f", {}, "{broken"))
-    assert sealed(Reply(parts, id="r_1", stored=True)) == Message("assistant", parts, stored=StoredResponse("r_1"))
+    assert finish_turn(Reply(parts, id="r_1", stored=True)) == Message("assistant", parts, stored=StoredResponse("r_1"))
 
 
 def test_what_is_nothing_leaves_nothing() -> None:
-    assert sealed(None) is None
-    assert sealed(Reply()) is None
-    assert sealed(Reply(warnings=(Notice("no_choices"),))) is None
+    assert finish_turn(None) is None
+    assert finish_turn(Reply()) is None
+    assert finish_turn(Reply(warnings=(Notice("no_choices"),))) is None
     assert broken() is None
     assert broken(Text(" \n"), ToolCall("c", "f", {}, '{"a')) is None
 
@@ -160,8 +158,14 @@ def test_tools_of_the_provider_that_were_still_running_go() -> None:
 def test_a_thought_whose_follower_is_gone_can_be_shown_and_not_be_sent() -> None:
     turn = broken(Thought("a"), Text("b"), Thought("c"), ToolCall("c1", "f", {}, '{"a'))
     assert turn is not None
-    assert turn.parts == (Thought("a"), Text("b"), Thought("c", complete=False))
-    assert broken(Thought("a")) == Message("assistant", (Thought("a", complete=False),))
+    assert turn.parts == (Thought("a"), Text("b"), Thought("c", replayable=False))
+    assert broken(Thought("a")) == Message("assistant", (Thought("a", replayable=False),))
+
+
+def test_a_thought_that_the_reply_broke_off_inside_is_incomplete_and_nothing_else() -> None:
+    cut = Thought("a", complete=False)
+    assert broken(cut) == Message("assistant", (cut,))
+    assert (cut.replayable, cut.can_replay) == (True, False)
 
 
 def test_a_broken_reply_is_stored_nowhere() -> None:
@@ -177,20 +181,4 @@ def test_a_thought_whose_host_wants_all_its_details_back_waits_for_the_end() -> 
         assert turn is not None
         [thought, _] = turn.parts
         assert isinstance(thought, Thought)
-        assert thought.complete is whole, provider
-
-
-# --- calls without results ------------------------------------------------------------------------------------------
-
-
-def test_results_stand_in_front_of_the_words_that_came_with_others() -> None:
-    calls = Message("assistant", (ToolCall("c1", "f"), ToolCall("c2", "f")))
-    mixed = user(ToolResult("c1", "42"), "and then?")
-    mended = answered((user("?"), calls, mixed, user("hello?")))
-    assert [message.role for message in mended] == ["user", "assistant", "tool", "user", "user"]
-    assert (mended[3], answered(mended)) == (mixed, mended)
-
-
-def test_results_that_nobody_asked_for_stay() -> None:
-    history = (user("?"), Message("tool", (ToolResult("zz", "42"),)), Message("assistant", (Text("a"),)))
-    assert answered(history) == history
+        assert (thought.complete, thought.can_replay) == (True, whole), provider

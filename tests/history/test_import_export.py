@@ -155,9 +155,9 @@ def test_system_words_beside_the_list_stand_in_front() -> None:
     [
         (
             [CHAT[2], TURNS["messages"][1]],
-            r"messages\[0\] of the shape 'openai_chat' and messages\[1\] of the shape 'anth",
+            r"messages\[0\] of the format 'openai_chat' and messages\[1\] of the format 'anth",
         ),
-        ([ITEMS[1], CHAT[3]], "not of one shape"),
+        ([ITEMS[1], CHAT[3]], "not of one format"),
         ("canary", "no messages in str"),
         ({"canary": 1}, "no messages in dict"),
         (None, "no messages in NoneType"),

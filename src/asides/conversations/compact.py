@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.conversations.history import cost_of, unstored
-from asides.history.invalidate_seals import invalidate_seals
-from asides.history.trim import turns
+from asides.history.redact import invalidate_seals
+from asides.history.trim import split_turns
 from asides.options import Options, known, laid_over
 from asides.values.errors import ConfigError, NoAnswer
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, user
@@ -72,7 +72,7 @@ class Compacting:
 def _older(messages: tuple[Message, ...], keep_turns: int) -> tuple[int, int]:
     """From where to where it can be summed up: behind the system messages, up to the last turns."""
     start = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
-    kept = sum(map(len, turns(messages[start:])[-keep_turns:]))
+    kept = sum(map(len, split_turns(messages[start:])[-keep_turns:]))
     end = len(messages) - kept
     alone = end - start == 1 and messages[start].text.startswith(LABEL)
     # A note that has nothing behind it to take in is as short as it gets.

@@ -15,9 +15,8 @@ import msgspec
 from asides.conversations.store.protocol import Heading, Kept, Store, StoreConflict
 from asides.conversations.stored import Shelf
 from asides.flows.read_prompt import read_prompt
-from asides.history.invalidate_seals import invalidate_seals
-from asides.history.redact import withheld
-from asides.history.strip_thinking import Strip, strip_thinking
+from asides.history.redact import invalidate_seals, redact
+from asides.history.trim import Strip, strip_thinking
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.accounting import estimated_usage
@@ -297,7 +296,7 @@ class Transcript:
         return None if heading == self._heading else heading
 
     def _written(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        return messages if self._keeps_thinking else withheld(messages, rows=self._rows)
+        return messages if self._keeps_thinking else redact(messages, rows=self._rows)
 
     @property
     def _keeps_thinking(self) -> bool:

@@ -14,9 +14,8 @@ import msgspec
 from asides.conversations.files import home_known, read_whole, write_whole
 from asides.conversations.history import Transcript
 from asides.conversations.store.protocol import StoreError
-from asides.history.detect_format import Shape
 from asides.history.document import from_document, to_document
-from asides.history.import_export import export_messages, import_messages
+from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Text, system
 from asides.values.usage import Usage
@@ -107,7 +106,7 @@ class Portable(Transcript):
         return exported
 
     @classmethod
-    def _imported(cls, value: object, shape: Shape, given: dict[str, Any]) -> Self:
+    def _imported(cls, value: object, shape: MessageFormat, given: dict[str, Any]) -> Self:
         messages = import_messages(value, shape)
         if given.get("system") is None:
             words, messages = _without_preamble(messages)
@@ -116,7 +115,7 @@ class Portable(Transcript):
         made._taken(messages, None)
         return made
 
-    def _exported(self, shape: Shape, thinking: bool) -> Any:
+    def _exported(self, shape: MessageFormat, thinking: bool) -> Any:
         preamble = (system(self.system),) if self.system else ()
         return export_messages((*preamble, *self.messages), shape, thinking=thinking, rows=self._rows)
 

@@ -14,8 +14,8 @@ from asides.conversations.serialise import Portable
 from asides.conversations.store.protocol import Store
 from asides.conversations.turn import Turn
 from asides.flows.build_call import Defaults
-from asides.history.estimate_tokens import Measure, estimator_for
-from asides.history.trim import Trimmed, trimmed
+from asides.history.estimate_tokens import TokenCounter, estimator_for
+from asides.history.trim import TrimmedHistory, trim
 from asides.options import Options, known, laid_over
 from asides.providers.provider import Provider
 from asides.settings import Settings
@@ -42,7 +42,7 @@ class Talk(Portable):
         self._options = known(Options(**(options or {})))  # type: ignore[typeddict-item]
         super().__init__(model, system=system, store=store, name=name, keep_thinking=keep_thinking, messages=messages)
 
-    def trim_to(self, tokens: int, *, model: str | None = None, count: Measure | None = None) -> Trimmed:
+    def trim_to(self, tokens: int, *, model: str | None = None, count: TokenCounter | None = None) -> TrimmedHistory:
         """Leave out the oldest, as much as it takes to send no more than so many tokens; what became of it.
 
         The system prompt and the last message stay, calls stay with their results. Counted is what would really be sent
@@ -51,8 +51,8 @@ class Talk(Portable):
         with self._alone():
             self._refresh()
             if not self._messages:
-                return Trimmed((), 0)
-            result = trimmed(self._messages, tokens, count or self._measure(model), rows=self._rows)
+                return TrimmedHistory((), 0)
+            result = trim(self._messages, tokens, count or self._measure(model), rows=self._rows)
             if result.messages != self._messages:
                 self._rewrite(unstored(result.messages))
             return result
@@ -80,7 +80,7 @@ class Talk(Portable):
             )
         return named
 
-    def _measure(self, model: str | None) -> Measure:
+    def _measure(self, model: str | None) -> TokenCounter:
         """What a history costs when it goes to the model with all that this conversation sends along."""
         call = self._defaults.call(self._model(model), self, self._options, stream=True, needs_key=False)
         return estimator_for(call.prompt, call.target)

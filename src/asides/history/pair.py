@@ -15,24 +15,22 @@ CANCELLED = "The call was cancelled before it gave a result."
 """What a call is answered with that nobody answered. One wording, so that a history reads the same whoever mends it."""
 
 
-def answered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
-    """The messages with a result for each call, and how many had to be made up. Those stand with the other results of
-    their turn, in front of whatever a person says next. What is answered already stays as it is.
+def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages, with an error result for each call that has none: one message each, behind the other results of
+    the turn. Calls that have a result stay as they are.
     """
     mended: list[Message] = []
     waiting: dict[str, ToolCall] = {}
-    made_up = 0
     for message in messages:
         results = results_in(message)
         for result in results:
             waiting.pop(result.call_id, None)
         if len(results) < len(message.parts) or not results:
-            made_up += len(waiting)
             mended += made_up_results(waiting.values())
             waiting = {call.id: call for call in message.tool_calls} if message.role == "assistant" else {}
         mended.append(message)
     mended += made_up_results(waiting.values())
-    return tuple(mended), made_up + len(waiting)
+    return tuple(mended)
 
 
 def made_up_results(calls: Iterable[ToolCall]) -> list[Message]:

@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects import plain_row
 from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
 from asides.history.check import Check, OnConflict
-from asides.history.pair import answered, asked_for
+from asides.history.pair import add_missing_results, asked_for
 from asides.history.pictures import without_pictures
 from asides.providers.provider import ReplayRule, Target
 from asides.values.messages import (
@@ -155,7 +155,7 @@ def _replay_parts(
 def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target) -> str:
     if thought.withheld:
         return "its words were not kept when it was saved, and it cannot go back without them"
-    if not thought.complete:
+    if not thought.can_replay:
         return "the reply broke off inside it, or what stood before it was changed"
     if thought.origin is not None and not _same_host(thought.origin, target):
         return "another provider or endpoint made it"
@@ -226,8 +226,8 @@ def _paired(messages: tuple[Message, ...], notices: list[Notice], *, continues: 
     """Every call answered and every result asked for, since providers refuse a history where one is missing."""
     wanted, orphans = asked_for(messages, continues=continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired, dangling = answered(wanted)
-    if dangling:
+    paired = add_missing_results(wanted)
+    if dangling := len(paired) - len(wanted):
         told = f"{dangling} tool call(s) had no result; a note was sent instead"
         notices.append(Notice("dangling_tool_call", told))
     return paired

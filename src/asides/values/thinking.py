@@ -58,10 +58,16 @@ class Thought(msgspec.Struct, frozen=True, tag="thought"):
     via: str | None = None
     """The wire field that carried it, since providers want it back under the name they used."""
     complete: bool = True
-    """False when the reply broke off inside it, or what its seals hold to has changed: it can be shown, not sent back.
-    """
+    """False: the reply broke off inside it. (Version 0.1 also saved it for thoughts that are not `replayable`.)"""
     withheld: bool = False
-    """Its words were left out when it was saved, and it cannot go back without them."""
+    """True: its text was left out when it was saved, and it cannot go back without it."""
+    replayable: bool = True
+    """False: it may be shown, not sent back, because what its seals depend on has changed or is lost."""
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether it may go back to its provider: it is complete, replayable and has its text."""
+        return self.complete and self.replayable and not self.withheld
 
     def __repr__(self) -> str:
         size = f"<{len(self.text)} characters>"
