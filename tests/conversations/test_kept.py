@@ -266,39 +266,47 @@ def test_steps_of_an_agent_are_one_commit_each(store: SqliteStore) -> None:
 
 def test_a_store_of_ones_own_is_a_few_methods(stage: OpenStage) -> None:
     """The smallest thing that keeps its word: a dictionary."""
-    from asides.conversations.store.protocol import About, Heading, Kept, Store
+    from asides.conversations.store.protocol import ConversationHeading, ConversationInfo, ConversationSnapshot, Store
 
     class Memory:
         def __init__(self) -> None:
-            self.kept: dict[str, Kept] = {}
+            self.kept: dict[str, ConversationSnapshot] = {}
             self.ticks = 0
 
-        def append(self, name: str, messages: Any, *, heading: Any = None, spent: Any = None) -> About:
+        def append(self, name: str, messages: Any, *, heading: Any = None, spent: Any = None) -> ConversationInfo:
             before = self.kept.get(name)
             return self._put(name, before, (*(before.messages if before else ()), *messages), heading, spent)
 
-        def replace(self, name: str, messages: Any, *, expected: int, heading: Any = None, spent: Any = None) -> About:
+        def replace(
+            self, name: str, messages: Any, *, expected: int, heading: Any = None, spent: Any = None
+        ) -> ConversationInfo:
             before = self.kept.get(name)
             if (before.about.version if before else 0) != expected:
                 raise StoreConflict("changed meanwhile", name=name, expected=expected, found=None)
             return self._put(name, before, tuple(messages), heading, spent, rewrites=True)
 
         def _put(
-            self, name: str, before: Kept | None, messages: Any, heading: Any, spent: Any, rewrites: bool = False
-        ) -> About:
+            self,
+            name: str,
+            before: ConversationSnapshot | None,
+            messages: Any,
+            heading: Any,
+            spent: Any,
+            rewrites: bool = False,
+        ) -> ConversationInfo:
             self.ticks += 1
             rewritten = self.ticks if rewrites or before is None else before.about.rewritten
             usage = (before.about.usage if before else Usage()) + (spent or Usage())
-            head = heading or (before.about.heading if before else Heading())
-            about = About(name, self.ticks, rewritten, len(messages), head, usage)
-            self.kept[name] = Kept(about, tuple(messages))
+            head = heading or (before.about.heading if before else ConversationHeading())
+            about = ConversationInfo(name, self.ticks, rewritten, len(messages), head, usage)
+            self.kept[name] = ConversationSnapshot(about, tuple(messages))
             return about
 
-        def load(self, name: str, start: int = 0) -> Kept | None:
+        def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
             found = self.kept.get(name)
-            return None if found is None else Kept(found.about, found.messages[start:])
+            return None if found is None else ConversationSnapshot(found.about, found.messages[start:])
 
-        def about(self, name: str) -> About | None:
+        def about(self, name: str) -> ConversationInfo | None:
             return self.kept[name].about if name in self.kept else None
 
         def names(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pytest
 
 from asides.conversations.store.protocol import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
-from asides.conversations.stored import Shelf
+from asides.conversations.stored import StoredConversation
 from asides.values.messages import assistant, user
 
 KNOWN = (user("1"), assistant("one"))
@@ -24,32 +24,34 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def shelf(store: SqliteStore) -> Shelf:
+def shelf(store: SqliteStore) -> StoredConversation:
     """One that knows two messages."""
     store.append("talk", KNOWN)
-    shelf = Shelf(store, "talk")
+    shelf = StoredConversation(store, "talk")
     shelf.open()
     return shelf
 
 
-def test_what_nobody_else_touched_is_not_read_again(shelf: Shelf) -> None:
+def test_what_nobody_else_touched_is_not_read_again(shelf: StoredConversation) -> None:
     assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *NEW)
-    assert shelf.newer((*KNOWN, *NEW)) is None
+    assert shelf.read_changes((*KNOWN, *NEW)) is None
 
 
-def test_what_others_wrote_behind_the_known_stands_in_front_of_the_new(shelf: Shelf, store: SqliteStore) -> None:
+def test_what_others_wrote_behind_the_known_stands_in_front_of_the_new(
+    shelf: StoredConversation, store: SqliteStore
+) -> None:
     store.append("talk", OTHERS)
     assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *OTHERS, *NEW)
 
 
-def test_what_others_rewrote_counts_also_when_it_is_just_as_long(shelf: Shelf, store: SqliteStore) -> None:
+def test_what_others_rewrote_counts_also_when_it_is_just_as_long(shelf: StoredConversation, store: SqliteStore) -> None:
     about = store.about("talk")
     assert about is not None
     store.replace("talk", OTHERS, expected=about.version)
     assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*OTHERS, *NEW)
 
 
-def test_a_change_of_all_is_refused_when_others_were_faster(shelf: Shelf, store: SqliteStore) -> None:
+def test_a_change_of_all_is_refused_when_others_were_faster(shelf: StoredConversation, store: SqliteStore) -> None:
     store.append("talk", OTHERS)
     with pytest.raises(StoreConflict):
         shelf.replace(NEW, None, None)
@@ -58,7 +60,7 @@ def test_a_change_of_all_is_refused_when_others_were_faster(shelf: Shelf, store:
     assert kept.messages == (*KNOWN, *OTHERS)
 
 
-def test_what_was_deleted_is_told(shelf: Shelf, store: SqliteStore) -> None:
+def test_what_was_deleted_is_told(shelf: StoredConversation, store: SqliteStore) -> None:
     store.delete("talk")
     with pytest.raises(StoreConflict, match="deleted by somebody else"):
-        shelf.newer(KNOWN)
+        shelf.read_changes(KNOWN)

@@ -147,3 +147,10 @@ def _binds_seals(maker: Origin, rows: Sequence[Provider]) -> bool:
     except UnknownProvider:
         return False
     return row.rule(maker.model).prefix_bound
+
+
+def drop_stored_responses(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages without the ids under which providers stored them: what was stored followed other messages."""
+    return tuple(
+        message if message.stored is None else msgspec.structs.replace(message, stored=None) for message in messages
+    )

@@ -97,7 +97,7 @@ def test_a_forked_child_uses_a_connection_of_its_own(tmp_path: Path) -> None:
     program = """if True:
         import os, sys
         from asides.values.messages import user
-        from asides.conversations.store import SqliteStore
+        from asides.conversations.store.sqlite import SqliteStore
         store = SqliteStore(sys.argv[1])
         store.append("talk", [user("parent")])
         parents = store._pool._idle[0]
