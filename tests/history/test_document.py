@@ -29,7 +29,7 @@ from asides.values.messages import (
 )
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import JSON, MESSAGES, TEXTS
-from tests.history.strict_stages import MODELS, House, Model, question
+from tests.history.strict_stages import MODELS, Model, StrictRules, question
 
 GOLDEN = Path(__file__).parent / "document_version_1.json"
 MAKER = Origin("anthropic", "https://api.anthropic.com", "claude-opus-4-6")
@@ -98,7 +98,7 @@ def test_H9_whatever_is_written_is_read_again(
 @pytest.mark.requirement("H9")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_H9_a_history_of_any_dialect_is_the_same_request_after_it_was_saved(model: Model) -> None:
-    house = House(model)
+    house = StrictRules(model)
     history = (*house.conversation(2), question(2))
     loaded = from_document(to_document(history, keep_thinking=True)).messages
     assert house.request(loaded)[0].body == house.request(history)[0].body
@@ -113,27 +113,27 @@ def test_a_document_of_a_later_version_is_refused_with_advice() -> None:
         from_document('{"asides": 2, "messages": []}')
 
 
-def test_parts_that_a_later_asides_knows_are_kept_told_never_sent_and_written_as_they_came() -> None:
+def test_parts_that_a_later_asides_knows_are_kept_reported_never_sent_and_written_as_they_came() -> None:
     part = {"type": "hologram", "data": "secret words", "n": [1]}
-    told = {"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}, part]}]}
-    read = from_document(json.dumps(told))
+    saved = {"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}, part]}]}
+    read = from_document(json.dumps(saved))
     assert [notice.code for notice in read.notices] == ["later_part"]
     assert "secret" not in str(read.notices)
     answer = json.dumps({"role": "assistant", "parts": [part]})
     turn, notices = read_message(answer)
     assert [notice.code for notice in notices] == ["later_part"]
     for model in MODELS[:7]:
-        house = House(model)
+        house = StrictRules(model)
         for history in (read.messages, (user("hi"), turn, user("?"))):
             assert b"secret" not in house.request(history)[0].body, model
-    assert json.loads(to_document(read.messages)) == told
+    assert json.loads(to_document(read.messages)) == saved
     assert json.loads(write_message(turn)) == json.loads(answer)
 
 
-def test_fields_that_a_later_asides_knows_are_told() -> None:
+def test_fields_that_a_later_asides_knows_are_reported() -> None:
     part = {"type": "text", "text": "hi", "mood": "good"}
-    told = {"asides": 1, "weather": 1, "messages": [{"role": "user", "parts": [part], "at": 5}]}
-    read = from_document(json.dumps(told))
+    saved = {"asides": 1, "weather": 1, "messages": [{"role": "user", "parts": [part], "at": 5}]}
+    read = from_document(json.dumps(saved))
     assert read.messages == (user("hi"),)
     assert sorted(notice.detail.split("'")[1] for notice in read.notices) == ["at", "mood", "weather"]
     assert {notice.code for notice in read.notices} == {"later_field"}
@@ -143,7 +143,7 @@ def test_fields_that_a_later_asides_knows_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "reason"),
     [
         ("canary", "is not JSON"),
         ('{"asides": 1, "messages": [{"role": "user", "par', "is not JSON"),
@@ -166,14 +166,14 @@ def test_fields_that_a_later_asides_knows_are_told() -> None:
         ('{"asides": 1, "system": ["canary"], "messages": []}', "the head of the saved conversation does not read"),
     ],
 )
-def test_what_is_no_document_is_said_and_none_of_it_repeated(document: str | bytes, told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as caught:
+def test_what_is_no_document_is_refused_and_none_of_it_repeated(document: str | bytes, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
         from_document(document)
     assert "canary" not in str(caught.value)
     assert "To do: " in str(caught.value)
 
 
-def test_what_json_has_not_is_said() -> None:
+def test_a_value_that_json_cannot_hold_is_refused() -> None:
     for metadata in ({"a": object()}, {"a": "\ud800"}):
         with pytest.raises(ConfigError, match="cannot be written as JSON"):
             to_document((), metadata=metadata)

@@ -11,13 +11,13 @@ import pytest
 from asides.history.estimate_tokens import estimator_for
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Seal, Thought
-from tests.history.strict_stages import House, Model
+from tests.history.strict_stages import Model, StrictRules
 
 CALL = Message("assistant", (Thought("t"), ToolCall("c1", "f")))
 
 
 def measured(model: Model, messages: Sequence[Message], **more: Any) -> int:
-    house = House(model)
+    house = StrictRules(model)
     return estimator_for(house.prompt((), **more), house.target)(messages)
 
 

@@ -13,7 +13,7 @@ from asides.providers.provider import ModelRule, Provider
 from asides.values.messages import Message, Part, StoredResponse, Text, ToolCall, UnknownPart, assistant, user
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import MESSAGES
-from tests.history.strict_stages import House, Model, question
+from tests.history.strict_stages import Model, StrictRules, question
 
 CANARY = "canary-5c2e"
 
@@ -117,7 +117,7 @@ def test_doing_it_twice_changes_nothing_and_no_thought_has_words(messages: tuple
 @pytest.mark.requirement("pain C3")
 @pytest.mark.parametrize("model", ["anthropic:claude-opus-5-5", "anthropic:claude-sonnet-4-5"])
 def test_pain_C3_an_edited_past_takes_only_the_seals_with_it_that_hold_to_it(model: str) -> None:
-    house = House(Model(model, "low"))
+    house = StrictRules(Model(model, "low"))
     history = (*house.conversation(3), question(3))
     edited = (*history[:4], user("another question"), *history[5:])
     bound = model.endswith("5-5")

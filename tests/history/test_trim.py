@@ -16,7 +16,7 @@ from asides.history.trim import Strip, split_turns, split_units, strip_thinking,
 from asides.providers.provider import Provider, ReplayRule, Target
 from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.thinking import Seal, Thinking, Thought
-from tests.history.strict_stages import MODELS, House, Model, question
+from tests.history.strict_stages import MODELS, Model, StrictRules, question
 
 CALL = Message("assistant", (Thought("t"), ToolCall("c1", "f")))
 RESULT = Message("tool", (ToolResult("c1", "42", "f"),))
@@ -68,12 +68,12 @@ def test_a_history_that_fits_stays_as_it_is() -> None:
 def test_pain_G2_thoughts_of_turns_that_are_over_go_before_any_word() -> None:
     blob = Thought("", "hidden", "block", None, (Seal("redacted", "x" * 4000),))
     signed = Text("", (Seal("thought_signature", "y" * 4000),))
-    told = Text("b", (Seal("citations", "", None, "[1]"),))
+    cited = Text("b", (Seal("citations", "", None, "[1]"),))
     open_turn = Message("assistant", (blob, ToolCall("c2", "f")))
     result = Message("tool", (ToolResult("c2", "42", "f"),))
-    history = (user("1"), Message("assistant", (blob, told, signed)), user("2"), open_turn, result)
+    history = (user("1"), Message("assistant", (blob, cited, signed)), user("2"), open_turn, result)
     kept = trim(history, 5000, by_letters)
-    assert kept.messages == (user("1"), Message("assistant", (told,)), user("2"), open_turn, result)
+    assert kept.messages == (user("1"), Message("assistant", (cited,)), user("2"), open_turn, result)
     assert (kept.fits, kept.dropped, [notice.code for notice in kept.notices]) == (True, 0, ["history_trimmed"])
 
 
@@ -181,7 +181,7 @@ def test_P2_whatever_remains_is_whole_and_as_large_as_it_may_be(history: tuple[M
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
     """Three questions and a loop under way, trimmed to every size there is."""
-    house = House(model)
+    house = StrictRules(model)
     history = (*house.conversation(3), question(3))
     history = (*history, *house.answered(history)[len(history) : len(history) + 2])
     measure = estimator_for(house.prompt(()), house.target)
@@ -243,7 +243,7 @@ def test_the_last_turn_is_all_of_it_and_a_turn_of_nothing_but_thinking_goes() ->
 @pytest.mark.parametrize("strip", ["none", "all_but_last", "all"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_whatever_is_stripped_is_accepted(model: Model, strip: Strip) -> None:
-    house = House(model)
+    house = StrictRules(model)
     history = house.conversation(2)
     for end in (3, 5, len(history)):
         kept = strip_thinking(history[:end], strip)

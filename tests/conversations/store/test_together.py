@@ -79,7 +79,7 @@ def test_processes_and_threads_that_write_at_once_lose_nothing_and_readers_see_w
     assert len(looks) > 2
 
 
-def test_of_two_processes_that_rewrite_one_is_told(tmp_path: Path) -> None:
+def test_of_two_processes_that_rewrite_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         before = store.append(SHARED, [asides.user("mine")])

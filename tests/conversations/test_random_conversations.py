@@ -19,7 +19,7 @@ from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, Te
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
-from tests.conversations.talking import KEY, MODELS, Awaiting, Blocking
+from tests.conversations.both_shells import KEY, MODELS, AsyncShell, SyncShell
 
 CANARY = "the canary sings"
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -67,7 +67,7 @@ class Actor:
         return (*events, ReplyEnded(StopReason("tool_calls" if calls else "stop")))
 
 
-class Talk:
+class RandomConversation:
     """A conversation in somebody's hands."""
 
     def __init__(self, chance: random.Random, stage: Stage, folder: Path) -> None:
@@ -79,7 +79,7 @@ class Talk:
         self._file = folder / "talk.json"
         self._store = SqliteStore(folder / "store.db")
         self._numbers = count()
-        self.shell: Any = Blocking() if chance.random() < 0.5 else Awaiting()
+        self.shell: Any = SyncShell() if chance.random() < 0.5 else AsyncShell()
         self.given: dict[str, Any] = {"base_url": stage.url, "api_key": KEY, "retries": 0, "tools": [TOOL]}
         kept = self._chance.random() < 0.5
         self.chat: Any = self.shell.kind(
@@ -154,7 +154,7 @@ def test_law_whatever_is_done_to_a_conversation_it_is_accepted(seed: int) -> Non
     """Seeds and not hypothesis: where a stream is when it is left is a matter of time, too."""
     chance = random.Random(seed)
     with Stage(Actor(seed)) as stage, TemporaryDirectory() as folder:
-        talk = Talk(chance, stage, Path(folder))
+        talk = RandomConversation(chance, stage, Path(folder))
         try:
             for _ in range(chance.randint(4, 14)):
                 talk.step()
