@@ -20,7 +20,7 @@ from asides.providers.credentials import AwsCredentials
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
-from asides.values.errors import UnknownProvider, Unsupported, redacted
+from asides.values.errors import UnknownProvider, Unsupported, redact_keys
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
@@ -184,7 +184,7 @@ def explain(
     return Explanation(
         call.target,
         request.method,
-        redacted(request.url),
+        redact_keys(request.url),
         headers,
         msgspec.json.decode(request.body),
         planned.decisions,
