@@ -229,7 +229,7 @@ def test_a_path_that_cannot_be_is_a_store_error(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         ("UPDATE conversations SET usage = 'zzz'", "the head of the conversation 'talk'"),
         ("UPDATE conversations SET usage = 5", "the head of the conversation 'talk'"),
@@ -237,7 +237,7 @@ def test_a_path_that_cannot_be_is_a_store_error(path: str) -> None:
         (f"UPDATE messages SET message = '{'[' * 5000}'", "message 0 of the conversation 'talk'"),
     ],
 )
-def test_rows_that_others_damaged_are_reported(damage: str, said: str, tmp_path: Path) -> None:
+def test_rows_that_others_damaged_are_reported(damage: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "talks.db"
     with SqliteStore(path) as store:
         store.append("talk", [user("Hello")])
@@ -245,7 +245,7 @@ def test_rows_that_others_damaged_are_reported(damage: str, said: str, tmp_path:
     spoiling.execute(damage)
     spoiling.commit()
     spoiling.close()
-    with pytest.raises(StoreError, match=said):
+    with pytest.raises(StoreError, match=message):
         Conversation(store=SqliteStore(path), name="talk")
 
 

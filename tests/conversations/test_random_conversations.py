@@ -68,7 +68,7 @@ class Actor:
 
 
 class RandomConversation:
-    """A conversation in somebody's hands."""
+    """A conversation that is changed at random."""
 
     def __init__(self, chance: random.Random, stage: Stage, folder: Path) -> None:
         self._chance = chance
@@ -102,8 +102,8 @@ class RandomConversation:
         doing()
 
     def whom(self) -> dict[str, Any]:
-        """Anybody."""
-        # Often the same again: what one has said oneself is what there are rules for.
+        """The model to ask, and its options."""
+        # Often the same model again: providers have rules for their own turns.
         if self._chance.random() < 0.4:
             self._whom = self._chance.choice(WHOM)
         model, options = self._whom

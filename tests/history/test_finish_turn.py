@@ -1,4 +1,4 @@
-"""What a reply leaves behind: whole thoughts, cut ones, cut calls, and nothing that a provider would refuse."""
+"""The message that a reply leaves: complete and incomplete thoughts, no cut calls, nothing that a provider refuses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIGNED = ThoughtSealed(Seal("signature", "s"), 0, "summary", "block")
 
 
 def wholeness(*events: Event) -> list[bool]:
-    """Of the thoughts of a reply that broke off behind these events: which are whole."""
+    """For each thought of a reply that broke off after these events: whether it is complete."""
     folding = Fold()
     folding.take(events)
     reply = folding.reply()
@@ -88,7 +88,7 @@ def test_a_thought_that_is_gone_on_with_behind_others_is_open_again() -> None:
     assert wholeness(first, ToolCallDelta(1, "c", "f"), ThinkingDelta("c", 0)) == [False]
     assert wholeness(first, text, ThinkingDelta("c", 0), text) == [True]
     assert wholeness(first, SIGNED, ThinkingDelta("b", 1)) == [True, False]
-    # One that stands behind is not ended by more of what stands before it.
+    # More of an earlier block does not end a later thought.
     assert wholeness(TextDelta("b", 0), ThinkingDelta("a", 1), TextDelta("c", 0)) == [False]
 
 
@@ -104,7 +104,7 @@ def test_the_pieces_of_a_block_stay_together_whatever_comes_between() -> None:
     assert (reply.text, [part.text for part in reply.parts if isinstance(part, Thought)]) == ("abc", ["tu"])
 
 
-# --- what is left behind --------------------------------------------------------------------------------------------
+# --- the message that is left ---------------------------------------------------------------------------------------
 
 
 def broken(*parts: Part, stored: bool = False) -> Message | None:

@@ -23,7 +23,7 @@ RESULT = Message("tool", (ToolResult("c1", "42", "f"),))
 
 
 def by_parts(messages: Sequence[Message]) -> int:
-    """A measure that anybody can check: ten for each part."""
+    """A counter that is easy to check: ten for each part."""
     return sum(10 * len(message.parts) for message in messages)
 
 

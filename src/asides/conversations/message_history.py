@@ -192,12 +192,12 @@ def read_messages(value: Question) -> tuple[Message, ...]:
         value = (value,)
     if not hasattr(value, "__iter__"):
         raise ConfigError(
-            f"what is said is text, a message or a list of messages, not {type(value).__name__}. To do: make it one."
+            f"a question is text, a message or a list of messages, not {type(value).__name__}. To do: pass one of them."
         )
     # A reply that has nothing to keep would leave an empty prompt, which is no error here.
-    kept = [each for each in value if not isinstance(each, Reply) or each.to_message() is not None]
+    usable = [each for each in value if not isinstance(each, Reply) or each.to_message() is not None]
     # Read together: old calls have no ids, and their results are found by their place in the list.
-    messages = [user(each) if isinstance(each, str) else each for each in kept]
+    messages = [user(each) if isinstance(each, str) else each for each in usable]
     return read_prompt(messages, {}, stream=False)[0].messages if messages else ()
 
 
@@ -208,8 +208,8 @@ def replace_text(message: Message, text: str) -> Message:
         return Message(message.role, (Text(text),), message.name)
     if len(results) > 1:
         raise ConfigError(
-            "this message answers several calls, so it is not clear which the words are for. To do: give a message "
-            "with a ToolResult for each."
+            "this message answers several calls, so it is not clear which of them the text is for. To do: give a "
+            "message with a ToolResult for each."
         )
     return Message(message.role, (msgspec.structs.replace(results[0], content=text),), message.name)
 

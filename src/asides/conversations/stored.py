@@ -85,8 +85,8 @@ class StoredConversation:
 
     def _deleted(self) -> StoreConflict:
         return StoreConflict(
-            f"the conversation {self.name!r} was deleted by somebody else meanwhile. To do: begin another one, or keep "
-            "what is known of it with fork(name=…).",
+            f"the conversation {self.name!r} was deleted by somebody else meanwhile. To do: begin another one, or "
+            "keep what is known of it with fork(name=…).",
             name=self.name,
             expected=self._version,
             found=None,

@@ -44,10 +44,10 @@ def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
     end = len(parts)
     while end and isinstance(parts[end - 1], ToolCall):
         end -= 1
-    kept = [part for place, part in enumerate(parts) if _is_finished(part, parts[place + 1 :], at_end=place >= end)]
-    while kept and isinstance(kept[-1], (ServerTool, UnknownPart)) and kept[-1] is parts[-1]:
-        kept.pop()
-    return kept
+    finished = [part for place, part in enumerate(parts) if _is_finished(part, parts[place + 1 :], at_end=place >= end)]
+    while finished and isinstance(finished[-1], (ServerTool, UnknownPart)) and finished[-1] is parts[-1]:
+        finished.pop()
+    return finished
 
 
 def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bool:

@@ -67,18 +67,18 @@ def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[
     turns = split_turns(messages)
     thinking = [place for place, turn in enumerate(turns) if any(_has_thoughts(message) for message in turn)]
     kept_turn = thinking[-1] if thinking and strip == "all_but_last" else None
-    kept: list[Message] = []
+    remaining: list[Message] = []
     first_change: int | None = None
     for place, turn in enumerate(turns):
         for message in turn:
             if place == kept_turn or not _has_thoughts(message):
-                kept.append(message)
+                remaining.append(message)
                 continue
-            first_change = len(kept) if first_change is None else first_change
+            first_change = len(remaining) if first_change is None else first_change
             parts = tuple(part for part in message.parts if not isinstance(part, Thought))
             if parts:
-                kept.append(msgspec.structs.replace(message, parts=parts))
-    return tuple(kept) if first_change is None else invalidate_seals(kept, first_change, rows=rows)
+                remaining.append(msgspec.structs.replace(message, parts=parts))
+    return tuple(remaining) if first_change is None else invalidate_seals(remaining, first_change, rows=rows)
 
 
 def _has_thoughts(message: Message) -> bool:
@@ -122,14 +122,14 @@ def trim(
     if cost <= tokens:
         return TrimmedHistory(given, cost)
     choices = _Choices(given, rows)
-    kept = choices[_first_fitting(len(choices), lambda number: count(choices[number]) <= tokens)]
-    cost = count(kept)
-    dropped = len(given) - len(kept)
-    notices = [Notice("history_trimmed", _describe(dropped), "messages")] if kept != given else []
+    remaining = choices[_first_fitting(len(choices), lambda number: count(choices[number]) <= tokens)]
+    cost = count(remaining)
+    dropped = len(given) - len(remaining)
+    notices = [Notice("history_trimmed", _describe(dropped), "messages")] if remaining != given else []
     if cost > tokens:
         detail = "the last message and what belongs to it cost more than the budget"
         notices.append(Notice("history_over_budget", detail, "messages", str(tokens), str(cost)))
-    return TrimmedHistory(kept, cost, cost <= tokens, dropped, tuple(notices))
+    return TrimmedHistory(remaining, cost, cost <= tokens, dropped, tuple(notices))
 
 
 def _describe(dropped: int) -> str:
@@ -161,25 +161,25 @@ class _Choices:
         units_dropped = number - turns_dropped
         finished = [message for turn in self._finished[turns_dropped:] for message in turn]
         units = [message for unit in self._units[units_dropped:] for message in unit]
-        kept = (*self._head, *finished, *self._opening, *units)
-        if kept == self._given:
-            return kept
-        pairs = enumerate(zip(kept, self._given, strict=False))
+        remaining = (*self._head, *finished, *self._opening, *units)
+        if remaining == self._given:
+            return remaining
+        pairs = enumerate(zip(remaining, self._given, strict=False))
         first_change = next((place for place, (now, before) in pairs if now != before), 0)
-        return invalidate_seals(kept, first_change, rows=self._rows)
+        return invalidate_seals(remaining, first_change, rows=self._rows)
 
 
 def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
     """A finished turn without thoughts and seals, which are often larger than its text."""
-    kept: list[Message] = []
+    remaining: list[Message] = []
     for message in turn:
         if message.role != "assistant":
-            kept.append(message)
+            remaining.append(message)
             continue
         parts = tuple(bare for part in message.parts if (bare := _drop_seals(part)) is not None)
         if parts:
-            kept.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
-    return tuple(kept)
+            remaining.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
+    return tuple(remaining)
 
 
 def _drop_seals(part: Part) -> Part | None:

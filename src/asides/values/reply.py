@@ -33,7 +33,7 @@ _ADVICE: dict[Outcome, str] = {
     "tool_calls": "it asked for tools instead; run them and send their results.",
     "starved": "it ran out of tokens while thinking; raise max_tokens or ask for less thinking.",
     "unterminated": "it stopped after thinking, without an answer; ask again, or ask for less thinking.",
-    "refused": "it refused; reply.refusal has its words.",
+    "refused": "it refused; reply.refusal has its text.",
     "filtered": "the provider's filter stopped it; change the request.",
 }
 
