@@ -24,12 +24,12 @@ from asides.conversations.serialise import read_file, read_json, split_system, w
 from asides.conversations.store.protocol import Store, StoreError
 from asides.conversations.stored import StoredConversation
 from asides.conversations.turn import Turn
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.history.estimate_tokens import TokenCounter, estimator_for
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import Strip, TrimmedHistory, strip_thinking, trim
-from asides.options import Options, known, laid_over
+from asides.options import Options, known, merge_options
 from asides.values.errors import ConfigError, UnknownModel
 from asides.values.messages import Message, system
 from asides.values.reply import Reply
@@ -64,9 +64,9 @@ class ConversationCore(Generic[AnyClient]):
     ) -> None:
         self._client = client
         self._options = known(Options(**options))  # type: ignore[typeddict-item]
-        self._defaults = Defaults() if client is None else client._defaults
+        self._call_builder = CallBuilder() if client is None else client._call_builder
         self._history = MessageHistory(
-            self._defaults,
+            self._call_builder,
             _open_stored(store, name),
             model=model,
             system=_check_system(system),
@@ -160,7 +160,7 @@ class ConversationCore(Generic[AnyClient]):
             else:
                 (edited,) = read_messages((message,))
             changed = (*messages[:place], edited, *drop_stored_responses(messages[place + 1 :]))
-            self._history.replace(invalidate_seals(changed, place + 1, rows=self._defaults.rows))
+            self._history.replace(invalidate_seals(changed, place + 1, rows=self._call_builder.rows))
         return edited
 
     def truncate(self, end: int | Message) -> tuple[Message, ...]:
@@ -184,7 +184,7 @@ class ConversationCore(Generic[AnyClient]):
         if strip not in get_args(Strip):
             raise ConfigError(f"thoughts are forgotten by one of {', '.join(get_args(Strip))}, not {strip!r}.")
         with self._history.exclusive():
-            stripped = strip_thinking(self.messages, strip, rows=self._defaults.rows)
+            stripped = strip_thinking(self.messages, strip, rows=self._call_builder.rows)
             if stripped != self.messages:
                 self._history.replace(drop_stored_responses(stripped))
 
@@ -199,7 +199,7 @@ class ConversationCore(Generic[AnyClient]):
             self._history.refresh()
             if not self.messages:
                 return TrimmedHistory((), 0)
-            trimmed = trim(self.messages, tokens, count or self._token_counter(model), rows=self._defaults.rows)
+            trimmed = trim(self.messages, tokens, count or self._token_counter(model), rows=self._call_builder.rows)
             if trimmed.messages != self.messages:
                 self._history.replace(drop_stored_responses(trimmed.messages))
             return trimmed
@@ -299,7 +299,7 @@ class ConversationCore(Generic[AnyClient]):
 
     def _export(self, format_name: MessageFormat, thinking: bool) -> Any:
         first = (system(self.system),) if self.system else ()
-        return export_messages((*first, *self.messages), format_name, thinking=thinking, rows=self._defaults.rows)
+        return export_messages((*first, *self.messages), format_name, thinking=thinking, rows=self._call_builder.rows)
 
     def _start_with(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
         if self.messages and self.name is None:
@@ -321,7 +321,7 @@ class ConversationCore(Generic[AnyClient]):
 
     def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
         """A question, the model to ask, and the options."""
-        given, name = laid_over(self._options, known(options)), self._choose_model(model)
+        given, name = merge_options(self._options, known(options)), self._choose_model(model)
         return self.turn(prompt), name, given
 
     def _prepare_compaction(self, over: int, keep_turns: int, model: str | None, options: Options) -> Compaction | None:
@@ -329,14 +329,14 @@ class ConversationCore(Generic[AnyClient]):
         if keep_turns < 1:
             raise ConfigError("keep_turns is below one; the last turn is what the conversation goes on from.")
         self._history.refresh()
-        given = laid_over(options_for_summary(self._options), known(options))
+        given = merge_options(options_for_summary(self._options), known(options))
         older = find_older_turns(self.messages, keep_turns)
         if not older or self._token_counter(None)(self.messages) <= over:
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
 
     def _choose_model(self, model: str | None) -> str:
-        chosen = model or self.model or self._defaults.settings.model
+        chosen = model or self.model or self._call_builder.settings.model
         if chosen is None:
             raise UnknownModel(
                 "no model was named. To do: name one as provider:model, in the question (model=), for the "
@@ -346,7 +346,7 @@ class ConversationCore(Generic[AnyClient]):
 
     def _token_counter(self, model: str | None) -> TokenCounter:
         """Counts the tokens of messages that go to the model with the conversation's system prompt and options."""
-        call = self._defaults.call(self._choose_model(model), self, self._options, stream=True, needs_key=False)
+        call = self._call_builder.call(self._choose_model(model), self, self._options, stream=True, needs_key=False)
         return estimator_for(call.prompt, call.target)
 
 

@@ -16,8 +16,7 @@ import msgspec
 
 from asides.conversations.store.protocol import ConversationHeading, ConversationSnapshot, StoreConflict
 from asides.conversations.stored import StoredConversation
-from asides.flows.build_call import Defaults
-from asides.flows.read_prompt import read_prompt
+from asides.flows.build_call import CallBuilder, read_prompt
 from asides.history.redact import drop_stored_responses, invalidate_seals, redact
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
@@ -41,7 +40,7 @@ class MessageHistory:
 
     def __init__(
         self,
-        defaults: Defaults,
+        defaults: CallBuilder,
         stored: StoredConversation | None,
         *,
         model: str | None,
@@ -53,7 +52,7 @@ class MessageHistory:
         self.messages: tuple[Message, ...] = ()
         self.usage = Usage()
         self.stored = stored
-        self._defaults = defaults
+        self._call_builder = defaults
         self._keep_thinking = keep_thinking
         self._lock = threading.Lock()
         # The heading that this process last read from the store or wrote to it.
@@ -69,12 +68,12 @@ class MessageHistory:
     @property
     def rows(self) -> tuple[Provider, ...]:
         """The caller's own providers."""
-        return self._defaults.rows
+        return self._call_builder.rows
 
     @property
     def keeps_thinking(self) -> bool:
         """Whether readable thinking is saved: what the conversation says, else the settings."""
-        return self._defaults.settings.keep_thinking if self._keep_thinking is None else self._keep_thinking
+        return self._call_builder.settings.keep_thinking if self._keep_thinking is None else self._keep_thinking
 
     # --- one change at a time -----------------------------------------------------------------------------------------
 

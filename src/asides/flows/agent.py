@@ -21,8 +21,7 @@ from asides.history.pair import add_missing_results
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message, Part, ToolCall, ToolResult
 from asides.values.reply import Reply
-from asides.values.result import Output, Result, RunOutcome, Step, total_of
-from asides.values.run_events import RunEnded, StepEnded, StepStarted
+from asides.values.result import Output, Result, RunEnded, RunOutcome, Step, StepEnded, StepStarted, sum_usage
 from asides.values.usage import Usage
 
 _log = logging.getLogger("asides")
@@ -86,7 +85,7 @@ class Run(Generic[Output]):
     def spent(self) -> Usage | None:
         """What the steps cost that this was not asked for yet; None where there is none."""
         fresh, self._counted = self._done[self._counted :], len(self._done)
-        return total_of(fresh) if fresh else None
+        return sum_usage(fresh) if fresh else None
 
     def seal(self) -> None:
         """The run goes no further: what came of the turn under way becomes part of the messages, so that they can be

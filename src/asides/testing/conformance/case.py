@@ -143,7 +143,7 @@ def case_of(
     """The case of a row: in one of the dialects that it speaks, its own unless another is named; with one of its models
     that thinks unless one is named. Raises Unsupported where it does not speak the dialect.
     """
-    row = provider if dialect is None else provider.speaking(dialect)
+    row = provider if dialect is None else provider.with_dialect(dialect)
     if row is None:
         raise Unsupported(f"{provider.name} is not known to speak {dialect!r}; it needs a ModelVariant for that.")
     # One dialect at a time: which of several is chosen is not looked at here.

@@ -146,7 +146,7 @@ def checks(
         raise ValueError(f"{unknown[0]!r} is no check; there are {', '.join(CHECKS)}.")
     brought = tuple(examples)
     row, spoken = provider, _name_of(dialect)
-    if spoken is not None and not isinstance(dialect, str) and row.speaking(spoken) is None:
+    if spoken is not None and not isinstance(dialect, str) and row.with_dialect(spoken) is None:
         row = msgspec.structs.replace(row, dialect=spoken)
 
     def within() -> AbstractContextManager[None]:
@@ -181,5 +181,5 @@ def examine(
     made = checks(provider, model=model, dialect=dialect, examples=examples, network=network, quick=quick, skip=skip)
     findings = tuple(check.find() for check in made)
     named = _name_of(dialect) or provider.dialect
-    row = provider.speaking(named) or provider
+    row = provider.with_dialect(named) or provider
     return Report(provider.name, model or thinking_model(row), named, findings)
