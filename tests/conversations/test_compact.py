@@ -95,7 +95,7 @@ def test_a_note_is_taken_into_the_next_one(shell: Shell, stage: OpenStage) -> No
 
 
 @both_shells
-def test_what_a_provider_has_stored_is_told_again_with_the_note(shell: Shell, stage: OpenStage) -> None:
+def test_what_a_provider_has_stored_is_sent_again_with_the_note(shell: Shell, stage: OpenStage) -> None:
     theatre = stage(Say(text="One."), Say(text="Two."), Say(text="a note"), Say(text="Three."))
     model = "openai-responses:gpt-5"
     chat = shell.kind(model, stateful=True, **options("", theatre))

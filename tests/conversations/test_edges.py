@@ -69,7 +69,7 @@ def test_results_of_the_old_form_find_their_calls(stage: OpenStage) -> None:
     assert results == ["one", "two"]
 
 
-def test_the_place_of_a_message_that_does_not_read_is_told() -> None:
+def test_the_place_of_a_message_that_does_not_read_is_named() -> None:
     with pytest.raises(ConfigError, match=r"messages\[1\]"):
         Conversation().extend(["fine", {"role": "king"}])
 
@@ -229,7 +229,7 @@ def test_a_path_that_cannot_be_is_a_store_error(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         ("UPDATE conversations SET usage = 'zzz'", "the head of the conversation 'talk'"),
         ("UPDATE conversations SET usage = 5", "the head of the conversation 'talk'"),
@@ -237,7 +237,7 @@ def test_a_path_that_cannot_be_is_a_store_error(path: str) -> None:
         (f"UPDATE messages SET message = '{'[' * 5000}'", "message 0 of the conversation 'talk'"),
     ],
 )
-def test_rows_that_others_spoiled_are_told_of(damage: str, said: str, tmp_path: Path) -> None:
+def test_rows_that_others_damaged_are_reported(damage: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "talks.db"
     with SqliteStore(path) as store:
         store.append("talk", [user("Hello")])
@@ -245,7 +245,7 @@ def test_rows_that_others_spoiled_are_told_of(damage: str, said: str, tmp_path: 
     spoiling.execute(damage)
     spoiling.commit()
     spoiling.close()
-    with pytest.raises(StoreError, match=said):
+    with pytest.raises(StoreError, match=message):
         Conversation(store=SqliteStore(path), name="talk")
 
 
@@ -258,7 +258,7 @@ def test_what_is_deleted_is_gone_from_the_files_while_others_have_them_open(tmp_
         assert not any(b"CANARY-27182" in file.read_bytes() for file in tmp_path.iterdir())
 
 
-def test_a_fork_under_a_name_that_is_taken_is_told_so(tmp_path: Path) -> None:
+def test_a_fork_under_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "talks.db")
     store.append("taken", [user("Hello")])
     chat = Conversation(store=store, name="talk")
@@ -287,7 +287,7 @@ def test_a_system_prompt_that_was_not_written_is_not_there(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("path", ["a\0b.json", "~nobody-is-called-so/talk.json"], ids=repr)
-def test_a_path_that_cannot_be_is_told_with_words(path: str) -> None:
+def test_a_path_that_cannot_be_is_refused(path: str) -> None:
     with pytest.raises(ConfigError, match="To do"):
         Conversation(messages=["Hello"]).save(path)
     with pytest.raises(ConfigError, match="To do"):

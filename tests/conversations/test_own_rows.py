@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import asides
-from asides.conversations.history import Transcript
+from asides.conversations.core import ConversationCore
 from asides.providers.provider import ModelRule, Provider
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, Text, user
@@ -27,9 +27,9 @@ def client(stage: OpenStage) -> Iterator[asides.Client]:
         yield client
 
 
-def thoughts(chat: Transcript) -> list[tuple[str, bool]]:
+def thoughts(chat: ConversationCore[asides.Client]) -> list[tuple[str, bool]]:
     return [
-        (part.text, part.complete) for message in chat.messages for part in message.parts if isinstance(part, Thought)
+        (part.text, part.replayable) for message in chat.messages for part in message.parts if isinstance(part, Thought)
     ]
 
 

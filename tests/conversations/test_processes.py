@@ -38,7 +38,7 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
 GOES_ON = f"""if True:
     import json, sys
     from asides.conversations.sync import Conversation
-    from asides.conversations.store import SqliteStore
+    from asides.conversations.store.sqlite import SqliteStore
     from asides.values.tools import Tool
     tool = Tool("look_up", "Look it up.", {TOOL.parameters!r})
     with SqliteStore(sys.argv[1]) as store:
@@ -88,7 +88,7 @@ def test_a_process_that_is_killed_has_every_turn_that_it_was_given_an_answer_to(
     program = """if True:
         import sys
         from asides.conversations.sync import Conversation
-        from asides.conversations.store import SqliteStore
+        from asides.conversations.store.sqlite import SqliteStore
         chat = Conversation(sys.argv[2], store=SqliteStore(sys.argv[1]), name="talk", base_url=sys.argv[3])
         while True:
             chat.ask("next?")

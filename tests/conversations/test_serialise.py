@@ -78,7 +78,11 @@ def test_seals_come_back_from_a_file_byte_for_byte(stage: OpenStage, tmp_path: P
 def test_what_is_given_wins_over_what_was_written(tmp_path: Path) -> None:
     document = Conversation(PLAIN, system="Be brief.", messages=["one?"]).to_json()
     made = Conversation.from_json(document, model="openai-compatible:other", system="Be long.", temperature=0.5)
-    assert (made.model, made.system, dialogue(made)) == ("openai-compatible:other", "Be long.", [("user", "one?")])
+    assert (made.model, made.system, dialogue(made)) == (
+        "openai-compatible:other",
+        "Be long.",
+        [("user", "one?")],
+    )
     with SqliteStore(tmp_path / "store.db") as store:
         kept = Conversation.from_json(document, store=store, name="talk")
         assert kept.name == "talk"

@@ -1,4 +1,4 @@
-"""A shelf: what this process knows of a conversation, beside others that write to the same name."""
+"""A stored conversation: what this process has read of it, while others write to the same name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(store: SqliteStore) -> StoredConversation:
 
 def test_what_nobody_else_touched_is_not_read_again(stored: StoredConversation) -> None:
     assert stored.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *NEW)
-    assert stored.newer((*KNOWN, *NEW)) is None
+    assert stored.read_changes((*KNOWN, *NEW)) is None
 
 
 def test_what_others_wrote_behind_the_known_stands_in_front_of_the_new(
@@ -62,7 +62,7 @@ def test_a_change_of_all_is_refused_when_others_were_faster(stored: StoredConver
     assert kept.messages == (*KNOWN, *OTHERS)
 
 
-def test_what_was_deleted_is_told(stored: StoredConversation, store: SqliteStore) -> None:
+def test_a_deleted_conversation_is_reported(stored: StoredConversation, store: SqliteStore) -> None:
     store.delete("talk")
     with pytest.raises(StoreConflict, match="deleted by somebody else"):
-        stored.newer(KNOWN)
+        stored.read_changes(KNOWN)

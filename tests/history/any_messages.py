@@ -50,6 +50,7 @@ THOUGHTS = st.builds(
     st.none() | WORDS,
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 BYTES = st.none() | st.binary(max_size=20)
 SAID = st.builds(Text, TEXTS, SEALS, st.booleans())

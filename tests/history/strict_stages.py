@@ -45,7 +45,7 @@ class Model(NamedTuple):
     thinking: Any
     redacts: bool = False
     interleaves: bool = True
-    """Whether it thinks again behind its words; in a chat message all thinking is one field."""
+    """Whether it thinks again after its text; in a chat message all thinking is one field."""
     via: str | None = None
 
     def __str__(self) -> str:

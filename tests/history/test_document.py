@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.document import from_document, read_message, to_document, write_message
-from asides.history.redact import withheld
+from asides.history.redact import redact
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -70,6 +70,15 @@ def test_the_form_of_version_1_has_not_changed() -> None:
     assert (read.keeps_thinking, read.notices) == (True, ())
 
 
+def test_whether_a_thought_is_replayable_is_written_only_where_it_is_not() -> None:
+    message = Message("assistant", (Thought("a"), Thought("b", replayable=False)))
+    assert json.loads(write_message(message))["parts"] == [
+        {"type": "thought", "text": "a"},
+        {"type": "thought", "text": "b", "replayable": False},
+    ]
+    assert read_message(write_message(message)) == (message, ())
+
+
 @pytest.mark.requirement("H9", "FT-49", "FT-04")
 @given(
     messages=MESSAGES,
@@ -82,7 +91,7 @@ def test_H9_whatever_is_written_is_read_again(
 ) -> None:
     read = from_document(to_document(messages, system=words, keep_thinking=True, metadata=metadata))
     assert (read.messages, read.system, read.metadata, read.notices) == (messages, words, metadata, ())
-    assert from_document(to_document(messages)).messages == withheld(messages)
+    assert from_document(to_document(messages)).messages == redact(messages)
     assert [read_message(write_message(message)) for message in messages] == [(message, ()) for message in messages]
 
 
@@ -104,10 +113,10 @@ def test_a_document_of_a_later_version_is_refused_with_advice() -> None:
         from_document('{"asides": 2, "messages": []}')
 
 
-def test_parts_that_a_later_asides_knows_are_kept_told_never_sent_and_written_as_they_came() -> None:
+def test_parts_that_a_later_asides_knows_are_kept_reported_never_sent_and_written_as_they_came() -> None:
     part = {"type": "hologram", "data": "secret words", "n": [1]}
-    told = {"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}, part]}]}
-    read = from_document(json.dumps(told))
+    saved = {"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}, part]}]}
+    read = from_document(json.dumps(saved))
     assert [notice.code for notice in read.notices] == ["later_part"]
     assert "secret" not in str(read.notices)
     answer = json.dumps({"role": "assistant", "parts": [part]})
@@ -117,14 +126,14 @@ def test_parts_that_a_later_asides_knows_are_kept_told_never_sent_and_written_as
         house = StrictRules(model)
         for history in (read.messages, (user("hi"), turn, user("?"))):
             assert b"secret" not in house.request(history)[0].body, model
-    assert json.loads(to_document(read.messages)) == told
+    assert json.loads(to_document(read.messages)) == saved
     assert json.loads(write_message(turn)) == json.loads(answer)
 
 
-def test_fields_that_a_later_asides_knows_are_told() -> None:
+def test_fields_that_a_later_asides_knows_are_reported() -> None:
     part = {"type": "text", "text": "hi", "mood": "good"}
-    told = {"asides": 1, "weather": 1, "messages": [{"role": "user", "parts": [part], "at": 5}]}
-    read = from_document(json.dumps(told))
+    saved = {"asides": 1, "weather": 1, "messages": [{"role": "user", "parts": [part], "at": 5}]}
+    read = from_document(json.dumps(saved))
     assert read.messages == (user("hi"),)
     assert sorted(notice.detail.split("'")[1] for notice in read.notices) == ["at", "mood", "weather"]
     assert {notice.code for notice in read.notices} == {"later_field"}
@@ -134,7 +143,7 @@ def test_fields_that_a_later_asides_knows_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "reason"),
     [
         ("canary", "is not JSON"),
         ('{"asides": 1, "messages": [{"role": "user", "par', "is not JSON"),
@@ -157,14 +166,14 @@ def test_fields_that_a_later_asides_knows_are_told() -> None:
         ('{"asides": 1, "system": ["canary"], "messages": []}', "the head of the saved conversation does not read"),
     ],
 )
-def test_what_is_no_document_is_said_and_none_of_it_repeated(document: str | bytes, told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as caught:
+def test_what_is_no_document_is_refused_and_none_of_it_repeated(document: str | bytes, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
         from_document(document)
     assert "canary" not in str(caught.value)
     assert "To do: " in str(caught.value)
 
 
-def test_what_json_has_not_is_said() -> None:
+def test_a_value_that_json_cannot_hold_is_refused() -> None:
     for metadata in ({"a": object()}, {"a": "\ud800"}):
         with pytest.raises(ConfigError, match="cannot be written as JSON"):
             to_document((), metadata=metadata)

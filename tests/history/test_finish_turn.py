@@ -1,11 +1,10 @@
-"""What a reply leaves behind: whole thoughts, cut ones, cut calls, and nothing that a provider would refuse."""
+"""The message that a reply leaves: complete and incomplete thoughts, no cut calls, nothing that a provider refuses."""
 
 from __future__ import annotations
 
 import pytest
 
 from asides.history.finish_turn import finish_turn
-from asides.history.pair import add_missing_results
 from asides.values.events import (
     Event,
     PartArrived,
@@ -26,9 +25,7 @@ from asides.values.messages import (
     StoredResponse,
     Text,
     ToolCall,
-    ToolResult,
     UnknownPart,
-    user,
 )
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -38,7 +35,7 @@ SIGNED = ThoughtSealed(Seal("signature", "s"), 0, "summary", "block")
 
 
 def wholeness(*events: Event) -> list[bool]:
-    """Of the thoughts of a reply that broke off behind these events: which are whole."""
+    """For each thought of a reply that broke off after these events: whether it is complete."""
     folding = Fold()
     folding.take(events)
     reply = folding.reply()
@@ -91,7 +88,7 @@ def test_a_thought_that_is_gone_on_with_behind_others_is_open_again() -> None:
     assert wholeness(first, ToolCallDelta(1, "c", "f"), ThinkingDelta("c", 0)) == [False]
     assert wholeness(first, text, ThinkingDelta("c", 0), text) == [True]
     assert wholeness(first, SIGNED, ThinkingDelta("b", 1)) == [True, False]
-    # One that stands behind is not ended by more of what stands before it.
+    # More of an earlier block does not end a later thought.
     assert wholeness(TextDelta("b", 0), ThinkingDelta("a", 1), TextDelta("c", 0)) == [False]
 
 
@@ -107,7 +104,7 @@ def test_the_pieces_of_a_block_stay_together_whatever_comes_between() -> None:
     assert (reply.text, [part.text for part in reply.parts if isinstance(part, Thought)]) == ("abc", ["tu"])
 
 
-# --- what is left behind --------------------------------------------------------------------------------------------
+# --- the message that is left ---------------------------------------------------------------------------------------
 
 
 def broken(*parts: Part, stored: bool = False) -> Message | None:
@@ -161,8 +158,14 @@ def test_tools_of_the_provider_that_were_still_running_go() -> None:
 def test_a_thought_whose_follower_is_gone_can_be_shown_and_not_be_sent() -> None:
     turn = broken(Thought("a"), Text("b"), Thought("c"), ToolCall("c1", "f", {}, '{"a'))
     assert turn is not None
-    assert turn.parts == (Thought("a"), Text("b"), Thought("c", complete=False))
-    assert broken(Thought("a")) == Message("assistant", (Thought("a", complete=False),))
+    assert turn.parts == (Thought("a"), Text("b"), Thought("c", replayable=False))
+    assert broken(Thought("a")) == Message("assistant", (Thought("a", replayable=False),))
+
+
+def test_a_thought_that_the_reply_broke_off_inside_is_incomplete_and_nothing_else() -> None:
+    cut = Thought("a", complete=False)
+    assert broken(cut) == Message("assistant", (cut,))
+    assert (cut.replayable, cut.can_replay) == (True, False)
 
 
 def test_a_broken_reply_is_stored_nowhere() -> None:
@@ -178,20 +181,4 @@ def test_a_thought_whose_host_wants_all_its_details_back_waits_for_the_end() -> 
         assert turn is not None
         [thought, _] = turn.parts
         assert isinstance(thought, Thought)
-        assert thought.complete is whole, provider
-
-
-# --- calls without results ------------------------------------------------------------------------------------------
-
-
-def test_results_stand_in_front_of_the_words_that_came_with_others() -> None:
-    calls = Message("assistant", (ToolCall("c1", "f"), ToolCall("c2", "f")))
-    mixed = user(ToolResult("c1", "42"), "and then?")
-    mended = add_missing_results((user("?"), calls, mixed, user("hello?")))
-    assert [message.role for message in mended] == ["user", "assistant", "tool", "user", "user"]
-    assert (mended[3], add_missing_results(mended)) == (mixed, mended)
-
-
-def test_results_that_nobody_asked_for_stay() -> None:
-    history = (user("?"), Message("tool", (ToolResult("zz", "42"),)), Message("assistant", (Text("a"),)))
-    assert add_missing_results(history) == history
+        assert (thought.complete, thought.can_replay) == (True, whole), provider

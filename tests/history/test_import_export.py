@@ -1,4 +1,4 @@
-"""Other people's forms: told apart, read with all that is in them, written without thinking unless it is asked for."""
+"""Formats of other libraries: detected, imported with everything in them, exported without thinking by default."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ GIVEN = {"openai": CHAT, "anthropic": TURNS, "responses": ITEMS}
 
 @pytest.mark.requirement("H6", "pain C1")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_H6_a_shape_is_told_apart_and_its_thoughts_have_no_origin(shape: str) -> None:
+def test_H6_a_format_is_detected_and_its_thoughts_have_no_origin(shape: str) -> None:
     messages = import_messages(GIVEN[shape])
     assert messages == import_messages(GIVEN[shape], shape)
     thoughts = [part for message in messages for part in message.parts if isinstance(part, Thought)]
@@ -151,13 +151,13 @@ def test_system_words_beside_the_list_stand_in_front() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reason"),
     [
         (
             [CHAT[2], TURNS["messages"][1]],
-            r"messages\[0\] of the shape 'openai_chat' and messages\[1\] of the shape 'anth",
+            r"messages\[0\] of the format 'openai_chat' and messages\[1\] of the format 'anth",
         ),
-        ([ITEMS[1], CHAT[3]], "not of one shape"),
+        ([ITEMS[1], CHAT[3]], "not of one format"),
         ("canary", "no messages in str"),
         ({"canary": 1}, "no messages in dict"),
         (None, "no messages in NoneType"),
@@ -165,8 +165,8 @@ def test_system_words_beside_the_list_stand_in_front() -> None:
         ([3], r"messages\[0\]"),
     ],
 )
-def test_what_is_ambiguous_or_none_is_said(value: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_is_ambiguous_or_no_list_is_refused(value: Any, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         import_messages(value)
     with pytest.raises(ConfigError, match=r"'gemini' is not known. To do: use openai, anthropic or responses"):
         import_messages([], "gemini")
@@ -186,11 +186,11 @@ def test_what_came_in_goes_out_as_it_came(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pain_B6_what_goes_out_holds_no_thinking_unless_asked_for(shape: str) -> None:
     for given_shape in SHAPES:
-        told = json.dumps(export_messages(import_messages(GIVEN[given_shape]), shape))
+        exported = json.dumps(export_messages(import_messages(GIVEN[given_shape]), shape))
         marks = ("plan", "sig", "cipher", "gAAA", "rs_1", "fc_1", "msg_1", "thinking", "reasoning")
-        assert not any(word in told for word in marks)
-        assert "It is 42." in told
-        assert told.count('"c1"') == 2
+        assert not any(word in exported for word in marks)
+        assert "It is 42." in exported
+        assert exported.count('"c1"') == 2
 
 
 @pytest.mark.requirement("pain B5", "pain B6", "H1")
@@ -303,11 +303,11 @@ def carried(draw: st.DrawFn, shape: str) -> tuple[Message, ...]:
 @settings(max_examples=25, deadline=None)
 def test_what_a_shape_can_carry_comes_back_as_it_went(shape: str, data: st.DataObject) -> None:
     messages = data.draw(carried(shape))
-    told = export_messages(messages, shape, thinking=True)
-    assert import_messages(json.loads(json.dumps(told)), shape) == messages
+    exported = export_messages(messages, shape, thinking=True)
+    assert import_messages(json.loads(json.dumps(exported)), shape) == messages
     marked = any(part for message in messages for part in message.parts if isinstance(part, (Thought, ToolCall, Image)))
     if marked:
-        assert import_messages(told) == messages
+        assert import_messages(exported) == messages
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -316,12 +316,12 @@ def test_what_a_shape_can_carry_comes_back_as_it_went(shape: str, data: st.DataO
 def test_anything_is_exported_or_refused_with_words(shape: str, messages: tuple[Message, ...]) -> None:
     for thinking in (False, True):
         try:
-            told = export_messages(messages, shape, thinking=thinking)
+            exported = export_messages(messages, shape, thinking=thinking)
         except ConfigError:
             continue
-        json.dumps(told)
+        json.dumps(exported)
 
 
-def test_a_file_that_the_shape_has_no_place_for_is_said() -> None:
+def test_a_file_that_the_shape_has_no_place_for_is_refused() -> None:
     with pytest.raises(ConfigError, match="not by address"):
         export_messages((user(File(url="https://x/y.pdf")),), "openai")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from asides.history.redact import withheld
+from asides.history.redact import invalidate_seals, redact
+from asides.providers.provider import ModelRule, Provider
 from asides.values.messages import Message, Part, StoredResponse, Text, ToolCall, UnknownPart, assistant, user
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import MESSAGES
+from tests.history.strict_stages import Model, StrictRules, question
 
 CANARY = "canary-5c2e"
 
 
 def left_of(part: Part, *, stored: bool = False) -> Part | None:
     message = Message("assistant", (part, Text("a")), stored=StoredResponse("r_1") if stored else None)
-    kept = withheld((message,))[0].parts
+    kept = redact((message,))[0].parts
     assert CANARY not in str([json.dumps(entry) for entry in _entries(kept)])
     return kept[0] if len(kept) > 1 else None
 
@@ -87,7 +90,7 @@ def test_pain_C10_details_stay_all_together_or_not_at_all() -> None:
     for worded in (detail("summary", summary=CANARY), detail("text", text=CANARY, signature="s")):
         assert left_of(Thought(CANARY, seals=(worded, token))) == Thought("", "hidden", withheld=True)
     apart = assistant(Thought(CANARY, seals=(detail("text", text=CANARY),)), Thought(CANARY, seals=(token,)), "a")
-    assert [part.withheld for part in withheld((apart,))[0].parts if isinstance(part, Thought)] == [True, True]
+    assert [part.withheld for part in redact((apart,))[0].parts if isinstance(part, Thought)] == [True, True]
 
 
 def test_a_picture_inside_a_thought_goes_and_other_parts_stay() -> None:
@@ -95,14 +98,59 @@ def test_a_picture_inside_a_thought_goes_and_other_parts_stay() -> None:
     new = UnknownPart('{"type":"new","thought":"no mark"}')
     call = ToolCall("c", "f", seals=(Seal("thought_signature", "s"),))
     history = (user("?"), assistant(new, call, "a"))
-    assert withheld(history) == history
+    assert redact(history) == history
 
 
 @given(messages=MESSAGES)
 @settings(max_examples=40, deadline=None)
 def test_doing_it_twice_changes_nothing_and_no_thought_has_words(messages: tuple[Message, ...]) -> None:
-    kept = withheld(messages)
-    assert withheld(kept) == kept
+    kept = redact(messages)
+    assert redact(kept) == kept
     thoughts = [part for message in kept for part in message.parts if isinstance(part, Thought)]
     assert not any(thought.text for thought in thoughts)
     assert [message.role for message in kept] == [message.role for message in messages]
+
+
+# --- void seals -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("pain C3")
+@pytest.mark.parametrize("model", ["anthropic:claude-opus-5-5", "anthropic:claude-sonnet-4-5"])
+def test_pain_C3_an_edited_past_takes_only_the_seals_with_it_that_hold_to_it(model: str) -> None:
+    house = StrictRules(Model(model, "low"))
+    history = (*house.conversation(3), question(3))
+    edited = (*history[:4], user("another question"), *history[5:])
+    bound = model.endswith("5-5")
+    assert ("Invalid `signature`" in str(house.refusal(edited))) is bound
+    mended = invalidate_seals(edited, 5)
+    assert house.refusal(mended) is None
+    whole = [all(part.can_replay for part in message.parts if isinstance(part, Thought)) for message in mended]
+    assert whole[:5] == [True] * 5
+    assert all(whole) is not bound
+    further = house.answered(mended)
+    assert house.refusal((*further, question(4))) is None
+
+
+def test_whose_seals_hold_to_what_is_a_fact_of_rows_and_unknown_makers_are_left_alone() -> None:
+    def made_by(provider: str | None, model: str) -> tuple[Message, ...]:
+        origin = None if provider is None else Origin(provider, "", model)
+        return (
+            Message("assistant", (Thought("t", origin=origin, seals=(Seal("signature", "s", origin),)), Text("a"))),
+        )
+
+    def is_loose(messages: tuple[Message, ...], **options: Any) -> bool:
+        thought = invalidate_seals(messages, 0, **options)[0].parts[0]
+        assert isinstance(thought, Thought)
+        assert thought.complete
+        return not thought.replayable
+
+    assert is_loose(made_by("anthropic", "claude-opus-5-5"))
+    assert not is_loose(made_by("anthropic", "claude-opus-4-5"))
+    assert not is_loose(made_by(None, "claude-opus-5-5"))
+    assert not is_loose(made_by("nobody-knows", "claude-opus-5-5"))
+    own = Provider(name="nobody-knows", base_url="http://x", models=(ModelRule(models="c*", prefix_bound=True),))
+    assert is_loose(made_by("nobody-knows", "claude-opus-5-5"), rows=[own])
+    messages = made_by("anthropic", "claude-opus-5-5")
+    assert invalidate_seals(messages, 1) == messages
+    unsealed = (assistant(Thought("t", origin=Origin("anthropic", "", "claude-opus-5-5")), "a"),)
+    assert invalidate_seals(unsealed, 0) == unsealed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.estimate_tokens import estimator_for
-from asides.history.redact import invalidate_seals
-from asides.history.trim import trimmed, turns, units
-from asides.providers.provider import ModelRule, Provider
-from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, system, user
-from asides.values.thinking import Origin, Seal, Thought
+from asides.history.plan import plan
+from asides.history.trim import Strip, split_turns, split_units, strip_thinking, trim
+from asides.providers.provider import Provider, ReplayRule, Target
+from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.thinking import Seal, Thinking, Thought
 from tests.history.strict_stages import MODELS, Model, StrictRules, question
 
 CALL = Message("assistant", (Thought("t"), ToolCall("c1", "f")))
@@ -24,7 +23,7 @@ RESULT = Message("tool", (ToolResult("c1", "42", "f"),))
 
 
 def by_parts(messages: Sequence[Message]) -> int:
-    """A measure that anybody can check: ten for each part."""
+    """A counter that is easy to check: ten for each part."""
     return sum(10 * len(message.parts) for message in messages)
 
 
@@ -38,7 +37,7 @@ def by_letters(messages: Sequence[Message]) -> int:
 def test_calls_stay_with_their_results_and_turns_begin_with_a_person() -> None:
     answer, mixed = assistant("a"), user(ToolResult("c1", "x"), "and?")
     history = (system("s"), user("1"), CALL, RESULT, answer, user("2"), CALL, mixed, answer)
-    assert units(history) == (
+    assert split_units(history) == (
         (history[0],),
         (history[1],),
         (CALL, RESULT),
@@ -47,13 +46,13 @@ def test_calls_stay_with_their_results_and_turns_begin_with_a_person() -> None:
         (CALL, mixed),
         (answer,),
     )
-    assert turns(history) == ((history[0],), history[1:5], history[5:])
-    assert (units(()), turns(())) == ((), ())
+    assert split_turns(history) == ((history[0],), history[1:5], history[5:])
+    assert (split_units(()), split_turns(())) == ((), ())
 
 
 def test_results_that_no_call_asked_for_belong_to_nothing() -> None:
     history = (user("1"), RESULT, assistant("a"), RESULT)
-    assert units(history) == tuple((message,) for message in history)
+    assert split_units(history) == tuple((message,) for message in history)
 
 
 # --- what is dropped first ------------------------------------------------------------------------------------------
@@ -61,7 +60,7 @@ def test_results_that_no_call_asked_for_belong_to_nothing() -> None:
 
 def test_a_history_that_fits_stays_as_it_is() -> None:
     history = (user("1"), CALL, RESULT, assistant("a"))
-    kept = trimmed(history, 50, by_parts)
+    kept = trim(history, 50, by_parts)
     assert (kept.messages, kept.tokens, kept.fits, kept.dropped, kept.notices) == (history, 50, True, 0, ())
 
 
@@ -69,12 +68,12 @@ def test_a_history_that_fits_stays_as_it_is() -> None:
 def test_pain_G2_thoughts_of_turns_that_are_over_go_before_any_word() -> None:
     blob = Thought("", "hidden", "block", None, (Seal("redacted", "x" * 4000),))
     signed = Text("", (Seal("thought_signature", "y" * 4000),))
-    told = Text("b", (Seal("citations", "", None, "[1]"),))
+    cited = Text("b", (Seal("citations", "", None, "[1]"),))
     open_turn = Message("assistant", (blob, ToolCall("c2", "f")))
     result = Message("tool", (ToolResult("c2", "42", "f"),))
-    history = (user("1"), Message("assistant", (blob, told, signed)), user("2"), open_turn, result)
-    kept = trimmed(history, 5000, by_letters)
-    assert kept.messages == (user("1"), Message("assistant", (told,)), user("2"), open_turn, result)
+    history = (user("1"), Message("assistant", (blob, cited, signed)), user("2"), open_turn, result)
+    kept = trim(history, 5000, by_letters)
+    assert kept.messages == (user("1"), Message("assistant", (cited,)), user("2"), open_turn, result)
     assert (kept.fits, kept.dropped, [notice.code for notice in kept.notices]) == (True, 0, ["history_trimmed"])
 
 
@@ -106,7 +105,7 @@ def test_then_the_oldest_turns_whole_and_then_the_oldest_calls_of_the_last() -> 
         0: (system("s"), last, CALL, RESULT),
     }
     for tokens, messages in expected.items():
-        kept = trimmed(history, tokens, by_parts)
+        kept = trim(history, tokens, by_parts)
         assert kept.messages == messages, tokens
         assert kept.fits is (tokens >= 50), tokens
         assert kept.dropped == len(history) - len(messages)
@@ -116,14 +115,14 @@ def test_then_the_oldest_turns_whole_and_then_the_oldest_calls_of_the_last() -> 
 @pytest.mark.parametrize("last", [user("q"), assistant("a"), system("s"), RESULT])
 def test_P2_the_system_words_and_the_last_message_stay_and_it_ends_over_budget(last: Message) -> None:
     history = (system("be brief"), user("1"), assistant("a"), user("2"), CALL, last)
-    kept = trimmed(history, 0, lambda _: 10**9)
+    kept = trim(history, 0, lambda _: 10**9)
     assert kept.messages[0] == system("be brief")
     assert kept.messages[-1] == last
     assert kept.messages[1].role == "user"
     assert (kept.fits, kept.tokens) == (False, 10**9)
     assert [notice.code for notice in kept.notices] == ["history_trimmed", "history_over_budget"]
     for only in ((), (system("s"),), (last,), (system("s"), last)):
-        assert trimmed(only, -1, by_parts).messages == only
+        assert trim(only, -1, by_parts).messages == only
 
 
 WORDS = st.text("abc ", min_size=1, max_size=30)
@@ -157,7 +156,7 @@ def histories(draw: st.DrawFn) -> tuple[Message, ...]:
 @given(history=histories(), tokens=st.integers(0, 3000))
 @settings(max_examples=100, deadline=None)
 def test_P2_whatever_remains_is_whole_and_as_large_as_it_may_be(history: tuple[Message, ...], tokens: int) -> None:
-    kept = trimmed(history, tokens, by_letters)
+    kept = trim(history, tokens, by_letters)
     assert kept.tokens == by_letters(kept.messages)
     assert kept.fits is (kept.tokens <= tokens)
     assert kept.messages[-1] == history[-1]
@@ -168,14 +167,14 @@ def test_P2_whatever_remains_is_whole_and_as_large_as_it_may_be(history: tuple[M
     calls = [call.id for message in said for call in message.tool_calls]
     results = [part.call_id for message in said for part in message.parts if isinstance(part, ToolResult)]
     assert calls == results
-    again = trimmed(kept.messages, tokens, by_letters)
+    again = trim(kept.messages, tokens, by_letters)
     assert again.messages == kept.messages
     # More room never means less history.
-    roomier = trimmed(history, tokens + 200, by_letters)
+    roomier = trim(history, tokens + 200, by_letters)
     assert len(roomier.messages) >= len(kept.messages)
 
 
-# --- seals that hold to the past ------------------------------------------------------------------------------------
+# --- every model -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("pain C2", "pain C3", "pain C5", "pain G2")
@@ -187,10 +186,10 @@ def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
     history = (*history, *house.answered(history)[len(history) : len(history) + 2])
     measure = estimator_for(house.prompt(()), house.target)
     whole = measure(history)
-    least = trimmed(history, 0, measure).tokens
+    least = trim(history, 0, measure).tokens
     seen = set()
     for tokens in range(least, whole + 1, max(1, (whole - least) // 25)):
-        kept = trimmed(history, tokens, measure)
+        kept = trim(history, tokens, measure)
         assert kept.fits
         assert house.refusal(kept.messages) is None, tokens
         further = house.answered(kept.messages)
@@ -199,76 +198,53 @@ def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
     assert len(seen) >= 4
 
 
-@pytest.mark.requirement("pain C3")
-@pytest.mark.parametrize("model", ["anthropic:claude-opus-5-5", "anthropic:claude-sonnet-4-5"])
-def test_pain_C3_an_edited_past_takes_only_the_seals_with_it_that_hold_to_it(model: str) -> None:
-    house = StrictRules(Model(model, "low"))
-    history = (*house.conversation(3), question(3))
-    edited = (*history[:4], user("another question"), *history[5:])
-    bound = model.endswith("5-5")
-    assert ("Invalid `signature`" in str(house.refusal(edited))) is bound
-    mended = invalidate_seals(edited, 5)
-    assert house.refusal(mended) is None
-    whole = [all(part.complete for part in message.parts if isinstance(part, Thought)) for message in mended]
-    assert whole[:5] == [True] * 5
-    assert all(whole) is not bound
-    further = house.answered(mended)
-    assert house.refusal((*further, question(4))) is None
+# --- thoughts -------------------------------------------------------------------------------------------------------
+
+ROW = Provider(name="example", base_url="http://127.0.0.1:9/v1", replay=(ReplayRule(when="all"),))
+TARGET = Target(ROW, "m", ROW.base_url)
+HISTORY = (
+    user("1"),
+    assistant(Thought("T1"), "answer 1"),
+    user("2"),
+    assistant(Thought("T2"), "answer 2"),
+    user("3"),
+    assistant(Thought("T3"), "answer 3"),
+    user("4"),
+)
 
 
-def test_whose_seals_hold_to_what_is_a_fact_of_rows_and_unknown_makers_are_left_alone() -> None:
-    def made_by(provider: str | None, model: str) -> tuple[Message, ...]:
-        origin = None if provider is None else Origin(provider, "", model)
-        return (
-            Message("assistant", (Thought("t", origin=origin, seals=(Seal("signature", "s", origin),)), Text("a"))),
-        )
-
-    def is_loose(messages: tuple[Message, ...], **options: Any) -> bool:
-        thought = invalidate_seals(messages, 0, **options)[0].parts[0]
-        assert isinstance(thought, Thought)
-        return not thought.complete
-
-    assert is_loose(made_by("anthropic", "claude-opus-5-5"))
-    assert not is_loose(made_by("anthropic", "claude-opus-4-5"))
-    assert not is_loose(made_by(None, "claude-opus-5-5"))
-    assert not is_loose(made_by("nobody-knows", "claude-opus-5-5"))
-    own = Provider(name="nobody-knows", base_url="http://x", models=(ModelRule(models="c*", prefix_bound=True),))
-    assert is_loose(made_by("nobody-knows", "claude-opus-5-5"), rows=[own])
-    messages = made_by("anthropic", "claude-opus-5-5")
-    assert invalidate_seals(messages, 1) == messages
-    unsealed = (assistant(Thought("t", origin=Origin("anthropic", "", "claude-opus-5-5")), "a"),)
-    assert invalidate_seals(unsealed, 0) == unsealed
+def sent(messages: tuple[Message, ...], thinking: Thinking | None = None) -> list[str]:
+    planned = plan(Prompt(messages, thinking=thinking or Thinking()), TARGET).prompt
+    return [part.text for message in planned.messages for part in message.parts if isinstance(part, Thought)]
 
 
-# --- how much it is -------------------------------------------------------------------------------------------------
+@pytest.mark.requirement("H2")
+@pytest.mark.parametrize(("strip", "goes"), [("none", ["T1", "T2", "T3"]), ("all_but_last", ["T3"]), ("all", [])])
+def test_H2_thoughts_go_by_the_policy_and_what_was_given_stays_as_it_was(strip: Strip, goes: list[str]) -> None:
+    before = repr([message.parts for message in HISTORY])
+    kept = strip_thinking(HISTORY, strip)
+    assert sent(kept) == goes
+    assert [message.text for message in kept] == [message.text for message in HISTORY]
+    assert (repr([message.parts for message in HISTORY]), sent(HISTORY)) == (before, ["T1", "T2", "T3"])
 
 
-def measured(model: Model, messages: Sequence[Message], **more: Any) -> int:
+@pytest.mark.requirement("H3")
+@pytest.mark.parametrize("strip", ["none", "all_but_last", "all"])
+def test_H3_what_is_not_to_be_replayed_is_not_whatever_the_policy(strip: Strip) -> None:
+    assert sent(strip_thinking(HISTORY, strip), Thinking(replay="never")) == []
+
+
+def test_the_last_turn_is_all_of_it_and_a_turn_of_nothing_but_thinking_goes() -> None:
+    call, result = assistant(Thought("a"), ToolCall("c", "f")), Message("tool", (ToolResult("c", "42"),))
+    history = (user("1"), assistant(Thought("old")), user("2"), call, result, assistant(Thought("b"), "x"))
+    assert strip_thinking(history, "all_but_last") == (history[0], *history[2:])
+
+
+@pytest.mark.parametrize("strip", ["none", "all_but_last", "all"])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_whatever_is_stripped_is_accepted(model: Model, strip: Strip) -> None:
     house = StrictRules(model)
-    return estimator_for(house.prompt((), **more), house.target)(messages)
-
-
-@pytest.mark.requirement("H11")
-def test_H11_what_is_not_sent_costs_nothing_and_what_is_sent_does() -> None:
-    claude, qwen = Model("anthropic:claude-opus-4-6", "high"), Model("qwen:qwen3-max", None)
-    bare = (user("1"), assistant("a"), user("2"))
-    thought = (user("1"), assistant(Thought("t" * 4000), "a"), user("2"))
-    signed = Thought("t" * 2000, "summary", "block", None, (Seal("signature", "s" * 2000),), "thinking")
-    sealed = (user("1"), assistant(signed, "a"), user("2"))
-    assert measured(qwen, thought) == measured(qwen, bare)
-    assert measured(claude, thought) == measured(claude, bare)
-    assert 950 < measured(claude, sealed) - measured(claude, bare) < 1050
-    withheld_one = msgspec.structs.replace(signed, withheld=True)
-    assert measured(claude, (user("1"), assistant(withheld_one, "a"), user("2"))) == measured(claude, bare)
-
-
-def test_H11_the_system_prompt_and_the_tools_are_counted_and_pictures_have_a_price() -> None:
-    model = Model("anthropic:claude-opus-4-6", "high")
-    bare = measured(model, [user("1")])
-    assert 950 < measured(model, [user("1")], system="s" * 4000) - bare < 1050
-    assert measured(model, [user("1")], tools=()) < bare
-    small, large = (measured(model, [user("1", Image(data=b"x" * size))]) for size in (10, 1_000_000))
-    assert small == large
-    assert 1500 < small - bare < 1700
-    shown = Message("tool", (ToolResult("c1", (Text("a"), Image(data=b"x" * 1_000_000)), "f"),))
-    assert measured(model, [user("1"), CALL, shown]) < 3000
+    history = house.conversation(2)
+    for end in (3, 5, len(history)):
+        kept = strip_thinking(history[:end], strip)
+        assert house.refusal(kept if end == 3 else (*kept, question(9))) is None

@@ -12,7 +12,13 @@ import pytest
 
 import asides
 from asides.conversations.compact import LABEL
-from asides.conversations.store.protocol import About, Heading, Kept, Store, StoreConflict
+from asides.conversations.store.protocol import (
+    ConversationHeading,
+    ConversationInfo,
+    ConversationSnapshot,
+    Store,
+    StoreConflict,
+)
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.providers.provider import Provider, Quirks, ReplayRule
@@ -333,15 +339,23 @@ class InMemory:
     """A store of somebody's own: what the protocol asks for, and no more."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, ConversationSnapshot] = {}
 
-    def append(self, name: str, messages: Any, *, heading: Heading | None = None, spent: Usage | None = None) -> About:
+    def append(
+        self, name: str, messages: Any, *, heading: ConversationHeading | None = None, spent: Usage | None = None
+    ) -> ConversationInfo:
         before = self.kept.get(name)
         return self._put(name, (*(before.messages if before else ()), *messages), heading, spent)
 
     def replace(
-        self, name: str, messages: Any, *, expected: int, heading: Heading | None = None, spent: Usage | None = None
-    ) -> About:
+        self,
+        name: str,
+        messages: Any,
+        *,
+        expected: int,
+        heading: ConversationHeading | None = None,
+        spent: Usage | None = None,
+    ) -> ConversationInfo:
         before = self.kept.get(name)
         found = before.about.version if before else 0
         if found != expected:
@@ -352,21 +366,23 @@ class InMemory:
         self,
         name: str,
         messages: tuple[Message, ...],
-        heading: Heading | None,
+        heading: ConversationHeading | None,
         spent: Usage | None,
         rewritten: int | None = None,
-    ) -> About:
-        old = self.kept[name].about if name in self.kept else About(name, 0, 0, 0)
+    ) -> ConversationInfo:
+        old = self.kept[name].about if name in self.kept else ConversationInfo(name, 0, 0, 0)
         usage = old.usage if spent is None else old.usage + spent
-        about = About(name, old.version + 1, rewritten or old.rewritten, len(messages), heading or old.heading, usage)
-        self.kept[name] = Kept(about, messages)
+        about = ConversationInfo(
+            name, old.version + 1, rewritten or old.rewritten, len(messages), heading or old.heading, usage
+        )
+        self.kept[name] = ConversationSnapshot(about, messages)
         return about
 
-    def load(self, name: str, start: int = 0) -> Kept | None:
+    def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
         found = self.kept.get(name)
-        return None if found is None else Kept(found.about, found.messages[start:])
+        return None if found is None else ConversationSnapshot(found.about, found.messages[start:])
 
-    def about(self, name: str) -> About | None:
+    def about(self, name: str) -> ConversationInfo | None:
         return self.kept[name].about if name in self.kept else None
 
     def names(self) -> tuple[str, ...]:

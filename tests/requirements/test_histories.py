@@ -11,8 +11,9 @@ import pytest
 
 import asides
 from asides.history.document import from_document, to_document
-from asides.history.finish_turn import answered, finish_turn
-from asides.history.redact import withheld
+from asides.history.finish_turn import finish_turn
+from asides.history.pair import add_missing_results
+from asides.history.redact import redact
 from asides.testing.stage import OpenStage
 from asides.values.fold import Fold
 from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
@@ -50,7 +51,7 @@ def test_pain_C3_a_reply_left_at_any_event_is_sealed_and_the_next_turn_accepted(
                         break
                     folding.take([event])
             turn = finish_turn(folding.reply())
-            history = answered((*before, *([] if turn is None else [turn]), user("go on")))
+            history = add_missing_results((*before, *([] if turn is None else [turn]), user("go on")))
             reply = talk.ask(history)
             assert reply.complete, left_at
             assert talk.refused() == [], left_at
@@ -68,7 +69,7 @@ def test_pain_C3_a_connection_lost_at_any_byte_leaves_a_history_that_is_accepted
     body = house.stream(before)
     for cut in range(0, len(body), 7):
         turn = finish_turn(house.reply(body[:cut]))
-        history = answered((*before, *([] if turn is None else [turn]), user("go on")))
+        history = add_missing_results((*before, *([] if turn is None else [turn]), user("go on")))
         assert house.refusal(history) is None, cut
 
 
@@ -124,7 +125,7 @@ def test_S0_09_a_history_saved_without_thinking_holds_no_word_of_it_and_goes_on(
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_S0_09_what_suffices_alone_goes_back_and_explain_says_what_does_not(model: Model) -> None:
     house = StrictRules(model)
-    kept = withheld((*house.conversation(1), question(1)))
+    kept = redact((*house.conversation(1), question(1)))
     thoughts = [part for message in kept for part in message.parts if isinstance(part, Thought)]
     gone = [thought for thought in thoughts if thought.withheld]
     told = [decision.why for decision in house.request(kept)[1].decisions if decision.what == "thought"]
@@ -140,8 +141,8 @@ def test_S0_09_what_suffices_alone_goes_back_and_explain_says_what_does_not(mode
 def test_S0_09_the_signature_of_a_call_stays() -> None:
     house = StrictRules(next(model for model in MODELS if model.name.startswith("google:")))
     history = house.conversation(1)[:3]
-    assert house.request(withheld(history))[0].body.count(b"thoughtSignature") == 1
-    assert house.refusal(withheld(history)) is None
+    assert house.request(redact(history))[0].body.count(b"thoughtSignature") == 1
+    assert house.refusal(redact(history)) is None
 
 
 @pytest.mark.requirement("pain C1")
@@ -149,7 +150,7 @@ def test_pain_C1_a_loop_that_lost_its_thinking_is_gone_on_with_and_said() -> Non
     """A budget demands the thinking of the turn under way back: this one request goes without."""
     house = StrictRules(Model("anthropic:claude-sonnet-4-5", 2000))
     history = house.conversation(1)[:3]
-    kept = withheld(history)
+    kept = redact(history)
     request, planned = house.request(kept)
     assert "thinking_paused" in [notice.code for notice in planned.notices]
     assert house.refusal(kept) is None
@@ -163,7 +164,7 @@ def test_pain_C2_seals_behind_a_past_that_lost_its_words_do_not_go_where_they_ho
     hidden: dict[str, Any] = {"thinking": asides.Thinking(effort="low", show="none")}
     history = house.answered((*house.conversation(1), question(1)), **hidden)
     assert house.refusal((*history, question(2))) is None
-    kept = withheld(history)
+    kept = redact(history)
     assert house.refusal((*kept, question(2))) is None
     naive = tuple(
         msgspec.structs.replace(now, parts=before.parts) if place >= 5 else now
@@ -180,7 +181,7 @@ def test_H10_every_call_gets_its_result_behind_its_turn_and_once() -> None:
     calls = Message("assistant", (Text("a"), ToolCall("c1", "f"), ToolCall("c2", "g"), ToolCall("c3", "f")))
     result = Message("tool", (ToolResult("c2", "42", "g"),))
     history = (user("1"), calls, result, user("2"))
-    mended = answered(history)
+    mended = add_missing_results(history)
     assert [message.role for message in mended] == ["user", "assistant", "tool", "tool", "tool", "user"]
     results = [part for message in mended for part in message.parts if isinstance(part, ToolResult)]
     assert [(part.call_id, part.name, part.is_error) for part in results] == [
@@ -188,8 +189,8 @@ def test_H10_every_call_gets_its_result_behind_its_turn_and_once() -> None:
         ("c1", "f", True),
         ("c3", "f", True),
     ]
-    assert answered(mended) == mended
-    assert answered((user("1"), calls))[2:] == answered((user("1"), calls, user("2")))[2:-1]
+    assert add_missing_results(mended) == mended
+    assert add_missing_results((user("1"), calls))[2:] == add_missing_results((user("1"), calls, user("2")))[2:-1]
     house = StrictRules(MODELS[0])
     assert house.request(history)[0].body == house.request(mended)[0].body
 
@@ -221,8 +222,8 @@ def test_pain_G1_a_history_that_is_only_added_to_begins_every_request_alike(mode
     body = house.stream(history)
     turn = finish_turn(house.reply(body[: body.index(b"and on")]))
     assert turn is not None
-    assert breaks(house, (*answered((*history, turn)), question(4))) == []
-    assert breaks(house, (*withheld(history[:-1]), question(3))) == []
+    assert breaks(house, (*add_missing_results((*history, turn)), question(4))) == []
+    assert breaks(house, (*redact(history[:-1]), question(3))) == []
 
 
 @pytest.mark.requirement("pain G1")
@@ -240,5 +241,5 @@ def test_pain_G1_what_was_answered_here_reads_as_what_is_answered_on_the_way_out
     calls = Message("assistant", (ToolCall("call00001", "look_up", {"n": 1}),))
     for model in MODELS:
         house = StrictRules(model)
-        left, mended = (question(), calls, question(1)), answered((question(), calls, question(1)))
+        left, mended = (question(), calls, question(1)), add_missing_results((question(), calls, question(1)))
         assert said(house, left) == said(house, mended), model

@@ -1,5 +1,4 @@
-"""Conversations: histories that are always sendable, and ask. One blocking, one awaiting, the rest shared.
+"""Conversations: histories that can be sent at any time, and that ask. One is sync, one async; `core` is shared.
 
-Each loads by itself, since the awaiting one brings asyncio along. Not here: what of a history goes back to a model
-(plan), and where conversations are kept (store).
+Each of the two loads alone, since the async one needs asyncio. Not here: what goes back to a model (history/plan).
 """

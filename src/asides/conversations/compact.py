@@ -1,25 +1,24 @@
-"""The older turns of a conversation as one note: what is asked for it, and what becomes of the history.
+"""The older turns of a conversation as one note: the request for a summary, and the change that it makes.
 
-Thinking is not among what is shown to whoever sums up. Not here: the asking.
+The model that sums up sees no thinking. Not here: the asking (sync, async_).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import cast
 
 import msgspec
 
-from asides.conversations.history import cost_of, unstored
-from asides.history.redact import invalidate_seals
-from asides.history.trim import turns
-from asides.options import Options, merge_options, reject_unknown
-from asides.values.errors import ConfigError, NoAnswer
+from asides.conversations.message_history import MessageHistory
+from asides.history.redact import drop_stored_responses, invalidate_seals
+from asides.history.trim import split_turns
+from asides.options import Options
+from asides.values.accounting import estimated_usage
+from asides.values.errors import NoAnswer
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, user
 from asides.values.reply import Reply
-
-if TYPE_CHECKING:
-    from asides.conversations.talk import Talk
+from asides.values.usage import Usage
 
 LABEL = "[Summary of the earlier conversation]"
 """The first line of every note, for people and for models."""
@@ -31,63 +30,62 @@ _TASK = (
     "Write the summary alone, in the language of the conversation."
 )
 _LONGEST_RESULT = 4000
-# What a conversation says about its answers is not meant for a summary: tools, forms, what the provider keeps.
-_TAKEN_ALONG = frozenset(
+# The others are about answers and not meant for a summary: tools, output formats, what the provider stores.
+_OPTIONS_FOR_SUMMARY = frozenset(
     "base_url api_key family endpoint openai_responses_enabled thinking reasoning_effort reasoning thinking_field tags "
     "starts_inside heuristics keep_raw timeout retries max_wait on_conflict".split()
 )
 
 
-class Compacting:
-    """One such step, with the conversation claimed. `request` is None when there is nothing to do."""
+class Compaction:
+    """One summary: the `request` for it, and with `finish` its place in the history. The caller holds the history."""
 
-    def __init__(self, talk: Talk, over: int, keep_turns: int, model: str | None, options: Options) -> None:
-        if keep_turns < 1:
-            raise ConfigError("keep_turns is below one; the last turn is what the conversation goes on from.")
-        talk._refresh()
-        self._talk = talk
-        self._before = talk.messages
-        taken: dict[str, Any] = {name: value for name, value in talk._options.items() if name in _TAKEN_ALONG}
-        self.options = merge_options(Options(**taken), reject_unknown(options))  # type: ignore[typeddict-item]
-        self.model = ""
-        self.request: Prompt | None = None
-        self._start, self._end = _older(self._before, keep_turns)
-        if self._start == self._end or talk._measure(None)(self._before) <= over:
-            return
-        self.model = talk._model(model)
-        self.request = Prompt((user("\n\n".join(_told(self._before[self._start : self._end]))),), system=_TASK)
+    def __init__(self, history: MessageHistory, older: range, model: str, options: Options) -> None:
+        self._history = history
+        self._older = older
+        self._before = history.messages
+        self.model = model
+        self.options = options
+        transcript = "\n\n".join(_describe_messages(self._before[older.start : older.stop]))
+        self.request = Prompt((user(transcript),), system=_TASK)
 
     def finish(self, reply: Reply) -> None:
         """Put the note in the place of what it sums up. A reply without an answer changes nothing and raises."""
-        talk, spent = self._talk, cost_of(reply, () if self.request is None else self.request.messages)
+        history, older = self._history, self._older
+        spent = reply.usage if reply.usage != Usage() else estimated_usage(self.request.messages, reply)
         try:
-            text = reply.require_answer().text.strip()
+            summary = reply.require_answer().text.strip()
         except NoAnswer:
-            talk._keep((), spent)
+            history.append((), spent)
             raise
-        rest = unstored(invalidate_seals(self._before[self._end :], 0, rows=talk._rows))
-        talk._rewrite((*self._before[: self._start], user(f"{LABEL}\n\n{text}"), *rest), spent)
+        rest = drop_stored_responses(invalidate_seals(self._before[older.stop :], 0, rows=history.rows))
+        history.replace((*self._before[: older.start], user(f"{LABEL}\n\n{summary}"), *rest), spent)
 
 
-def _older(messages: tuple[Message, ...], keep_turns: int) -> tuple[int, int]:
-    """From where to where it can be summed up: behind the system messages, up to the last turns."""
+def options_for_summary(options: Options) -> Options:
+    """The options of a conversation that also hold for the request for a summary."""
+    chosen = {name: value for name, value in options.items() if name in _OPTIONS_FOR_SUMMARY}
+    return cast("Options", chosen)
+
+
+def find_older_turns(messages: tuple[Message, ...], keep_turns: int) -> range:
+    """The places that can be summed up: after the system messages, before the last turns. Empty when there are none."""
     start = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
-    kept = sum(map(len, turns(messages[start:])[-keep_turns:]))
-    end = len(messages) - kept
-    alone = end - start == 1 and messages[start].text.startswith(LABEL)
-    # A note that has nothing behind it to take in is as short as it gets.
-    return (start, start) if alone else (start, end)
+    end = len(messages) - sum(map(len, split_turns(messages[start:])[-keep_turns:]))
+    # An earlier note that is alone cannot become shorter.
+    is_note = end - start == 1 and messages[start].text.startswith(LABEL)
+    return range(start, start if is_note else end)
 
 
-def _told(messages: Iterable[Message]) -> Iterator[str]:
-    """The messages as people would read them: who says what, without thoughts."""
+def _describe_messages(messages: Iterable[Message]) -> Iterator[str]:
+    """The messages for a reader: the role and the text of each, without thoughts."""
     for message in messages:
-        words = "\n".join(told for part in message.parts if (told := _words(part)))
-        if words:
-            yield f"{message.role.capitalize()}:\n{words}"
+        text = "\n".join(line for part in message.parts if (line := _describe_part(part)))
+        if text:
+            yield f"{message.role.capitalize()}:\n{text}"
 
 
-def _words(part: Part) -> str:
+def _describe_part(part: Part) -> str:
     match part:
         case Text() | Refusal():
             return part.text.strip()
@@ -96,7 +94,7 @@ def _words(part: Part) -> str:
             return f"(calls {part.name} with {arguments})"
         case ToolResult():
             failed = " failed" if part.is_error else ""
-            return f"({part.name or 'the tool'}{failed}: {_shortened(part.text)})"
+            return f"({part.name or 'the tool'}{failed}: {_shorten(part.text)})"
         case Image():
             return "(a picture)"
         case File():
@@ -105,5 +103,5 @@ def _words(part: Part) -> str:
             return ""
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_RESULT else f"{text[:_LONGEST_RESULT]} … ({len(text)} characters)"

@@ -1,144 +1,135 @@
-"""Conversations as files and in other people's forms: saved and loaded, imported and exported.
+"""Conversations as JSON documents and files: pure functions, and two that read and write a file.
 
-Not here: the forms themselves (history), and stores, which need no saving.
+Not here: the format of the document (history/document), and stores, which need no saving.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from asides.conversations.files import home_known, read_whole, write_whole
-from asides.conversations.history import Transcript
-from asides.conversations.store.protocol import StoreError
-from asides.history.detect_format import Shape
+from asides.conversations.message_history import MessageHistory
 from asides.history.document import from_document, to_document
-from asides.history.import_export import export_messages, import_messages
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Text, system
+from asides.values.messages import Message, Text
 from asides.values.usage import Usage
 
 
-class Portable(Transcript):
-    """A history that can be taken elsewhere."""
+class SavedConversation(msgspec.Struct, frozen=True):
+    """The content of a saved conversation."""
 
-    # --- our own form -------------------------------------------------------------------------------------------------
-
-    def to_json(self, *, keep_thinking: bool | None = None) -> str:
-        """The conversation as a JSON document, whose form has a version: messages, what their providers want back, and
-        readable thinking only if it is to be kept (None: as the conversation has it).
-        """
-        kept = self._keeps_thinking if keep_thinking is None else keep_thinking
-        about: dict[str, Any] = {}
-        if self.model is not None:
-            about["model"] = self.model
-        if self.usage != Usage():
-            about["usage"] = {
-                name: value for name, value in msgspec.structs.asdict(self.usage).items() if value is not None
-            }
-        return to_document(
-            self.messages, system=self.system, keep_thinking=kept, metadata=about, rows=self._rows
-        ).decode()
-
-    @classmethod
-    def from_json(cls, document: str | bytes, **given: Any) -> Self:
-        """The conversation that `to_json` wrote. `given` is as for a new one, and wins over what was written."""
-        read = from_document(document)
-        try:
-            about = msgspec.convert(read.metadata, _About)
-        except msgspec.ValidationError:
-            raise ConfigError(
-                "the head of the saved conversation does not read. To do: look whether the file was edited."
-            ) from None
-        model = given.pop("model", None) or about.model
-        words = given.pop("system", None)
-        made = cls(model, system=read.system if words is None else words, **given)
-        made._taken(read.messages, about.usage)
-        return made
-
-    def save(self, path: str | os.PathLike[str], *, keep_thinking: bool | None = None) -> None:
-        """Write it to a file, in one step: a crash leaves the old file or the new one. Only its owner may read it."""
-        write_whole(home_known(path), self.to_json(keep_thinking=keep_thinking).encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], **given: Any) -> Self:
-        """The conversation that `save` wrote. `given` is as for a new one, and wins over what was written."""
-        document = read_whole(home_known(path))
-        try:
-            return cls.from_json(document, **given)
-        except StoreError:
-            raise
-        except ConfigError as problem:
-            raise ConfigError(f"{os.fspath(path)}: {problem}") from None
-
-    # --- other people's -----------------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_openai(cls, messages: Sequence[Any] | Mapping[str, Any], **given: Any) -> Self:
-        """A conversation from a list of chat completions' messages, or from a request that holds one."""
-        return cls._imported(messages, "openai_chat", given)
-
-    @classmethod
-    def from_anthropic(cls, messages: Sequence[Any] | Mapping[str, Any], **given: Any) -> Self:
-        """A conversation from the turns of Anthropic's Messages, or from a request with its system prompt."""
-        return cls._imported(messages, "anthropic", given)
-
-    @classmethod
-    def from_responses(cls, items: Sequence[Any] | Mapping[str, Any], **given: Any) -> Self:
-        """A conversation from the items of OpenAI's Responses, or from a request or a response that holds them."""
-        return cls._imported(items, "openai_responses", given)
-
-    def to_openai(self, *, thinking: bool = False) -> list[dict[str, Any]]:
-        """The messages as chat completions have them. Thinking is left out unless it is asked for."""
-        exported: list[dict[str, Any]] = self._exported("openai_chat", thinking)
-        return exported
-
-    def to_anthropic(self, *, thinking: bool = False) -> dict[str, Any]:
-        """`messages` and `system` as Anthropic's Messages have them. Thinking is left out unless it is asked for."""
-        exported: dict[str, Any] = self._exported("anthropic", thinking)
-        return exported
-
-    def to_responses(self, *, thinking: bool = False) -> list[dict[str, Any]]:
-        """The items as OpenAI's Responses have them. Thinking is left out unless it is asked for."""
-        exported: list[dict[str, Any]] = self._exported("openai_responses", thinking)
-        return exported
-
-    @classmethod
-    def _imported(cls, value: object, shape: Shape, given: dict[str, Any]) -> Self:
-        messages = import_messages(value, shape)
-        if given.get("system") is None:
-            words, messages = _without_preamble(messages)
-            given["system"] = words
-        made = cls(**given)
-        made._taken(messages, None)
-        return made
-
-    def _exported(self, shape: Shape, thinking: bool) -> Any:
-        preamble = (system(self.system),) if self.system else ()
-        return export_messages((*preamble, *self.messages), shape, thinking=thinking, rows=self._rows)
-
-    def _taken(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
-        """Begin with these."""
-        if self.messages and self.name is None:
-            raise ConfigError("there are messages in what is read already. To do: leave messages= away, and extend it.")
-        if self.messages:
-            raise ConfigError(
-                f"the conversation {self.name!r} is in the store already. To do: give another name, or delete it first."
-            )
-        with self._alone():
-            self._keep(messages, spent)
+    messages: tuple[Message, ...]
+    system: str | None
+    model: str | None
+    usage: Usage | None
 
 
-class _About(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     model: str | None = None
     usage: Usage | None = None
 
 
-def _without_preamble(messages: tuple[Message, ...]) -> tuple[str | None, tuple[Message, ...]]:
-    """System words in front of everything are the conversation's own; the rest of the messages."""
+def write_json(history: MessageHistory, *, keep_thinking: bool | None) -> str:
+    """The history as a document; readable thinking as the history has it, unless `keep_thinking` says otherwise."""
+    metadata: dict[str, Any] = {}
+    if history.model is not None:
+        metadata["model"] = history.model
+    if history.usage != Usage():
+        usage = msgspec.structs.asdict(history.usage)
+        metadata["usage"] = {name: value for name, value in usage.items() if value is not None}
+    return to_document(
+        history.messages,
+        system=history.system,
+        keep_thinking=history.keeps_thinking if keep_thinking is None else keep_thinking,
+        metadata=metadata,
+        rows=history.rows,
+    ).decode()
+
+
+def read_json(document: str | bytes) -> SavedConversation:
+    """The content of a document that `write_json` wrote. Raises ConfigError when it cannot be read."""
+    read = from_document(document)
+    try:
+        metadata = msgspec.convert(read.metadata, _Metadata)
+    except msgspec.ValidationError:
+        raise ConfigError(
+            "the head of the saved conversation does not read. To do: look whether the file was edited."
+        ) from None
+    return SavedConversation(read.messages, read.system, metadata.model, metadata.usage)
+
+
+def split_system(messages: tuple[Message, ...]) -> tuple[str | None, tuple[Message, ...]]:
+    """The text of a system message at the start, and the other messages."""
     if not messages or messages[0].role != "system" or not all(isinstance(part, Text) for part in messages[0].parts):
         return None, messages
     return messages[0].text, messages[1:]
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def write_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Replace the file in one step: a reader finds the old content or the new, also after a crash. Only the owner may
+    read it. A link stays a link; the file that it points to is replaced.
+    """
+    place = _expand_home(path)
+    try:
+        target = Path(os.path.realpath(place))
+        # mkstemp makes files that only their owner may read.
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+        _sync_folder(target.parent)
+    except (OSError, ValueError) as problem:
+        raise ConfigError(
+            f"the conversation cannot be saved to {place}: {_describe(problem)}. To do: name a file in a "
+            "folder that can be written to."
+        ) from None
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """The content of the file. Raises ConfigError when it cannot be read."""
+    place = _expand_home(path)
+    try:
+        return place.read_bytes()
+    except (OSError, ValueError) as problem:
+        raise ConfigError(
+            f"the conversation {place} cannot be read: {_describe(problem)}. To do: name a file that save() wrote."
+        ) from None
+
+
+def _expand_home(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # "~name", and there is no such user.
+        raise ConfigError(
+            f"the conversation {os.fspath(path)} has no place: there is no such home folder. To do: name another one."
+        ) from None
+
+
+def _describe(problem: OSError | ValueError) -> str:
+    """The reason as text. A ValueError is about the name itself: a NUL in it, or half a character."""
+    return str(problem) if isinstance(problem, ValueError) else problem.strerror or str(problem)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the folder to the disk, and with it the new name of the file. Not every system can open folders."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,12 +1,11 @@
-"""A question under way: what is sent for it, and what it leaves behind however it ends. The same for both shells.
+"""`Turn`: one question under way, what is sent for it, and what stays in the history however it ends.
 
-Not here: the sending.
+Not here: the sending (sync, async_).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from asides.conversations.message_history import MessageHistory
 from asides.history.finish_turn import finish_turn
 from asides.history.pair import add_missing_results
 from asides.values.accounting import estimated_usage
@@ -16,42 +15,39 @@ from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
 
-if TYPE_CHECKING:
-    from asides.conversations.history import Transcript
-
 
 class Turn:
-    """One question to a conversation. It is a prompt: `messages` and `system` are what is sent.
+    """One question to a conversation. It is a prompt: `messages` and `system` are sent.
 
-    `begin` claims the conversation, `end` gives it back; in between nobody else may change it. What the end finds is
-    kept together with the question: a whole answer, or what came of one that broke off. Where there is nothing but
-    thoughts nothing is kept, so that asking again does not say it twice.
+    `begin` holds the history and `end` releases it; nothing else changes it in between. `end` adds the question and the
+    answer, or the part of the answer that came. It adds nothing when no text came, so that asking again does not repeat
+    the question.
     """
 
-    def __init__(self, transcript: Transcript, question: tuple[Message, ...]) -> None:
-        self._transcript = transcript
-        self._before = transcript.messages
-        self._under_way = False
-        self._over = False
+    def __init__(self, history: MessageHistory, question: tuple[Message, ...]) -> None:
+        self._history = history
+        self._before = history.messages
+        self._begun = False
+        self._ended = False
         self.kept = False
-        """Whether the question, with what came of its answer, is in the conversation now."""
+        """Whether the question and the answer are in the conversation now."""
         if not self._before and not question:
             raise ConfigError("nothing was said yet. To do: ask something.")
-        # Calls that nobody answered are answered before something else is said.
+        # Calls without a result get one before the new message.
         self.messages = add_missing_results((*self._before, *question)) if question else self._before
-        self._said = _behind(self._before, self.messages, question)
-        self.system = transcript.system
+        self._new = _new_messages(self._before, self.messages, question)
+        self.system = history.system
 
     @property
-    def waits_for_disk(self) -> bool:
-        """Whether the end has to be written somewhere."""
-        return self._transcript.name is not None
+    def writes_to_store(self) -> bool:
+        """Whether `end` writes to a store, and so may wait for a disk."""
+        return self._history.stored is not None
 
     def begin(self) -> None:
-        """Claim the conversation, which nobody may have changed since the question was put."""
-        self._transcript._claim()
-        self._under_way = True
-        if self._transcript.messages is not self._before:
+        """Hold the history. Raises ConfigError when it changed after the question was made."""
+        self._history.claim()
+        self._begun = True
+        if self._history.messages is not self._before:
             self.drop()
             raise ConfigError(
                 "the conversation went on after this stream was made. To do: read a stream before asking the next "
@@ -59,50 +55,50 @@ class Turn:
             )
 
     def end(self, reply: Reply | None) -> None:
-        """Keep what there is to keep, and give the conversation back. Only the first end of a turn counts."""
-        if not self._under_way or self._over:
+        """Keep the question and what there is of the answer, and release the history. A second call does nothing."""
+        if not self._begun or self._ended:
             return
-        self._over = True
+        self._ended = True
         try:
-            message = finish_turn(reply, rows=self._transcript._rows)
+            message = finish_turn(reply, rows=self._history.rows)
             if reply is not None:
-                self._keep(reply, message if message is not None and _says_something(message) else None)
+                self._keep(reply, message if message is not None and _has_answer(message) else None)
         except AsidesError as problem:
-            # It could not be written; what was said is not lost with it.
+            # It could not be written; the caller still gets the reply.
             problem.partial = reply
             raise
         finally:
             self.drop()
 
     def drop(self) -> None:
-        """Give the conversation back and keep nothing."""
-        if self._under_way:
-            self._under_way = False
-            self._over = True
-            self._transcript._at_work.release()
+        """Release the history and keep nothing."""
+        if self._begun:
+            self._begun = False
+            self._ended = True
+            self._history.release()
 
     def _keep(self, reply: Reply, message: Message | None) -> None:
         reported = None if reply.usage == Usage() else reply.usage
         if message is None:
-            self._transcript._keep((), reported)
+            self._history.append((), reported)
             return
-        said = (*self._said, message)
+        new = (*self._new, message)
         if not reply.complete:
-            # Nobody will run the calls of an answer that was broken off.
-            said = add_missing_results(said)
-        self._transcript._keep(said, reported or estimated_usage(self.messages, reply))
+            # Nobody will run the calls of an answer that broke off.
+            new = add_missing_results(new)
+        self._history.append(new, reported or estimated_usage(self.messages, reply))
         self.kept = True
 
 
-def _behind(
+def _new_messages(
     before: tuple[Message, ...], sent: tuple[Message, ...], question: tuple[Message, ...]
 ) -> tuple[Message, ...]:
-    """What of the sent was not there before. What was mended further up stays the business of each request."""
+    """The messages to add to the history. Results that were added further up are made again for each request."""
     return sent[len(before) :] if sent[: len(before)] == before else question
 
 
-def _says_something(message: Message) -> bool:
-    """Whether there is more than thoughts and blanks."""
+def _has_answer(message: Message) -> bool:
+    """Whether the message has more than thoughts and blank text."""
     return any(
         bool(part.text.strip()) if isinstance(part, (Text, Refusal)) else not isinstance(part, Thought)
         for part in message.parts

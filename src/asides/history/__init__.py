@@ -1,4 +1,4 @@
-"""Histories: pure functions over tuples of messages that keep them sendable, small enough, and readable by others.
+"""Pure functions on histories (tuples of messages): plan what goes back, trim, redact, import, export, save.
 
-Not here: what of a history goes back to a model (plan), and who holds one (conversation).
+Not here: the object that holds a history and asks with it (conversations).
 """

@@ -1,7 +1,7 @@
-"""How many tokens a history costs when it is sent: `measure_for(prompt, target)`. An estimate, for who has no counter.
+"""Estimate how many tokens a history costs when it is sent: `estimator_for(prompt, target)`.
 
-Counted is what is really sent: the request that plan and dialect make of it. Thinking that stays behind costs nothing,
-seals that go along do. Not here: what to leave out when it is too much (trimming).
+The estimate counts the request that the plan and the dialect make of the history. Thinking that does not go back costs
+nothing; seals that go back do. Not here: what to leave out when it is too much (trim).
 """
 
 from __future__ import annotations
@@ -16,44 +16,43 @@ from asides.history.plan import plan
 from asides.providers.provider import Target
 from asides.values.messages import File, Image, Message, Part, Prompt, Text, ToolResult
 
-Measure: TypeAlias = Callable[[Sequence[Message]], int]
+TokenCounter: TypeAlias = Callable[[Sequence[Message]], int]
 """Messages in, tokens out."""
 
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 PICTURE_TOKENS = 1_600
-"""What a picture of the largest size that is not scaled down costs at the makers that say so."""
+"""The price of a picture of the largest size that is not scaled down, at the providers that publish it."""
 FILE_TOKENS = 3_000
-"""What a document of a few pages costs; its bytes say little about it."""
+"""The price of a document of a few pages. Its size in bytes says little about it."""
 
 
-def estimator_for(prompt: Prompt, target: Target) -> Measure:
-    """A measure for histories that go to this target with everything else that is in the prompt: system, tools …
+def estimator_for(prompt: Prompt, target: Target) -> TokenCounter:
+    """A counter for histories that go to this target with the rest of this prompt: system prompt, tools and so on.
 
-    About four characters of the request are a token, and pictures and files have a price of their own. Raises what
+    Four characters of the request count as a token; pictures and files have a fixed price. The counter raises what
     sending would raise.
     """
 
-    def measure(messages: Sequence[Message]) -> int:
-        kept = msgspec.structs.replace(prompt, messages=tuple(messages))
-        planned = plan(kept, target, on_conflict="adjust").prompt
-        emptied, media = _without_bytes(planned.messages)
-        sendable = msgspec.structs.replace(planned, messages=emptied)
+    def count(messages: Sequence[Message]) -> int:
+        planned = plan(msgspec.structs.replace(prompt, messages=tuple(messages)), target, on_conflict="adjust").prompt
+        without_media, media_tokens = _remove_media(planned.messages)
+        sendable = msgspec.structs.replace(planned, messages=without_media)
         request, _ = dialects.find_dialect(target.dialect).encode(sendable, target)
         characters = len(request.body.decode("utf-8", "replace"))
-        return -(-characters // CHARACTERS_A_TOKEN) + media
+        return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
 
-    return measure
+    return count
 
 
-def _without_bytes(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
-    """The messages with nothing in their pictures and files, and what those cost."""
+def _remove_media(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
+    """The messages with empty pictures and files, and the tokens that the pictures and files cost."""
     tokens = 0
 
-    def emptied(part: Part) -> Part:
+    def remove(part: Part) -> Part:
         nonlocal tokens
         if isinstance(part, ToolResult) and not isinstance(part.content, str):
-            inside = tuple(shown for each in part.content if isinstance(shown := emptied(each), (Text, Image, File)))
-            return msgspec.structs.replace(part, content=inside)
+            content = tuple(each for held in part.content if isinstance(each := remove(held), (Text, Image, File)))
+            return msgspec.structs.replace(part, content=content)
         if isinstance(part, Image):
             tokens += PICTURE_TOKENS
         elif isinstance(part, File) and not part.media_type.startswith("text/"):
@@ -62,7 +61,7 @@ def _without_bytes(messages: Sequence[Message]) -> tuple[tuple[Message, ...], in
             return part
         return part if part.data is None else msgspec.structs.replace(part, data=b"")
 
-    kept = tuple(
-        msgspec.structs.replace(message, parts=tuple(emptied(part) for part in message.parts)) for message in messages
+    emptied = tuple(
+        msgspec.structs.replace(message, parts=tuple(remove(part) for part in message.parts)) for message in messages
     )
-    return kept, tokens
+    return emptied, tokens

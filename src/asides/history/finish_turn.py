@@ -1,6 +1,6 @@
-"""What a reply leaves behind in a history, also one that broke off: `sealed(reply)`, and `answered(messages)`.
+"""The message that a reply leaves in a history, even when the reply broke off: `finish_turn(reply)`.
 
-Not here: which thoughts are whole (folding knows), and what of them goes back (plan).
+Not here: which thoughts are complete (fold), results for calls that have none (pair), and what goes back (plan).
 """
 
 from __future__ import annotations
@@ -9,88 +9,83 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asides.history import pair as pairs
 from asides.providers.find import find_provider
-from asides.providers.provider import Provider
+from asides.providers.provider import Provider, settle
 from asides.values.errors import UnknownProvider
 from asides.values.messages import Message, Part, Refusal, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 
-# What the end of an item leaves with a call, in the dialect that has items.
+# The seal that a call or a text gets when its item ends, in the dialect that has items.
 _ITEM = "item"
-# How far a tool is that the provider had begun to run; a history cannot say that it is still running.
-_UNDER_WAY = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
+# The states of a provider's tool that is still running. A history cannot hold such a tool.
+_RUNNING = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
 
 
 def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | None:
-    """The assistant message that a reply leaves behind; None when nothing of it is worth keeping.
+    """The assistant message to keep of a reply; None when nothing of it is worth keeping.
 
-    A whole reply stays as it is. Of one that broke off: whole thoughts can go back, unless what followed them is gone;
-    a cut one can be shown and not be sent; calls whose arguments were cut, tools of the provider's that were still
-    running, and blank text are left out. It is nowhere stored, whatever the provider had promised. `rows` are the
-    caller's own and win over ours.
+    A complete reply stays as it is. Of one that broke off, the message leaves out blank text, calls with incomplete
+    arguments and provider tools that were still running. A thought stays, and is not replayable when what followed it
+    is lost. The message is never marked as stored. `rows` are the caller's own providers and win over the built-in
+    ones.
     """
     message = None if reply is None else reply.to_message()
     if reply is None or message is None or not message.parts:
         return None
     if reply.complete:
         return message
-    parts = _with_ends([_with_state(part, rows) for part in _said(message.parts)])
+    parts = _mark_last_thoughts([_mark_lost_details(part, rows) for part in _drop_unfinished(message.parts)])
     return Message("assistant", parts) if parts else None
 
 
-def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages, with an error for a result of each call that has none, behind the turn that called."""
-    return pairs.add_missing_results(messages)[0]
-
-
-def _said(parts: tuple[Part, ...]) -> list[Part]:
-    """The parts that were said to their end, or that lose nothing by being cut."""
+def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
+    """The parts that are finished, or that are useful even when cut."""
     end = len(parts)
     while end and isinstance(parts[end - 1], ToolCall):
         end -= 1
-    kept = [part for place, part in enumerate(parts) if _is_said(part, parts[place + 1 :], last_calls=place >= end)]
-    while kept and isinstance(kept[-1], (ServerTool, UnknownPart)) and kept[-1] is parts[-1]:
-        kept.pop()
-    return kept
+    finished = [part for place, part in enumerate(parts) if _is_finished(part, parts[place + 1 :], at_end=place >= end)]
+    while finished and isinstance(finished[-1], (ServerTool, UnknownPart)) and finished[-1] is parts[-1]:
+        finished.pop()
+    return finished
 
 
-def _is_said(part: Part, behind: tuple[Part, ...], *, last_calls: bool) -> bool:
+def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bool:
+    """`at_end`: nothing but calls follows."""
     match part:
         case Text():
-            # A blank item that had come to its end stays: the thought before it is not taken back without it.
+            # A blank item that ended stays: providers refuse the thought before it without it.
             return bool(part.text.strip()) or any(seal.value or seal.kind == _ITEM for seal in part.seals)
         case ToolCall():
-            return _has_arguments(part, last_calls)
+            return _has_all_arguments(part, at_end)
         case ServerTool():
-            return part.status not in _UNDER_WAY and not _lacks_result(part, behind)
+            return part.status not in _RUNNING and not _lacks_result(part, following)
         case Refusal():
             return bool(part.text.strip())
         case _:
             return True
 
 
-def _has_arguments(call: ToolCall, last_calls: bool) -> bool:
+def _has_all_arguments(call: ToolCall, at_end: bool) -> bool:
     if any(seal.kind == _ITEM for seal in call.seals):
-        return True  # it came with the item's end
+        return True  # the seal came with the item's end
     if call.custom:
-        return not last_calls
-    # A JSON object ends with its bracket, so one that reads is whole. None at all may be none yet, and not every server
-    # finishes a call before it begins the next.
-    return call.raw_arguments is None and (bool(call.arguments) or not last_calls)
+        return not at_end
+    # A JSON object ends with its bracket, so arguments that parse are complete. Empty arguments may be arguments that
+    # have not begun, and not every server finishes a call before it begins the next.
+    return call.raw_arguments is None and (bool(call.arguments) or not at_end)
 
 
-def _lacks_result(tool: ServerTool, behind: tuple[Part, ...]) -> bool:
-    """Whether a tool was called over there and its result, a block of its own in some dialects, never came."""
+def _lacks_result(tool: ServerTool, following: tuple[Part, ...]) -> bool:
+    """Whether this is a call of a provider's tool whose result, a block of its own in some dialects, never came."""
     if not tool.name.endswith("_tool_use"):
         return False
-    return not any(isinstance(part, ServerTool) and part.id == tool.id for part in behind)
+    return not any(isinstance(part, ServerTool) and part.id == tool.id for part in following)
 
 
-def _with_state(part: Part, rows: Sequence[Provider]) -> Part:
-    """A part; a thought whose host wants all the details back that it came in cannot go back, since they come in pieces
-    and only the end of a reply says that there are no more.
+def _mark_lost_details(part: Part, rows: Sequence[Provider]) -> Part:
+    """A thought is not replayable when its host wants all its details back: they come in pieces, and only the end of
+    the reply says that all have come.
     """
     if not isinstance(part, Thought) or part.origin is None:
         return part
@@ -98,14 +93,18 @@ def _with_state(part: Part, rows: Sequence[Provider]) -> Part:
         row = find_provider(part.origin.provider, rows)
     except UnknownProvider:
         return part
-    wanted = row.rule(part.origin.model).replay_as or row.quirks.replay_as
-    return msgspec.structs.replace(part, complete=False) if wanted == "details" else part
+    replay_as = settle(row.rule(part.origin.model), row.quirks).replay_as
+    return _mark_unreplayable(part) if replay_as == "details" else part
 
 
-def _with_ends(parts: list[Part]) -> tuple[Part, ...]:
-    """The parts; a thought that nothing follows any more is one that cannot go back."""
+def _mark_last_thoughts(parts: list[Part]) -> tuple[Part, ...]:
+    """Thoughts at the end are not replayable: providers refuse a thought that nothing follows."""
     end = len(parts)
     while end and isinstance(parts[end - 1], Thought):
         end -= 1
-    last = [msgspec.structs.replace(part, complete=False) for part in parts[end:] if isinstance(part, Thought)]
+    last = [_mark_unreplayable(part) for part in parts[end:] if isinstance(part, Thought)]
     return (*parts[:end], *last)
+
+
+def _mark_unreplayable(thought: Thought) -> Thought:
+    return msgspec.structs.replace(thought, replayable=False) if thought.can_replay else thought

@@ -1,45 +1,45 @@
-"""Other people's forms of a history, in and out: `import_messages(value)`, `export_messages(messages, shape)`.
+"""Histories in the formats of other libraries: `import_messages(value)`, `export_messages(messages, format_name)`.
 
-Both take the ways of the dialects: what a server half reads is imported, what a client half spells is exported. Not
-here: our own form (document), and which shape a list has (recognising).
+A format has the name of its dialect. The dialects do the work: their server halves parse, their client halves encode.
+Not here: our own format (document).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from asides import dialects
-from asides.history.detect_format import Shape, shape_named, shape_of
-from asides.history.redact import came_as_thought
+from asides.history.redact import is_thinking
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.messages import Message, Part, Prompt, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
-_DETAILS = "reasoning_details"
-# Seals that are of a thought, wherever they sit: tokens of calls and texts, and the ids that bind items together.
-_OF_THINKING = frozenset(
-    {"signature", "redacted", "item", "encrypted", _DETAILS, "thought_signature", "reasoning_opaque"}
-)
-# Where the list is in what people have in their hands: a request, or a response.
+MessageFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses"]
+"""A list of chat completions' messages, of Anthropic's turns of blocks, or of the items of Responses."""
+
+# Where requests and responses hold the list.
 _LISTS = ("messages", "input", "output")
 
 
-def import_messages(value: object, shape: str = "auto") -> tuple[Message, ...]:
-    """The messages in a list of another library's, or in an object that holds one beside its system prompt.
+# --- import -------------------------------------------------------------------------------------------------------
 
-    `shape` is "openai" (chat completions), "anthropic" (turns of blocks) or "responses" (items). "auto" tells it by the
-    marks that only one of them has, and raises ConfigError where they contradict each other. System words become
-    messages in front. Thoughts keep their seals and have no origin: whoever brings them answers for them.
+
+def import_messages(value: object, format_name: str = "auto") -> tuple[Message, ...]:
+    """The messages in a list of another library, or in a request or response that holds one.
+
+    `format_name` is "openai" (chat completions), "anthropic" (turns of blocks) or "responses" (items). "auto" detects
+    it, and raises ConfigError where messages contradict each other. A system prompt beside the list becomes the first
+    message. Thoughts keep their seals and have no origin: the caller vouches for them.
     """
-    items, system_words, held = _parts_of(value)
-    wanted = _recognised(items, system_words, held) if shape == "auto" else shape_named(shape)
+    items, system_prompt, list_name = _find_list(value)
+    chosen = _choose_format(items, system_prompt, list_name) if format_name == "auto" else parse_format(format_name)
     try:
-        return (*_system(system_words), *_read(items, wanted))
+        return (*_parse_system(system_prompt), *_parse_items(items, chosen))
     except (UnicodeEncodeError, RecursionError):
         raise ConfigError(
             "the messages cannot be written as JSON. To do: look for text with half a character (a lone surrogate), or "
@@ -47,37 +47,21 @@ def import_messages(value: object, shape: str = "auto") -> tuple[Message, ...]:
         ) from None
 
 
-def _read(items: list[Any], shape: Shape) -> tuple[Message, ...]:
-    match shape:
-        case "openai_chat":
-            from asides.dialects.openai_chat.import_messages import read_messages as read_chat
-
-            return tuple(read_chat(items))
-        case "anthropic":
-            from asides.dialects.anthropic.import_messages import read_messages as read_turns
-
-            return tuple(read_turns(items))
-        case "openai_responses":
-            from asides.dialects.openai_responses.import_items import read_items
-
-            return tuple(read_items(items))
+def parse_format(name: object) -> MessageFormat:
+    """The format with this name: "openai", "anthropic", "responses", or the name of its dialect."""
+    known: tuple[MessageFormat, ...] = get_args(MessageFormat)
+    for each in known:
+        if isinstance(name, str) and name.lower() in (each, *each.split("_")):
+            return each
+    raise ConfigError(f"the format {name!r} is not known. To do: use openai, anthropic or responses.")
 
 
-def _recognised(items: list[Any], system_words: object, held: str | None) -> Shape:
-    if (shape := shape_of(items)) is not None:
-        return shape
-    # Plain words have no shape of their own; the object around them may have.
-    if held in ("input", "output"):
-        return "openai_responses"
-    return "openai_chat" if system_words is None else "anthropic"
-
-
-def _parts_of(value: object) -> tuple[list[Any], object, str | None]:
-    """The list, the system prompt beside it, and the name under which the list was held."""
+def _find_list(value: object) -> tuple[list[Any], object, str | None]:
+    """The list, the system prompt beside it, and the name of the field that held the list."""
     if isinstance(value, Mapping):
-        held = next((name for name in _LISTS if isinstance(value.get(name), (list, tuple))), None)
-        if held is not None:
-            return list(value[held]), value.get("system", value.get("instructions")), held
+        list_name = next((name for name in _LISTS if isinstance(value.get(name), (list, tuple))), None)
+        if list_name is not None:
+            return list(value[list_name]), value.get("system", value.get("instructions")), list_name
         if isinstance(value.get("input"), str):
             return [{"role": "user", "content": value["input"]}], value.get("instructions"), "input"
         if "role" in value or "type" in value:
@@ -90,125 +74,217 @@ def _parts_of(value: object) -> tuple[list[Any], object, str | None]:
     )
 
 
-def _system(words: object) -> tuple[Message, ...]:
-    if words is None:
+def _choose_format(items: list[Any], system_prompt: object, list_name: str | None) -> MessageFormat:
+    if (found := detect_format(items)) is not None:
+        return found
+    # Plain text looks the same in every format; the object around it may tell.
+    if list_name in ("input", "output"):
+        return "openai_responses"
+    return "openai_chat" if system_prompt is None else "anthropic"
+
+
+def _parse_system(system_prompt: object) -> tuple[Message, ...]:
+    if system_prompt is None:
         return ()
     from asides.dialects.anthropic.import_messages import read_texts
 
-    texts = read_texts(words)
+    texts = read_texts(system_prompt)
     return (Message("system", texts),) if texts else ()
 
 
-# --- out ----------------------------------------------------------------------------------------------------------
+def _parse_items(items: list[Any], chosen: MessageFormat) -> tuple[Message, ...]:
+    match chosen:
+        case "openai_chat":
+            from asides.dialects.openai_chat.import_messages import read_messages as parse_chat
+
+            return tuple(parse_chat(items))
+        case "anthropic":
+            from asides.dialects.anthropic.import_messages import read_messages as parse_turns
+
+            return tuple(parse_turns(items))
+        case "openai_responses":
+            from asides.dialects.openai_responses.import_items import read_items as parse_items
+
+            return tuple(parse_items(items))
+
+
+# --- detection: what only one format has --------------------------------------------------------------------------
+
+_CHAT_ROLES = frozenset({"tool", "function"})
+_CHAT_FIELDS = frozenset(
+    {"tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning", "reasoning_details", "refusal"}
+)
+_CHAT_PARTS = frozenset({"image_url", "input_audio", "file", "video_url"})
+_BLOCKS = frozenset({"redacted_thinking", "tool_use", "tool_result", "server_tool_use"})
+_ITEM_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file", "summary_text", "reasoning_text"})
+
+
+def detect_format(items: Sequence[object]) -> MessageFormat | None:
+    """The format of these messages; None where they hold nothing but text, which every format has alike.
+
+    Raises ConfigError where two messages have the marks of two formats.
+    """
+    found: dict[MessageFormat, int] = {}
+    for place, item in enumerate(items):
+        for each in _detect_in_item(item):
+            found.setdefault(each, place)
+    if len(found) > 1:
+        marked = " and ".join(f"messages[{place}] of the format {each!r}" for each, place in found.items())
+        raise ConfigError(
+            f"the messages are not of one format: {marked}. To do: name it with format_name=, or correct the list."
+        )
+    return next(iter(found), None)
+
+
+def _detect_in_item(item: object) -> Iterator[MessageFormat]:
+    if not isinstance(item, Mapping):
+        return
+    if isinstance(item.get("type"), str) and item["type"] != "" and _is_item(item):
+        yield "openai_responses"
+        return
+    if item.get("role") in _CHAT_ROLES or any(item.get(name) is not None for name in _CHAT_FIELDS):
+        yield "openai_chat"
+    content = item.get("content")
+    for part in content if isinstance(content, (list, tuple)) else ():
+        if isinstance(part, Mapping) and (found := _detect_in_part(part)) is not None:
+            yield found
+
+
+def _is_item(item: Mapping[str, Any]) -> bool:
+    # A response of Messages has a type and a role, too.
+    return "role" not in item or (item["type"] == "message" and not _has_blocks(item.get("content")))
+
+
+def _has_blocks(content: object) -> bool:
+    parts = content if isinstance(content, (list, tuple)) else ()
+    found = {_detect_in_part(part) for part in parts if isinstance(part, Mapping)}
+    return "anthropic" in found or ("openai_responses" not in found and bool(found))
+
+
+def _detect_in_part(part: Mapping[str, Any]) -> MessageFormat | None:
+    kind = part.get("type")
+    if kind in _ITEM_PARTS:
+        return "openai_responses"
+    if kind in _CHAT_PARTS:
+        return "openai_chat"
+    if kind in _BLOCKS or "cache_control" in part or isinstance(part.get("source"), Mapping):
+        return "anthropic"
+    if kind == "thinking":
+        # One provider of chat completions puts a list of texts there.
+        return "anthropic" if isinstance(part.get("thinking"), str) else "openai_chat"
+    return None
+
+
+# --- export -------------------------------------------------------------------------------------------------------
+
+_DETAILS = "reasoning_details"
+# Seals that belong to thinking, on whatever part they are: tokens of calls and texts, and ids that tie items together.
+_THINKING_SEALS = frozenset(
+    {"signature", "redacted", "item", "encrypted", _DETAILS, "thought_signature", "reasoning_opaque"}
+)
 
 
 def export_messages(
-    messages: Sequence[Message], shape: str, *, thinking: bool = False, rows: Sequence[Provider] = ()
+    messages: Sequence[Message], format_name: str, *, thinking: bool = False, rows: Sequence[Provider] = ()
 ) -> Any:
-    """The messages in another library's form: for "openai" and "responses" a list, for "anthropic" an object with
+    """The messages in another library's format: for "openai" and "responses" a list, for "anthropic" an object with
     `messages` and, where there is one, `system`.
 
-    Thinking is left out with all its seals. With `thinking=True` it goes where the shape has a place for it: thoughts
-    that came in another way and those that broke off stay behind, and none is ever made into text. So do parts that are
-    a provider's own (a tool that it ran itself) and have no form here. `rows` are the caller's own and win over ours.
+    Thinking is left out with all its seals. With `thinking=True` a thought goes where the format has a place for it;
+    thoughts without a place and incomplete thoughts stay out, and none becomes text. Parts that only their provider
+    understands stay out of other formats. `rows` are the caller's own providers and win over the built-in ones.
     """
-    wanted = shape_named(shape)
-    spoken = [_without_strangers(message, wanted, rows) for message in messages]
-    chosen = [_chosen(message, wanted, thinking=thinking) for message in spoken]
-    kept = tuple(message for message, before in zip(chosen, messages, strict=True) if message.parts or not before.parts)
-    match wanted:
+    chosen = parse_format(format_name)
+    exported: list[Message] = []
+    for message in messages:
+        parts = tuple(_select_parts(message, chosen, rows, thinking=thinking))
+        if parts or not message.parts:
+            exported.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
+    match chosen:
         case "openai_chat":
-            return [wire for message in kept for wire in _chat(message)]
+            return [wire for message in exported for wire in _export_chat(message)]
         case "anthropic":
-            from asides.dialects.anthropic.encode_messages import spell_messages as spell_turns
+            from asides.dialects.anthropic.encode_messages import spell_messages as encode_turns
 
-            spelled = spell_turns(Prompt(kept), [])
-            beside = {} if spelled.system is None else {"system": spelled.system}
-            return _plain({**beside, "messages": spelled.messages})
+            encoded = encode_turns(Prompt(tuple(exported)), [])
+            system = {} if encoded.system is None else {"system": encoded.system}
+            return _to_plain({**system, "messages": encoded.messages})
         case "openai_responses":
-            from asides.dialects.openai_responses.encode_items import spell_items
+            from asides.dialects.openai_responses.encode_items import spell_items as encode_items
 
-            return _plain(spell_items(Prompt(kept), _anybody("openai_responses"), []))
-
-
-def _without_strangers(message: Message, shape: Shape, rows: Sequence[Provider]) -> Message:
-    """A message without what is as it came from somebody who does not speak this dialect."""
-    parts = tuple(
-        part
-        for part in message.parts
-        if not isinstance(part, (ServerTool, UnknownPart)) or _is_spoken(part.json, part.origin, shape, rows)
-    )
-    return message if len(parts) == len(message.parts) else msgspec.structs.replace(message, parts=parts)
+            return _to_plain(encode_items(Prompt(tuple(exported)), _plain_target("openai_responses"), []))
 
 
-def _is_spoken(told: str, origin: Origin | None, shape: Shape, rows: Sequence[Provider]) -> bool:
+def _select_parts(
+    message: Message, chosen: MessageFormat, rows: Sequence[Provider], *, thinking: bool
+) -> Iterator[Part]:
+    """The parts to export, without the seals that stay out."""
+    for part in message.parts:
+        if isinstance(part, (ServerTool, UnknownPart)) and not _is_native(part.json, part.origin, chosen, rows):
+            continue
+        if isinstance(part, Thought):
+            if thinking and part.can_replay and _has_place(part, chosen):
+                yield part
+        elif thinking or isinstance(part, (ToolResult, Refusal)):
+            yield part
+        elif not (isinstance(part, UnknownPart) and is_thinking(part)):
+            seals = tuple(seal for seal in part.seals if seal.kind not in _THINKING_SEALS)
+            yield part if len(seals) == len(part.seals) else msgspec.structs.replace(part, seals=seals)
+
+
+def _is_native(raw: str, origin: Origin | None, chosen: MessageFormat, rows: Sequence[Provider]) -> bool:
+    """Whether a part that is kept as it came is from a provider of this dialect."""
     if origin is None:
-        return True  # the caller wrote it, and means it
+        return True  # the caller wrote it
     try:
         row = find_provider(origin.provider, rows)
     except UnknownProvider:
         return False
-    # Some hosts speak two dialects, and an origin does not say which; in all of these, what is known by a type has one.
-    fields = msgspec.json.decode(told)
+    # Some providers have two dialects, and an origin does not say which. In all three formats such a part has a type.
+    fields = msgspec.json.decode(raw)
     typed = isinstance(fields, dict) and isinstance(fields.get("type"), str)
-    return typed and shape in (row.dialect, *(variant.dialect for variant in row.also))
+    return typed and chosen in (row.dialect, *(variant.dialect for variant in row.also))
 
 
-def _chosen(message: Message, shape: Shape, *, thinking: bool) -> Message:
-    parts = tuple(kept for part in message.parts if (kept := _kept(part, shape, thinking=thinking)) is not None)
-    return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
-
-
-def _kept(part: Part, shape: Shape, *, thinking: bool) -> Part | None:
-    if isinstance(part, Thought):
-        return part if thinking and part.complete and not part.withheld and _has_place(part, shape) else None
-    if thinking or isinstance(part, (ToolResult, Refusal)):
-        return part
-    if isinstance(part, UnknownPart) and came_as_thought(part):
-        return None
-    seals = tuple(seal for seal in part.seals if seal.kind not in _OF_THINKING)
-    return part if len(seals) == len(part.seals) else msgspec.structs.replace(part, seals=seals)
-
-
-def _has_place(thought: Thought, shape: Shape) -> bool:
+def _has_place(thought: Thought, chosen: MessageFormat) -> bool:
     kinds = {seal.kind for seal in thought.seals}
-    match shape:
+    match chosen:
         case "openai_chat":
             return bool(thought.text) or bool(kinds & {_DETAILS, "thought_signature"})
         case "anthropic":
-            # Unsigned ones only where they came as such blocks, from makers that sign nothing.
+            # Without a signature only where it came as such a block, from providers that sign nothing.
             return bool(kinds & {"signature", "redacted"}) or (thought.source == "block" and thought.via == "thinking")
         case "openai_responses":
             return bool(kinds & {"item", "encrypted"})
 
 
-def _chat(message: Message) -> list[Any]:
-    from asides.dialects.openai_chat.encode_messages import spell_messages as spell_chat
+def _export_chat(message: Message) -> list[Any]:
+    from asides.dialects.openai_chat.encode_messages import spell_messages as encode_chat
 
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
-    inside = any(thought.via == "content" for thought in thoughts)
-    spelled = spell_chat(Prompt((message,)), _anybody("openai_chat", "content_list" if inside else "field"), [])
+    in_content = any(thought.via == "content" for thought in thoughts)
+    target = _plain_target("openai_chat", "content_list" if in_content else "field")
+    encoded = encode_chat(Prompt((message,)), target, [])
     details = [seal.entry for thought in thoughts for seal in thought.seals if _is_detail(seal)]
-    if details and spelled:
-        told = {thought.via for thought in thoughts}
-        if told == {_DETAILS}:
-            # The text is in the entries, and came nowhere else.
-            spelled[0].pop(Quirks().replay_field, None)
-        spelled[0][_DETAILS] = [msgspec.Raw(entry.encode()) for entry in details if entry is not None]
-    return list(_plain(spelled))
+    if details and encoded:
+        if {thought.via for thought in thoughts} == {_DETAILS}:
+            # The text is in the entries and came nowhere else.
+            encoded[0].pop(Quirks().replay_field, None)
+        encoded[0][_DETAILS] = [msgspec.Raw(entry.encode()) for entry in details if entry is not None]
+    return list(_to_plain(encoded))
 
 
 def _is_detail(seal: Seal) -> bool:
     return seal.kind == _DETAILS and seal.entry is not None
 
 
-def _anybody(dialect: str, replay_as: ReplayAs = "field") -> Target:
-    """A target without habits of its own."""
+def _plain_target(dialect: str, replay_as: ReplayAs = "field") -> Target:
+    """A target that follows the dialect to the letter."""
     row = dialects.plain_row(dialect)
     plain = msgspec.structs.replace(row, quirks=Quirks(replay_as=replay_as), models=(), replay=())
     return Target(plain, "", row.base_url)
 
 
-def _plain(value: Any) -> Any:
-    """Plain lists and dicts, also where something stood verbatim."""
+def _to_plain(value: Any) -> Any:
+    """The value as plain lists and dicts, raw JSON included."""
     return msgspec.json.decode(msgspec.json.encode(value))

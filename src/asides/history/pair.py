@@ -15,24 +15,20 @@ CANCELLED = "The call was cancelled before it gave a result."
 """The result of a call that has none. One wording, so that a history reads the same whoever repaired it."""
 
 
-def add_missing_results(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
-    """Give each call without a result an error for one, and count those. An added result stands with the other results
-    of its turn, before the next user message.
-    """
+def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give each call without a result an error for one: a message each, after the other results of its turn."""
     complete: list[Message] = []
     waiting: dict[str, ToolCall] = {}
-    added = 0
     for message in messages:
         results = results_in(message)
         for result in results:
             waiting.pop(result.call_id, None)
         if len(results) < len(message.parts) or not results:
-            added += len(waiting)
             complete += _make_results(waiting.values())
             waiting = {call.id: call for call in message.tool_calls} if message.role == "assistant" else {}
         complete.append(message)
     complete += _make_results(waiting.values())
-    return tuple(complete), added + len(waiting)
+    return tuple(complete)
 
 
 def _make_results(calls: Iterable[ToolCall]) -> list[Message]:

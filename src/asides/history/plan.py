@@ -153,7 +153,7 @@ def _replay_parts(
 def _reason_to_drop(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
     if thought.withheld:
         return "its words were not kept when it was saved, and it cannot go back without them"
-    if not thought.complete:
+    if not thought.can_replay:
         return "the reply broke off inside it, or what stood before it was changed"
     if thought.origin is not None and not _same_host(thought.origin, target):
         return "another provider or endpoint made it"
@@ -228,8 +228,8 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], *, continu
         return messages
     kept, orphans = drop_orphan_results(messages, continues=continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired, dangling = add_missing_results(kept)
-    if dangling:
+    paired = add_missing_results(kept)
+    if dangling := len(paired) - len(kept):
         detail = f"{dangling} tool call(s) had no result; a note was sent instead"
         notices.append(Notice("dangling_tool_call", detail))
     return paired

@@ -1,7 +1,6 @@
-"""A history without readable thinking: `withheld(messages)`, for what is saved where nobody asked to keep it.
+"""Remove readable thinking from a history (`redact`), and mark seals that an edit made void (`invalidate_seals`).
 
-What a provider can read alone stays, so that the next turn is as good as before wherever words are not needed for it.
-Not here: what becomes of a thought whose words are gone (plan drops it, and says why).
+Not here: what happens to a thought without its text (plan drops it and says why), and dropping whole thoughts (trim).
 """
 
 from __future__ import annotations
@@ -11,97 +10,97 @@ from typing import Any
 
 import msgspec
 
+from asides.providers.find import find_provider
 from asides.providers.provider import Provider
+from asides.values.errors import UnknownProvider
 from asides.values.messages import Message, Part, UnknownPart
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import Origin, Seal, Thought
 
-# The entries of `reasoning_details` that hold a token and no words.
-_WORDLESS_ENTRY = "reasoning.encrypted"
-# Where the objects that carried a seal have words of the thought.
-_WORDS = ("text", "summary", "content")
+# The only type of `reasoning_details` entry that holds a token and no text.
+_OPAQUE_DETAIL = "reasoning.encrypted"
+# The fields of a seal's entry that hold text of the thought.
+_TEXT_FIELDS = ("text", "summary", "content")
 
 
-def withheld(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
-    """The messages without readable thinking, with the seals that suffice alone.
+def redact(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
+    """The messages without readable thinking. Seals that work without the text stay.
 
-    A thought that cannot go back without its words is marked (`Thought.withheld`) and has no seals any more. Where a
-    model's seals hold only behind the very same messages, those behind such a thought are worthless and marked too.
-    Doing it twice changes nothing; `rows` are the caller's own.
+    A thought that cannot go back without its text loses its seals and is marked (`Thought.withheld`). Seals after it
+    become void where a model binds them to all earlier messages, and are marked too. A second call changes nothing.
+    `rows` are the caller's own providers.
     """
-    kept = tuple(_without_words(message) for message in messages)
-    first = next((place for place, message in enumerate(kept) if _lost_thoughts(message)), len(kept))
-    return invalidate_seals(kept, first + 1, rows=rows)
+    redacted = tuple(_redact_message(message) for message in messages)
+    first = next((place for place, message in enumerate(redacted) if _has_withheld(message)), len(redacted))
+    return invalidate_seals(redacted, first + 1, rows=rows)
 
 
-def _lost_thoughts(message: Message) -> bool:
+def _has_withheld(message: Message) -> bool:
     return any(isinstance(part, Thought) and part.withheld for part in message.parts)
 
 
-def _without_words(message: Message) -> Message:
-    alone = _alone_in(message)
-    kept = (_part_without_words(part, alone) for part in message.parts)
-    parts = tuple(part for part in kept if part is not None)
+def _redact_message(message: Message) -> Message:
+    kinds = _kinds_that_need_no_text(message)
+    redacted = (_redact_part(part, kinds) for part in message.parts)
+    parts = tuple(part for part in redacted if part is not None)
     return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
 
-def _alone_in(message: Message) -> frozenset[str]:
-    """The kinds of seals in a message that suffice without the words they came with."""
+def _kinds_that_need_no_text(message: Message) -> frozenset[str]:
     kinds = {"redacted", "encrypted"}
     if message.stored is not None:
-        kinds.add("item")  # the provider has the words, under the item's id
+        kinds.add("item")  # the provider has stored the text under the item's id
     seals = [seal for part in message.parts if isinstance(part, Thought) for seal in part.seals]
-    if all(_is_token(seal) for seal in seals if seal.kind == "reasoning_details"):
+    if all(_is_opaque_detail(seal) for seal in seals if seal.kind == "reasoning_details"):
         kinds.add("reasoning_details")  # they go back all together or not at all
     return frozenset(kinds)
 
 
-def _part_without_words(part: Part, alone: frozenset[str]) -> Part | None:
+def _redact_part(part: Part, kinds: frozenset[str]) -> Part | None:
     if isinstance(part, UnknownPart):
-        return None if came_as_thought(part) else part
+        return None if is_thinking(part) else part
     if not isinstance(part, Thought):
         return part
-    if not part.text and not any(_has_words(seal) for seal in part.seals):
-        return part  # hidden to begin with: what there is of it is all that goes back
-    seals = tuple(_sufficient(part, alone))
-    bare = msgspec.structs.replace(part, text="", kind="hidden", seals=seals)
-    return bare if seals else msgspec.structs.replace(bare, withheld=True)
+    if not part.text and not any(_has_text(seal) for seal in part.seals):
+        return part  # it never had readable text
+    seals = tuple(_usable_seals(part, kinds))
+    return msgspec.structs.replace(part, text="", kind="hidden", seals=seals, withheld=part.withheld or not seals)
 
 
-def came_as_thought(part: UnknownPart) -> bool:
-    """Whether something that nobody knows came as a thought, such as a picture that was drawn on the way."""
-    fields = _object(part.json)
+def is_thinking(part: UnknownPart) -> bool:
+    """Whether an unknown part came as a thought, such as a picture drawn while thinking."""
+    fields = _parse_object(part.json)
     return fields is not None and fields.get("thought") is True
 
 
-def _sufficient(thought: Thought, alone: frozenset[str]) -> Iterable[Seal]:
-    """The seals that mean something without the words of their thought, without words of their own."""
+def _usable_seals(thought: Thought, kinds: frozenset[str]) -> Iterable[Seal]:
+    """The seals that work without the text of their thought, with their own text removed."""
     for seal in thought.seals:
-        # This one belongs to the whole message where thinking comes in a field, and else to the words of its part.
+        # Where thinking comes in a field, this seal belongs to the whole message; elsewhere, to the text of its part.
         of_message = seal.kind == "thought_signature" and thought.source == "field"
-        if seal.kind in alone or of_message:
-            yield _wordless(seal)
+        if seal.kind in kinds or of_message:
+            yield _remove_text(seal)
 
 
-def _is_token(seal: Seal) -> bool:
-    fields = _object(seal.entry)
-    return fields is not None and fields.get("type") == _WORDLESS_ENTRY and not _has_words(seal)
+def _is_opaque_detail(seal: Seal) -> bool:
+    fields = _parse_object(seal.entry)
+    return fields is not None and fields.get("type") == _OPAQUE_DETAIL and not _has_text(seal)
 
 
-def _has_words(seal: Seal) -> bool:
-    fields = _object(seal.entry)
-    return fields is not None and any(fields.get(name) for name in _WORDS)
+def _has_text(seal: Seal) -> bool:
+    fields = _parse_object(seal.entry)
+    return fields is not None and any(fields.get(name) for name in _TEXT_FIELDS)
 
 
-def _wordless(seal: Seal) -> Seal:
-    fields = _object(seal.entry)
-    if fields is None or not _has_words(seal):
+def _remove_text(seal: Seal) -> Seal:
+    fields = _parse_object(seal.entry)
+    if fields is None or not _has_text(seal):
         return seal
-    kept = {name: value for name, value in fields.items() if name not in _WORDS}
-    # The field has to be there, and may be empty.
-    return msgspec.structs.replace(seal, entry=msgspec.json.encode({**kept, "summary": []}).decode())
+    rest = {name: value for name, value in fields.items() if name not in _TEXT_FIELDS}
+    # The provider requires the field `summary`; it may be empty.
+    return msgspec.structs.replace(seal, entry=msgspec.json.encode({**rest, "summary": []}).decode())
 
 
-def _object(text: str | None) -> dict[str, Any] | None:
+def _parse_object(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
@@ -109,3 +108,49 @@ def _object(text: str | None) -> dict[str, Any] | None:
     except msgspec.DecodeError:
         return None
     return value if isinstance(value, dict) else None
+
+
+# --- void seals ---------------------------------------------------------------------------------------------------
+
+
+def invalidate_seals(
+    messages: Sequence[Message], from_index: int, *, rows: Sequence[Provider] = ()
+) -> tuple[Message, ...]:
+    """The messages; thoughts from `from_index` on whose seals depend on earlier messages are no longer replayable.
+
+    Only models whose row says `prefix_bound` make such seals. After an edit of message n, pass n + 1; after a change
+    of the system prompt or the tools, pass 0. `rows` are the caller's own providers and win over the built-in ones.
+    """
+    return tuple(
+        message if place < from_index else _invalidate(message, rows) for place, message in enumerate(messages)
+    )
+
+
+def _invalidate(message: Message, rows: Sequence[Provider]) -> Message:
+    parts = tuple(
+        msgspec.structs.replace(part, replayable=False)
+        if isinstance(part, Thought) and part.complete and _is_bound(part, rows)
+        else part
+        for part in message.parts
+    )
+    return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+
+def _is_bound(thought: Thought, rows: Sequence[Provider]) -> bool:
+    makers = {thought.origin, *(seal.origin for seal in thought.seals)}
+    return bool(thought.seals) and any(_binds_seals(maker, rows) for maker in makers if maker is not None)
+
+
+def _binds_seals(maker: Origin, rows: Sequence[Provider]) -> bool:
+    try:
+        row = find_provider(maker.provider, rows)
+    except UnknownProvider:
+        return False
+    return row.rule(maker.model).prefix_bound
+
+
+def drop_stored_responses(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages without the ids under which providers stored them: what was stored followed other messages."""
+    return tuple(
+        message if message.stored is None else msgspec.structs.replace(message, stored=None) for message in messages
+    )

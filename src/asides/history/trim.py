@@ -1,16 +1,16 @@
-"""Histories that fit: `trimmed(messages, tokens, measure)`, and what of a history belongs together.
+"""Make a history shorter: `trim` to a number of tokens, `strip_thinking` of its thoughts; and split it into turns.
 
-Dropped are, in this order: what nobody reads (thoughts of turns that are over), whole turns from the oldest on, and of
-the last turn its oldest calls with their results. Not here: how much a history costs (measuring).
+Not here: how many tokens a history costs (estimate_tokens), and removing text that must not be saved (redact).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.history.estimate_tokens import Measure
+from asides.history.estimate_tokens import TokenCounter
 from asides.history.pair import results_in
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider
@@ -18,28 +18,15 @@ from asides.values.messages import Message, Part, Refusal, Text, ToolResult
 from asides.values.notices import Notice
 from asides.values.thinking import Thought
 
-
-class Trimmed(msgspec.Struct, frozen=True):
-    """A history that fits, or the smallest one that can be sent."""
-
-    messages: tuple[Message, ...]
-    tokens: int
-    """What it measures."""
-    fits: bool = True
-    """False when even the smallest history that can be sent is over the budget."""
-    dropped: int = 0
-    """How many messages are gone."""
-    notices: tuple[Notice, ...] = ()
-    """What was done, and what could not be."""
-
-    def __repr__(self) -> str:
-        return f"Trimmed(messages={len(self.messages)}, tokens={self.tokens}, fits={self.fits}, dropped={self.dropped})"
+Strip: TypeAlias = Literal["none", "all_but_last", "all"]
+"""Whose thoughts to drop: nobody's, those of every turn but the last that has any, or everybody's."""
 
 
-def units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """The messages in groups that are kept or dropped as one: a turn that calls tools with its results, any other
-    message alone. A thought and what followed it are parts of one message, and so never come apart.
-    """
+# --- turns --------------------------------------------------------------------------------------------------------
+
+
+def split_units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
+    """The messages in groups that stay or go as one: a message that calls tools with its results, any other alone."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and groups[-1][0].tool_calls and results_in(message):
@@ -49,9 +36,9 @@ def units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
     return tuple(map(tuple, groups))
 
 
-def turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """The messages in turns: what a person says, and all that follows until one speaks again. What stands in front of
-    the first of them is a turn of its own.
+def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
+    """The messages in turns: a user message, and all that follows up to the next. Messages before the first user
+    message are a turn of their own.
     """
     groups: list[list[Message]] = []
     for message in messages:
@@ -62,110 +49,156 @@ def turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
 
 
 def begins_turn(message: Message) -> bool:
-    """Whether a person speaks here and nothing is answered: a message that brings results goes on with the turn of its
-    calls, whatever else is in it.
-    """
+    """Whether a user speaks and brings no tool result. A message with results belongs to the turn of its calls."""
     return message.role == "user" and not results_in(message)
 
 
-def trimmed(messages: Sequence[Message], tokens: int, measure: Measure, *, rows: Sequence[Provider] = ()) -> Trimmed:
-    """The messages that fit into so many tokens, by this measure; as they are, where they do.
+# --- thoughts -----------------------------------------------------------------------------------------------------
 
-    Kept are the system messages in front and the last message, with the person's words that it belongs to; calls stay
-    with their results, and what remains begins with a person's words if any were there. Where the budget cannot be met,
-    the smallest such history comes back and says so. Seals that the change made worthless are marked
-    (`invalidate_seals`); `rows` are the caller's own.
+
+def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
+    """The messages without these thoughts. A message that has nothing else goes too; text, calls and results stay.
+
+    Seals that become void are marked (`invalidate_seals`); `rows` are the caller's own providers. The model's replay
+    rule still decides what goes back of the rest.
+    """
+    if strip == "none":
+        return tuple(messages)
+    turns = split_turns(messages)
+    thinking = [place for place, turn in enumerate(turns) if any(_has_thoughts(message) for message in turn)]
+    kept_turn = thinking[-1] if thinking and strip == "all_but_last" else None
+    remaining: list[Message] = []
+    first_change: int | None = None
+    for place, turn in enumerate(turns):
+        for message in turn:
+            if place == kept_turn or not _has_thoughts(message):
+                remaining.append(message)
+                continue
+            first_change = len(remaining) if first_change is None else first_change
+            parts = tuple(part for part in message.parts if not isinstance(part, Thought))
+            if parts:
+                remaining.append(msgspec.structs.replace(message, parts=parts))
+    return tuple(remaining) if first_change is None else invalidate_seals(remaining, first_change, rows=rows)
+
+
+def _has_thoughts(message: Message) -> bool:
+    return any(isinstance(part, Thought) for part in message.parts)
+
+
+# --- tokens -------------------------------------------------------------------------------------------------------
+
+
+class TrimmedHistory(msgspec.Struct, frozen=True):
+    """A history that fits, or the smallest one that can be sent."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+    """The tokens it costs."""
+    fits: bool = True
+    """False: even the smallest history that can be sent costs more than the budget."""
+    dropped: int = 0
+    """The number of messages left out."""
+    notices: tuple[Notice, ...] = ()
+    """What was left out, and whether the budget was missed."""
+
+    def __repr__(self) -> str:
+        return (
+            f"TrimmedHistory(messages={len(self.messages)}, tokens={self.tokens}, fits={self.fits}, "
+            f"dropped={self.dropped})"
+        )
+
+
+def trim(
+    messages: Sequence[Message], tokens: int, count: TokenCounter, *, rows: Sequence[Provider] = ()
+) -> TrimmedHistory:
+    """The messages that fit into so many tokens; all of them, unchanged, when they do.
+
+    It drops thoughts of finished turns first, then whole turns from the oldest on, then the oldest calls of the last
+    turn with their results. System messages at the start, the last message and the user's message that it belongs to
+    always stay. Seals that become void are marked (`invalidate_seals`); `rows` are the caller's own providers.
     """
     given = tuple(messages)
-    cost = measure(given)
+    cost = count(given)
     if cost <= tokens:
-        return Trimmed(given, cost)
+        return TrimmedHistory(given, cost)
     choices = _Choices(given, rows)
-    place = _first_fitting(len(choices), lambda number: measure(choices[number]) <= tokens)
-    kept = choices[place]
-    cost = measure(kept)
-    dropped = len(given) - len(kept)
-    told = [Notice("history_trimmed", _told(dropped), "messages")] if kept != given else []
+    remaining = choices[_first_fitting(len(choices), lambda number: count(choices[number]) <= tokens)]
+    cost = count(remaining)
+    dropped = len(given) - len(remaining)
+    notices = [Notice("history_trimmed", _describe(dropped), "messages")] if remaining != given else []
     if cost > tokens:
-        told.append(
-            Notice(
-                "history_over_budget",
-                "the last message and what belongs to it are more than the budget allows",
-                "messages",
-                str(tokens),
-                str(cost),
-            )
-        )
-    return Trimmed(kept, cost, cost <= tokens, dropped, tuple(told))
+        detail = "the last message and what belongs to it cost more than the budget"
+        notices.append(Notice("history_over_budget", detail, "messages", str(tokens), str(cost)))
+    return TrimmedHistory(remaining, cost, cost <= tokens, dropped, tuple(notices))
 
 
-def _told(dropped: int) -> str:
-    thoughts = "thoughts of turns that are over were left out"
+def _describe(dropped: int) -> str:
+    thoughts = "thoughts of finished turns were left out"
     return f"{thoughts}, and {dropped} of the oldest messages" if dropped else thoughts
 
 
 class _Choices:
-    """What can be kept of a history, from the most to the least."""
+    """The histories that can remain, from the longest to the shortest."""
 
     def __init__(self, messages: tuple[Message, ...], rows: Sequence[Provider]) -> None:
         start = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
-        # A history of nothing but system messages has its last one to answer, too.
-        self._head, said = messages[:start], messages[start:]
+        self._head = messages[:start]
         self._rows = rows
         self._given = messages
-        *closed, last = turns(said) or ((),)
-        self._closed = [shut for turn in closed if (shut := _without_thoughts(turn))]
+        *finished, last = split_turns(messages[start:]) or ((),)
+        self._finished = [bare for turn in finished if (bare := _drop_thoughts(turn))]
         opening = 0
         while opening < len(last) and begins_turn(last[opening]):
             opening += 1
         self._opening = last[:opening]
-        self._cycles = units(last[opening:])
+        self._units = split_units(last[opening:])
 
     def __len__(self) -> int:
-        return 1 + len(self._closed) + max(0, len(self._cycles) - 1)
+        return 1 + len(self._finished) + max(0, len(self._units) - 1)
 
     def __getitem__(self, number: int) -> tuple[Message, ...]:
-        """The choice of this number; each is less than the one before."""
-        turns_gone = min(number, len(self._closed))
-        cycles_gone = number - turns_gone
-        closed = [message for turn in self._closed[turns_gone:] for message in turn]
-        cycles = [message for cycle in self._cycles[cycles_gone:] for message in cycle]
-        kept = (*self._head, *closed, *self._opening, *cycles)
-        pairs = enumerate(zip(kept, self._given, strict=False))
-        changed = next((place for place, (now, before) in pairs if now != before), 0)
-        return kept if kept == self._given else invalidate_seals(kept, changed, rows=self._rows)
+        turns_dropped = min(number, len(self._finished))
+        units_dropped = number - turns_dropped
+        finished = [message for turn in self._finished[turns_dropped:] for message in turn]
+        units = [message for unit in self._units[units_dropped:] for message in unit]
+        remaining = (*self._head, *finished, *self._opening, *units)
+        if remaining == self._given:
+            return remaining
+        pairs = enumerate(zip(remaining, self._given, strict=False))
+        first_change = next((place for place, (now, before) in pairs if now != before), 0)
+        return invalidate_seals(remaining, first_change, rows=self._rows)
 
 
-def _without_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A turn that is over without what only the model could still use: thoughts and tokens, often larger than words."""
-    kept: list[Message] = []
+def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A finished turn without thoughts and seals, which are often larger than its text."""
+    remaining: list[Message] = []
     for message in turn:
         if message.role != "assistant":
-            kept.append(message)
+            remaining.append(message)
             continue
-        parts = tuple(bare for part in message.parts if (bare := _without_tokens(part)) is not None)
+        parts = tuple(bare for part in message.parts if (bare := _drop_seals(part)) is not None)
         if parts:
-            kept.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
-    return tuple(kept)
+            remaining.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
+    return tuple(remaining)
 
 
-def _without_tokens(part: Part) -> Part | None:
+def _drop_seals(part: Part) -> Part | None:
     if isinstance(part, Thought):
         return None
     if isinstance(part, (ToolResult, Refusal)) or not any(seal.value for seal in part.seals):
         return part
     seals = tuple(seal for seal in part.seals if not seal.value)
     if isinstance(part, Text) and not part.text and not seals:
-        return None  # it was there for its seal
+        return None  # it only carried its seal
     return msgspec.structs.replace(part, seals=seals)
 
 
-def _first_fitting(count: int, fits: Callable[[int], bool]) -> int:
-    """The first choice that fits, by halving; the last one where none does.
+def _first_fitting(number_of_choices: int, fits: Callable[[int], bool]) -> int:
+    """The first choice that fits, found by halving; the last one where none does.
 
-    A measure that does not fall with every step may hide a better choice, never make this one wrong.
+    A counter that does not fall with every choice may hide a longer history that fits, never return one that does not.
     """
-    low, high = 0, count - 1
+    low, high = 0, number_of_choices - 1
     while low < high:
         middle = (low + high) // 2
         if fits(middle):

@@ -1,21 +1,21 @@
-"""Everything that can go wrong, as a tree; `from_status` is the only mapping from what a server said.
+"""All errors, as a tree; `from_status` makes the error for a response of a server.
 
     AsidesError                    .partial: Reply | None
-    ├─ ConfigError                 your side, before a byte is sent
+    ├─ ConfigError                 on your side, before a byte is sent
     │  ├─ UnknownProvider · UnknownModel · MissingKey · InvalidThinking · TooManyTools · Unsupported
-    ├─ TransportError              nobody answered in full
+    ├─ TransportError              no complete answer arrived
     │  ├─ ConnectTimeout · IdleTimeout · ConnectionLost
-    ├─ ProviderError               they said no   .status .code .request_id .retry_after .body
+    ├─ ProviderError               the provider refused   .status .code .request_id .retry_after .body
     │  ├─ AuthError · RateLimited · Overloaded · NotFound · ContentFiltered
     │  └─ BadRequest → ContextTooLong · ReplayRejected
-    ├─ ProtocolError               their bytes break their dialect   .dialect .payload
+    ├─ ProtocolError               the response breaks its dialect   .dialect .payload
     ├─ NoAnswer                    only when you required one → AnswerInThinking
-    └─ AgentError                  an agent's run could not go on   .result
+    └─ AgentError                  an agent's run could not continue   .result
        ├─ LimitReached .limit → TooManyTurns
        └─ InvalidOutput · ToolFailed .call
 
-Every message says what happened, to whom and what to do. Messages carry no content, no thinking, no seal and no key;
-attributes may, and say so.
+Every message says what happened, with which provider, and what to do. Messages hold no content, no thinking, no seal
+and no key; attributes may, and say so.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class AsidesError(Exception):
-    """The root. `partial` is what had arrived when it happened; its repr shows no content."""
+    """The root of all errors. `partial` is the part of the reply that had arrived; its repr shows no content."""
 
     partial: Reply | None = None
     result: Result[Any] | None = None
-    """What an agent's run had come to when it happened inside one; its messages can be sent on."""
+    """For an error in an agent's run: the result so far. Its messages can be sent."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default rebuilds from args alone and would call subclasses without their keyword arguments.
@@ -49,11 +49,11 @@ def _rebuild(kind: type[AsidesError], args: tuple[Any, ...], state: dict[str, An
 
 
 class ConfigError(AsidesError):
-    """Something on your side, found before a byte was sent."""
+    """A mistake in the call or the settings, found before a byte was sent."""
 
 
 class UnknownProvider(ConfigError):
-    """No row has this name."""
+    """No provider has this name."""
 
 
 class UnknownModel(ConfigError):
@@ -71,7 +71,7 @@ class MissingKey(ConfigError):
 
 
 class InvalidThinking(ConfigError):
-    """What was asked about thinking contradicts itself, or what the model allows."""
+    """The thinking settings contradict each other, or the model does not allow them."""
 
     def __init__(self, message: str, *, setting: str | None = None) -> None:
         super().__init__(message)
@@ -79,23 +79,23 @@ class InvalidThinking(ConfigError):
 
 
 class TooManyTools(ConfigError):
-    """More tools, or larger ones, than the limit."""
+    """The tools exceed the limit of their number or size."""
 
 
 class Unsupported(ConfigError):
-    """The dialect has no way to say this."""
+    """The dialect cannot express this."""
 
 
 class TransportError(AsidesError):
-    """Nobody answered in full."""
+    """No complete answer arrived."""
 
 
 class ConnectTimeout(TransportError):
-    """No connection in time."""
+    """The connection was not made in time."""
 
 
 class IdleTimeout(TransportError):
-    """Connected, and then silence: before the first byte, or between two."""
+    """Connected, but no byte came in time: neither a first one nor the next."""
 
 
 class ConnectionLost(TransportError):
@@ -103,7 +103,7 @@ class ConnectionLost(TransportError):
 
 
 class ProviderError(AsidesError):
-    """The provider said no. `body` is its answer, cut to 64 KiB, and may hold what you sent."""
+    """The provider refused. `body` is its response, cut to 64 KiB, and may hold what you sent."""
 
     def __init__(
         self,
@@ -124,39 +124,39 @@ class ProviderError(AsidesError):
 
 
 class AuthError(ProviderError):
-    """The key is wrong, or may not do this."""
+    """The key is wrong, or lacks a permission."""
 
 
 class RateLimited(ProviderError):
-    """Too much, too fast, or no credit left."""
+    """Too many requests, or no credit left."""
 
 
 class Overloaded(ProviderError):
-    """Their side is down or busy."""
+    """The provider is down or busy."""
 
 
 class NotFound(ProviderError):
-    """No such model or address."""
+    """The model or the address does not exist."""
 
 
 class ContentFiltered(ProviderError):
-    """Their filter refused the request."""
+    """The provider's content filter refused the request."""
 
 
 class BadRequest(ProviderError):
-    """They do not accept the request as it is."""
+    """The provider does not accept the request."""
 
 
 class ContextTooLong(BadRequest):
-    """The conversation does not fit."""
+    """The conversation is too long for the model."""
 
 
 class ReplayRejected(BadRequest):
-    """They do not accept the thinking that was sent back, or miss some that was not."""
+    """The provider rejects thinking that was sent back, or misses thinking that was not."""
 
 
 class ProtocolError(AsidesError):
-    """Their bytes break their dialect. `payload` holds the offending bytes, cut to 4 KiB."""
+    """The response breaks its dialect. `payload` holds the offending bytes, cut to 4 KiB."""
 
     def __init__(self, message: str, *, dialect: str | None = None, payload: bytes = b"") -> None:
         super().__init__(message)
@@ -165,7 +165,7 @@ class ProtocolError(AsidesError):
 
 
 class NoAnswer(AsidesError):
-    """`require_answer()` found none. `partial` is the reply."""
+    """`require_answer()` found no answer. `partial` is the reply."""
 
     def __init__(self, message: str, reply: Reply) -> None:
         super().__init__(message)
@@ -173,15 +173,15 @@ class NoAnswer(AsidesError):
 
 
 class AnswerInThinking(NoAnswer):
-    """The answer is blank, and what was asked for stands in the thinking: taking it from there is not done."""
+    """The answer is blank, and the thinking holds what was asked for. asides never takes an answer from there."""
 
 
 class AgentError(AsidesError):
-    """An agent's run could not go on. `result` has what it had come to, and its messages can be sent on."""
+    """An agent's run could not continue. `result` is the result so far, and its messages can be sent."""
 
 
 class LimitReached(AgentError):
-    """A limit of the run was reached; `limit` is which: "turns", "tool_calls", "tokens" or "seconds"."""
+    """A limit of the run was reached. `limit` names it: "turns", "tool_calls", "tokens" or "seconds"."""
 
     def __init__(self, message: str, *, limit: str = "turns") -> None:
         super().__init__(message)
@@ -193,11 +193,11 @@ class TooManyTurns(LimitReached):
 
 
 class InvalidOutput(AgentError):
-    """The model did not bring its answer into the form that was asked for, in all its attempts."""
+    """The model did not give its answer in the requested format, in all its attempts."""
 
 
 class ToolFailed(AgentError):
-    """A tool failed in a way the model cannot mend."""
+    """A tool failed in a way that the model cannot correct."""
 
     def __init__(self, message: str, call: ToolCall) -> None:
         super().__init__(message)
@@ -249,13 +249,13 @@ def from_status(
     retry_after: float | None = None,
     body: bytes = b"",
 ) -> ProviderError:
-    """The error for what a server said. A status of 200 is an error told inside a good response."""
+    """The error for a response of a server. A status of 200 is an error reported inside a successful response."""
     kind = _kind_of(status, message, code)
-    said = redact_keys(message.strip())[:_MESSAGE_LIMIT]
+    detail = redact_keys(message.strip())[:_MESSAGE_LIMIT]
     what = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
-    if code and code != str(status) and code.lower() not in said.lower():
+    if code and code != str(status) and code.lower() not in detail.lower():
         what += f" ({code})"
-    text = f"{what}: {said.rstrip('.')}." if said else f"{what}."
+    text = f"{what}: {detail.rstrip('.')}." if detail else f"{what}."
     text += f" To do: {_ADVICE[kind]}"
     if request_id:
         text += f" (request {request_id})"
@@ -263,18 +263,18 @@ def from_status(
 
 
 def _kind_of(status: int, message: str, code: str | None) -> type[ProviderError]:
-    told = f"{code or ''} {message}"
+    text = f"{code or ''} {message}"
     if status < 400:
-        # Told inside a good response: only the code and the words are left to go by.
+        # Reported inside a successful response: only the code and the text tell the kind.
         status = int(code) if code and code.isdecimal() and 400 <= int(code) < 600 else _status_of_code(code, message)
     if status in (400, 413, 422):
-        if _CONTEXT.search(told):
+        if _CONTEXT.search(text):
             return ContextTooLong
-        if _FILTER.search(told):
+        if _FILTER.search(text):
             return ContentFiltered
-        if _WRONG_KEY.search(told):
+        if _WRONG_KEY.search(text):
             return AuthError  # some hosts call a wrong key a bad request
-        return ReplayRejected if _REPLAY.search(told) else BadRequest
+        return ReplayRejected if _REPLAY.search(text) else BadRequest
     if status in (401, 403, 407):
         return AuthError
     if status in (404, 405, 410):
@@ -296,8 +296,8 @@ _CODES: tuple[tuple[re.Pattern[str], int], ...] = (
 
 
 def _status_of_code(code: str | None, message: str) -> int:
-    for told in (code or "", message):
+    for text in (code or "", message):
         for pattern, status in _CODES:
-            if pattern.search(told):
+            if pattern.search(text):
                 return status
     return 0

@@ -1,4 +1,4 @@
-"""What is said: a message, its parts, and the prompt that carries them. Not here: how any provider spells them."""
+"""Messages, their parts, and the prompt that carries them. Not here: how a provider encodes them (dialects)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Words, of a person or of the answer."""
+    """Text of a user or of an answer."""
 
     text: str
     seals: tuple[Seal, ...] = ()
     cache: bool = False
-    """A breakpoint of the provider's cache stands behind this part, where it has such marks."""
+    """True: a cache breakpoint follows this part, for providers that have them."""
 
     def __repr__(self) -> str:
         return f"Text(<{len(self.text)} characters>)"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
-    """The model's own words for not answering; never part of the answer."""
+    """The text with which a model refuses to answer. It is never part of the answer."""
 
     text: str
 
@@ -35,14 +35,14 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture, by address or by its bytes."""
+    """A picture, by its address or its bytes."""
 
     url: str | None = None
     data: bytes | None = None
     media_type: str = "image/png"
     detail: str | None = None
     cache: bool = False
-    """A breakpoint of the provider's cache stands behind this part, where it has such marks."""
+    """True: a cache breakpoint follows this part, for providers that have them."""
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
 
 
 class File(msgspec.Struct, frozen=True, tag="file"):
-    """A document, by its bytes, by address or by the id a provider gave it."""
+    """A document, by its bytes, its address or the id that a provider gave it."""
 
     name: str = "file"
     data: bytes | None = None
@@ -58,7 +58,7 @@ class File(msgspec.Struct, frozen=True, tag="file"):
     id: str | None = None
     media_type: str = "application/pdf"
     cache: bool = False
-    """A breakpoint of the provider's cache stands behind this part, where it has such marks."""
+    """True: a cache breakpoint follows this part, for providers that have them."""
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ def _where(address: str | None, data: bytes | None) -> str:
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
-    """The model wants a tool run. `arguments` are parsed; what could not be parsed stays in `raw_arguments`."""
+    """A tool that the model wants to run. `arguments` are parsed; text that does not parse is in `raw_arguments`."""
 
     id: str
     name: str
@@ -78,25 +78,25 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
     raw_arguments: str | None = None
     seals: tuple[Seal, ...] = ()
     custom: bool = False
-    """The tool takes text of its own form, not JSON: it stands in `raw_arguments`."""
+    """True: the tool takes free text instead of JSON; the text is in `raw_arguments`."""
 
     def __repr__(self) -> str:
         return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
-    """What a tool gave back. `content` is text, or parts where the provider takes pictures from tools."""
+    """The result of a tool call. `content` is text, or parts where the provider takes pictures from tools."""
 
     call_id: str
     content: str | tuple[Text | Image | File, ...] = ""
     name: str | None = None
     is_error: bool = False
     cache: bool = False
-    """A breakpoint of the provider's cache stands behind this part, where it has such marks."""
+    """True: a cache breakpoint follows this part, for providers that have them."""
 
     @property
     def text(self) -> str:
-        """The words of it."""
+        """The text of the result."""
         if isinstance(self.content, str):
             return self.content
         return "".join(part.text for part in self.content if isinstance(part, Text))
@@ -106,14 +106,14 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
-    """A tool that the provider ran itself: a search, an interpreter, a file look-up. Nothing is left to run."""
+    """A tool that the provider ran itself, such as a search or an interpreter. The caller has nothing to run."""
 
     name: str
-    """The provider's word for it: "web_search_call", "code_execution_tool_result" …"""
+    """The provider's name for it: "web_search_call", "code_execution_tool_result" …"""
     id: str | None = None
     status: str | None = None
     json: str = "{}"
-    """The item as it came, so that it can go back."""
+    """The item as received, so that it can go back."""
     origin: Origin | None = None
     seals: tuple[Seal, ...] = ()
 
@@ -122,7 +122,7 @@ class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
 
 
 class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
-    """A part that a provider sent and we do not know: kept as its JSON, so that it can go back."""
+    """A part that this version does not know, kept as the JSON received, so that it can go back."""
 
     json: str
     origin: Origin | None = None
@@ -136,37 +136,37 @@ Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusa
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
-    """Where a provider keeps a turn, and all that came before it."""
+    """The id under which a provider stored a turn and everything before it."""
 
     id: str
     origin: Origin | None = None
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One turn of one speaker: its parts, in the order they were said."""
+    """One turn of one speaker: its parts in order."""
 
     role: Role
     parts: tuple[Part, ...] = ()
     name: str | None = None
     stored: StoredResponse | None = None
-    """For a turn that its provider has stored: what to name to go on from there."""
+    """For a turn that its provider has stored: the id to continue from."""
 
     @property
     def text(self) -> str:
-        """The words of the message, never its thinking."""
+        """The text of the message, never its thinking."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def content(self) -> str | tuple[Part, ...] | None:
-        """Plain text where there is nothing but text, the parts where there is more, None where there is nothing."""
-        said = tuple(part for part in self.parts if not isinstance(part, ToolCall))
-        if not said:
+        """The parts that are not calls: a string when all are text, else a tuple; None when there are none."""
+        parts = tuple(part for part in self.parts if not isinstance(part, ToolCall))
+        if not parts:
             return None
-        return self.text if all(isinstance(part, Text) for part in said) else said
+        return self.text if all(isinstance(part, Text) for part in parts) else parts
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls in it."""
+        """The calls of the message."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     def __repr__(self) -> str:
@@ -174,17 +174,17 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def user(*content: str | Part) -> Message:
-    """What a person says: `user("What is this?", Image(url=…))`."""
+    """A message of a user: `user("What is this?", Image(url=…))`."""
     return Message("user", _as_parts(content))
 
 
 def assistant(*content: str | Part) -> Message:
-    """What the model said."""
+    """A message of the model."""
     return Message("assistant", _as_parts(content))
 
 
 def system(text: str) -> Message:
-    """How the model is to behave."""
+    """A system message."""
     return Message("system", (Text(text),))
 
 
@@ -205,7 +205,7 @@ class OutputSchema(msgspec.Struct, frozen=True):
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the next token is chosen. None is not sent."""
+    """Sampling settings. None is not sent."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -225,33 +225,33 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ProviderState(msgspec.Struct, frozen=True):
-    """What a provider keeps of a conversation, where it keeps any. Unset: nothing, and everything is sent each time."""
+    """What a provider stores of a conversation. Unset: nothing, and every request holds the whole conversation."""
 
     store: bool | None = None
-    """Whether the provider is to store this turn; None: only where something below needs it."""
+    """Whether the provider stores this turn; None: only where a setting below needs it."""
     resume: bool = False
-    """Go on from the newest turn that this endpoint has stored, and send only what came after it."""
+    """Continue from the newest turn that this endpoint has stored, and send only the messages after it."""
     previous_response_id: str | None = None
-    """Go on from this response."""
+    """Continue from this response."""
     conversation: str | None = None
-    """Go on in this conversation of the provider's; not together with a previous response."""
+    """Continue this conversation at the provider; not together with a previous response."""
     truncation: Literal["auto", "disabled"] | None = None
-    """auto: the provider may drop the oldest turns where the context is too long."""
+    """auto: the provider may drop the oldest turns when the context is too long."""
     include: tuple[str, ...] = ()
-    """More that the provider is to send along, in its own words."""
+    """More fields that the provider is to send, by its own names."""
     context: Literal["auto", "current_turn", "all_turns"] | None = None
-    """Whose earlier reasoning the model gets to see again."""
+    """Which earlier reasoning the model sees again."""
     mode: Literal["standard", "pro"] | None = None
-    """How the model reasons, where it has more than one way."""
+    """The reasoning mode, for models that have several."""
 
     @property
     def continues(self) -> bool:
-        """Whether a part of the conversation is with the provider."""
+        """Whether the provider holds a part of the conversation."""
         return self.previous_response_id is not None or self.conversation is not None
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """Everything that is sent, in our words. The model and its host are not part of it."""
+    """A request before it is encoded. It names no model and no host."""
 
     messages: tuple[Message, ...]
     system: str | None = None
@@ -261,7 +261,7 @@ class Prompt(msgspec.Struct, frozen=True):
     parallel_tool_calls: bool | None = None
     output: OutputSchema | Literal["json"] | None = None
     max_tokens: int | None = None
-    """The whole output, thinking included."""
+    """The limit for the whole output, thinking included."""
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
     stream: bool = True
@@ -269,7 +269,7 @@ class Prompt(msgspec.Struct, frozen=True):
     user: str | None = None
     state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
-    """Merged into the request body last, so that a native field always wins."""
+    """Fields of the provider, merged into the request body last, so that they win."""
 
     def __repr__(self) -> str:
         return (
@@ -278,7 +278,7 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 def read_arguments(raw: str) -> dict[str, Any] | None:
-    """The arguments as an object, also when none were sent or when they were encoded twice; None when they do not
+    """The arguments of a call as an object; {} for none. Reads arguments that were encoded twice; None when they do not
     parse.
     """
     if not raw.strip():
@@ -287,7 +287,7 @@ def read_arguments(raw: str) -> dict[str, Any] | None:
     for _ in range(2):
         try:
             value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):  # nested deeper than anybody means
+        except (msgspec.DecodeError, RecursionError):  # nested too deeply
             return None
         if not isinstance(value, str):
             break

@@ -1,4 +1,4 @@
-"""A model as its provider lists it today, in the provider's own account. What our rules know stands in the rows."""
+"""Models as their provider lists them today. Not here: what asides itself knows about them (providers)."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import msgspec
 
 
 class ThinkingInfo(msgspec.Struct, frozen=True):
-    """What a provider itself says of a model's thinking."""
+    """What a provider lists about a model's thinking. None means: the provider does not say."""
 
     supported: bool
     always: bool | None = None
-    """Whether it cannot be told to stop; None: they do not say."""
+    """Whether the model cannot stop thinking."""
     types: tuple[str, ...] = ()
-    """The forms in which it can be asked ("enabled", "adaptive" …), in their words; () where they name none."""
+    """The types of request it accepts ("enabled", "adaptive" …), by the provider's names; () where it names none."""
     efforts: tuple[str, ...] | None = None
-    """The efforts that it takes, in their words; None: they do not say, () none."""
+    """The efforts it accepts, by the provider's names; () when it accepts none."""
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
-    """One model of a provider's list. None is what they do not say."""
+    """One model of a provider's list. None means: the provider does not say."""
 
     id: str
-    """The name to ask it by."""
+    """The name to use in requests."""
     name: str | None = None
-    """The name for people."""
+    """The name to show."""
     created: int | None = None
     """Unix time."""
     context: int | None = None
-    """The tokens that it can take in."""
+    """The largest input, in tokens."""
     max_output: int | None = None
-    """The tokens that it can put out, thinking included."""
+    """The largest output, in tokens, thinking included."""
     thinking: ThinkingInfo | None = None
     raw: dict[str, Any] = {}
-    """Their entry, as it came."""
+    """The entry as received."""
 
 
 class ModelPage(msgspec.Struct, frozen=True):
@@ -42,4 +42,4 @@ class ModelPage(msgspec.Struct, frozen=True):
 
     models: tuple[ModelInfo, ...]
     after: str | None = None
-    """What to ask for the next page with; None on the last."""
+    """The cursor of the next page; None on the last."""

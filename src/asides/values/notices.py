@@ -1,4 +1,4 @@
-"""What was adjusted, dropped or not understood, as a value. Not an error: the reply is whole."""
+"""`Notice`: something that was adjusted, dropped or not understood. It is not an error: the reply is complete."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One thing worth knowing about a request or a reply; never holds content, thinking, seals or keys."""
+    """One fact about a request or a reply. It never holds content, thinking, seals or keys."""
 
     code: str
-    """Stable and short, made to be matched: "effort_mapped", "unknown_field" …"""
+    """A stable name to match on: "effort_mapped", "unknown_field" …"""
     detail: str = ""
-    """One sentence for a person."""
+    """One sentence for a reader."""
     setting: str | None = None
     asked: str | None = None
     sent: str | None = None

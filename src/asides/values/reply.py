@@ -1,4 +1,4 @@
-"""What a model said, as one value. Not here: how it is put together (folding)."""
+"""`Reply`: the answer of a model as one value. Not here: how events become a reply (fold)."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _ADVICE: dict[Outcome, str] = {
     "tool_calls": "it asked for tools instead; run them and send their results.",
     "starved": "it ran out of tokens while thinking; raise max_tokens or ask for less thinking.",
     "unterminated": "it stopped after thinking, without an answer; ask again, or ask for less thinking.",
-    "refused": "it refused; reply.refusal has its words.",
+    "refused": "it refused; reply.refusal has its text.",
     "filtered": "the provider's filter stopped it; change the request.",
 }
 
 
 class Reply(msgspec.Struct, frozen=True, eq=False):
-    """What a model said: the answer in `text`, the thinking apart, the rest as values."""
+    """The reply of a model: the answer in `text`, the thinking in `thinking`, the rest in fields of their own."""
 
     parts: tuple[Part, ...] = ()
-    """The reply in order: thoughts, text, tool calls, each with its own seals."""
+    """Thoughts, text and tool calls in order, each with its seals."""
     usage: Usage = Usage()
     stop: StopReason = StopReason()
     warnings: tuple[Notice, ...] = ()
@@ -52,21 +52,21 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     complete: bool = True
     """False for the `.partial` of an error or of a cancelled stream."""
     payloads: tuple[bytes, ...] = ()
-    """The JSON documents it was read from, as received; not part of equality."""
+    """The JSON documents as received. They do not count for equality."""
     streamed: bool = False
     stored: bool = False
-    """The provider keeps it: the next turn may go on from its id."""
+    """True: the provider has stored it, and the next turn may continue from its id."""
     revealed: tuple[Revealed, ...] = ()
-    """What the caller asked to see in `metadata` besides; not part of equality."""
+    """What the caller also wants in `metadata`. It does not count for equality."""
 
     @property
     def text(self) -> str:
-        """The answer. Never thinking; "" when there is none."""
+        """The answer, never thinking; "" when there is none."""
         return "".join([part.text for part in self.parts if type(part) is Text])
 
     @property
     def content(self) -> str:
-        """The answer, under the name that other libraries use."""
+        """The answer, by the name that other libraries use."""
         return self.text
 
     @property
@@ -95,7 +95,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def refusal(self) -> str | None:
-        """The model's own words for not answering."""
+        """The text with which the model refused; None when it did not."""
         return "".join(part.text for part in self.parts if type(part) is Refusal) or None
 
     @property
@@ -111,7 +111,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the question, in one word."""
+        """How the reply ended, in one word."""
         if self.stop.reason == "content_filter":
             return "filtered"
         if self.stop.reason == "refusal" or self.refusal:
@@ -124,7 +124,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """The flat, read-only view: model, usage, raw, thinking, thinking_type, thinking_source."""
+        """A flat, read-only view: model, usage, raw, thinking, thinking_type, thinking_source."""
         view: dict[str, Any] = {"model": self.model, "usage": self.usage, "raw": self.raw, "thinking_source": "none"}
         thought = self.thinking
         if thought is not None:
@@ -140,28 +140,28 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def raw(self) -> Any:
-        """What was received: the decoded response, or the list of decoded events."""
-        documents = [_readable(payload) for payload in self.payloads]
+        """The decoded response as received, or the list of decoded events."""
+        documents = [_decode(payload) for payload in self.payloads]
         if self.streamed:
             return documents
         return documents[0] if documents else None
 
     def with_tags(self) -> str:
-        """The old habit: the thinking in front of the answer, in tags; the answer alone when there is none."""
+        """The thinking in tags, then the answer; the answer alone when there is no thinking."""
         thought = self.thinking
         if thought is None or not thought.text:
             return self.text
         return f"<thinking>{thought.text}</thinking>\n\n{self.text}"
 
     def to_message(self) -> Message | None:
-        """The assistant message for history; None when the server sent no choice at all."""
+        """The message for the history; None when the server sent no choice at all."""
         if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
             return None
-        kept = StoredResponse(self.id, self.origin) if self.stored and self.id else None
-        return Message("assistant", self.parts, stored=kept)
+        stored = StoredResponse(self.id, self.origin) if self.stored and self.id else None
+        return Message("assistant", self.parts, stored=stored)
 
     def require_answer(self) -> Reply:
-        """This reply, or `NoAnswer` with advice when there is no answer in it."""
+        """Returns this reply; raises `NoAnswer` with advice when it has no answer."""
         outcome = self.outcome
         if self.text.strip() and outcome in ("answered", "tool_calls"):
             return self
@@ -182,17 +182,17 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
         return all(getattr(self, name) == getattr(other, name) for name in _COMPARED)
 
     def __ne__(self, other: object) -> bool:
-        # The Struct's own comparison answers != by itself and would not ask __eq__.
+        # Without this, the != of Struct would not call __eq__.
         return not self == other
 
     __hash__ = None  # type: ignore[assignment]
 
 
-# How it was framed is not what was said: streamed and whole must be equal (contract §4.2).
+# A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2).
 _COMPARED = tuple(name for name in Reply.__struct_fields__ if name not in ("payloads", "streamed", "revealed"))
 
 
-def _readable(payload: bytes) -> Any:
+def _decode(payload: bytes) -> Any:
     try:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):

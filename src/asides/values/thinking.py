@@ -1,6 +1,6 @@
-"""How much to think, how to show it, and what a thought is and where it came from.
+"""Thoughts, seals and their origin; and `Thinking`, the request for an amount of thinking.
 
-Not here: how a provider wants to be asked (dialects), and what of a thought goes back to it (plan).
+Not here: how a provider encodes the request (dialects), and what of a thought goes back to it (history/plan).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Who made a thought: seals go back only there."""
+    """The provider, endpoint and model that made a thought. Seals go back only there."""
 
     provider: str
     endpoint: str
@@ -39,22 +39,22 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """An opaque token of a provider, kept byte for byte and never shown."""
+    """An opaque token that a provider wants back, kept byte for byte and never shown."""
 
     kind: str
-    """What it is on the wire: "signature", "encrypted", "redacted", "thought_signature", "reasoning_details" …"""
+    """Its name on the wire: "signature", "encrypted", "redacted", "thought_signature", "reasoning_details" …"""
     value: str
-    """The token; "" for an entry that only has to go back as it came."""
+    """The token; "" where only the entry goes back."""
     origin: Origin | None = None
     entry: str | None = None
-    """The JSON object that carried the value, verbatim, where the whole object has to go back."""
+    """The JSON object that carried the value, verbatim, where the whole object goes back."""
 
     def __repr__(self) -> str:
         return f"Seal(kind={self.kind!r}, value=<{len(self.value)} characters>)"
 
 
 class Thought(msgspec.Struct, frozen=True, tag="thought"):
-    """One block of a model's thinking, or the view of all of them (`reply.thinking`)."""
+    """One block of a model's thinking, or all blocks joined (`reply.thinking`)."""
 
     text: str
     kind: ThoughtKind = "raw"
@@ -62,12 +62,18 @@ class Thought(msgspec.Struct, frozen=True, tag="thought"):
     origin: Origin | None = None
     seals: tuple[Seal, ...] = ()
     via: str | None = None
-    """The wire field that carried it, since providers want it back under the name they used."""
+    """The wire field that carried it. Providers want it back under the same name."""
     complete: bool = True
-    """False when the reply broke off inside it, or what its seals hold to has changed: it can be shown, not sent back.
-    """
+    """False: the reply broke off inside it. (Version 0.1 also saved it for thoughts that are not `replayable`.)"""
     withheld: bool = False
-    """Its words were left out when it was saved, and it cannot go back without them."""
+    """True: its text was left out when it was saved, and it cannot go back without it."""
+    replayable: bool = True
+    """False: it may be shown, not sent back, because what its seals depend on has changed or is lost."""
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether it may go back to its provider: it is complete, replayable and has its text."""
+        return self.complete and self.replayable and not self.withheld
 
     def __repr__(self) -> str:
         size = f"<{len(self.text)} characters>"
@@ -80,38 +86,38 @@ _FRAGMENTS = 6
 
 
 def join_thoughts(texts: Sequence[str]) -> str | None:
-    """The thinking of a whole reply: a blank line between blocks, verbatim inside, None when nothing is left."""
-    kept = [text for text in texts if text and not text.isspace()]
-    if len(kept) < 2:
-        return kept[0] if kept else None
-    if len(kept) >= _FRAGMENTS and all(len(text) <= _FRAGMENT_LENGTH and "\n" not in text for text in kept):
-        return " ".join(text.strip() for text in kept)
-    return "\n\n".join(kept)
+    """The text of all blocks, with a blank line between them; None when all are blank."""
+    blocks = [text for text in texts if text and not text.isspace()]
+    if len(blocks) < 2:
+        return blocks[0] if blocks else None
+    if len(blocks) >= _FRAGMENTS and all(len(text) <= _FRAGMENT_LENGTH and "\n" not in text for text in blocks):
+        return " ".join(text.strip() for text in blocks)
+    return "\n\n".join(blocks)
 
 
 class Thinking(msgspec.Struct, frozen=True):
-    """What is asked of the model. Every field unset means: the provider's default, and nothing is sent."""
+    """How much a model is asked to think. A field that is unset is not sent, and the provider's default holds."""
 
     mode: Mode | None = None
-    """"off", "auto" (the model decides), "on" (no effort named), "between_tools" (only between calls of tools, for the
-    few models that know it); None = unset, or implied by effort or budget."""
+    """"off", "auto" (the model decides), "on" (no effort named), "between_tools" (only between tool calls, for the few
+    models that have it); None: unset, or implied by effort or budget."""
     effort: Effort | None = None
     budget: int | None = None
-    """Tokens to think with."""
+    """The number of tokens for thinking."""
     show: Show = "summary"
-    """What the provider is asked to show and what a sink prints; never what goes into `text`."""
+    """What the provider is asked to show, and what the command line prints. It never changes `text`."""
     summary: Summary | None = None
     replay: Literal["auto", "never"] = "auto"
-    """What of earlier thinking goes back: the provider's rule, or nothing."""
+    """Which earlier thinking goes back: what the provider's rule says, or none."""
 
     @property
     def asked(self) -> bool:
-        """True when anything about the amount of thinking was said."""
+        """Whether the caller set an amount of thinking, "off" included."""
         return self.mode is not None or self.effort is not None or self.budget is not None
 
     @property
     def wanted(self) -> bool:
-        """True when thinking was asked for, by any of its spellings."""
+        """Whether the caller asked for thinking, in any form."""
         return self.asked and self.mode != "off"
 
 
@@ -124,10 +130,10 @@ def read_thinking(
     reasoning_effort: str | None = None,
     reasoning: Mapping[str, Any] | None = None,
 ) -> tuple[Thinking, tuple[Notice, ...]]:
-    """Read every spelling that people have in their hands into one value.
+    """The one value for every form in which callers ask for thinking, and notices about what was mapped.
 
-    `setting` is contract §3's `thinking=`, the Anthropic object included; `reasoning_effort` and the OpenRouter object
-    `reasoning` are the two other habits. Two that contradict each other raise `InvalidThinking`.
+    `setting` is `thinking=`, the Anthropic object included; `reasoning_effort` and OpenRouter's object `reasoning` are
+    the two other forms. More than one of them raises `InvalidThinking`.
     """
     given = [
         name
@@ -144,7 +150,7 @@ def read_thinking(
     if isinstance(setting, Mapping):
         return _read_mapping(setting, notices), tuple(notices)
     if isinstance(setting, Thinking):
-        # A Struct takes any value in any field; here is where it is looked at.
+        # A Struct accepts any value in any field, so they are checked here.
         return _read_mapping(msgspec.structs.asdict(setting), notices), tuple(notices)
     if setting is None:
         return Thinking(), ()
@@ -210,16 +216,16 @@ def _read_summary(word: object, notices: list[Notice]) -> Summary | None:
             raise InvalidThinking(f"summary={word!r} is not known; use auto, concise or detailed.", setting="summary")
 
 
-_THEIR_FIELDS = frozenset({"effort", "max_tokens", "exclude", "enabled", "summary"})
+_OPENROUTER_FIELDS = frozenset({"effort", "max_tokens", "exclude", "enabled", "summary"})
 
 
 def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
     if not isinstance(value, Mapping):
         raise InvalidThinking(
-            f"reasoning is an object with {', '.join(sorted(_THEIR_FIELDS))}, not {type(value).__name__}.",
+            f"reasoning is an object with {', '.join(sorted(_OPENROUTER_FIELDS))}, not {type(value).__name__}.",
             setting="reasoning",
         )
-    _only_known(value, _THEIR_FIELDS, "reasoning")
+    _reject_unknown_fields(value, _OPENROUTER_FIELDS, "reasoning")
     show: Show = "none" if value.get("exclude") is True or value.get("summary") == "none" else "summary"
     summary = _read_summary(value.get("summary"), notices)
     if value.get("enabled") is False:
@@ -236,7 +242,7 @@ _OUR_FIELDS = frozenset({"effort", "budget", "show", "summary", "replay", "mode"
 
 
 def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
-    """The Anthropic object, or our own fields as a mapping (as `asides.toml` has them)."""
+    """Reads the Anthropic object, or the fields of `Thinking` as a mapping, such as `asides.toml` has."""
     if "type" in value:
         display: Show = "none" if value.get("display") == "omitted" else "summary"
         match value["type"]:
@@ -255,23 +261,23 @@ def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
                     f"thinking type {other!r} is not known; use enabled, adaptive, between_tools or disabled.",
                     setting="thinking",
                 )
-    _only_known(value, _OUR_FIELDS, "thinking")
-    fields = {name: held for name, held in value.items() if held is not None}
+    _reject_unknown_fields(value, _OUR_FIELDS, "thinking")
+    fields = {name: given for name, given in value.items() if given is not None}
     if fields.get("summary") == "none" and fields.get("show", "summary") == "summary":
         fields["show"] = "none"
     fields["summary"] = _read_summary(fields.get("summary"), notices)
     for name, read in (("budget", _read_budget), ("effort", _read_word)):
         if name in fields:
-            told = read(fields.pop(name))
-            amount = {"mode": told.mode, "effort": told.effort, "budget": told.budget}
-            fields = {**{name: held for name, held in amount.items() if held is not None}, **fields}
+            amount = read(fields.pop(name))
+            parts = {"mode": amount.mode, "effort": amount.effort, "budget": amount.budget}
+            fields = {**{name: part for name, part in parts.items() if part is not None}, **fields}
     try:
         return msgspec.convert(fields, Thinking)
     except msgspec.ValidationError as problem:
         raise InvalidThinking(f"thinking does not read: {problem}.", setting="thinking") from None
 
 
-def _only_known(value: Mapping[str, Any], fields: frozenset[str], setting: str) -> None:
+def _reject_unknown_fields(value: Mapping[str, Any], fields: frozenset[str], setting: str) -> None:
     unknown = sorted(str(name) for name in value if name not in fields)
     if unknown:
         raise InvalidThinking(

@@ -79,7 +79,7 @@ def test_processes_and_threads_that_write_at_once_lose_nothing_and_readers_see_w
     assert len(looks) > 2
 
 
-def test_of_two_processes_that_rewrite_one_is_told(tmp_path: Path) -> None:
+def test_of_two_processes_that_rewrite_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         before = store.append(SHARED, [asides.user("mine")])
@@ -97,7 +97,7 @@ def test_a_forked_child_uses_a_connection_of_its_own(tmp_path: Path) -> None:
     program = """if True:
         import os, sys
         from asides.values.messages import user
-        from asides.conversations.store import SqliteStore
+        from asides.conversations.store.sqlite import SqliteStore
         store = SqliteStore(sys.argv[1])
         store.append("talk", [user("parent")])
         parents = store._pool._idle[0]

@@ -1,4 +1,4 @@
-"""Where conversations are kept: what any store promises, and the one that comes along, in SQLite.
+"""Stores of conversations: what any store promises (protocol), and the one in SQLite.
 
-Not here: what a conversation is while it goes on (conversation), and what of thinking may be kept (history).
+Not here: a conversation in use, and what of its thinking may be stored (conversations).
 """

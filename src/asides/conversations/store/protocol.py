@@ -1,4 +1,4 @@
-"""What a store of conversations promises, and the values that go in and out of one. Not here: any store."""
+"""`Store`: what a store of conversations promises, and the values that go in and out of it. Not here: any store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from asides.values.usage import Usage
 
 
 class StoreError(ConfigError):
-    """The store cannot be used, or did not take what it was given. What it had before is still there."""
+    """The store cannot be used, or cannot take what it was given. It still holds what it held before."""
 
 
 class StoreConflict(StoreError):
-    """Somebody else changed the conversation meanwhile; nothing was written. Load it again and decide anew."""
+    """Another process changed the conversation meanwhile, and nothing was written. Load it again and decide anew."""
 
     def __init__(self, message: str, *, name: str, expected: int, found: int | None) -> None:
         super().__init__(message)
@@ -25,32 +25,32 @@ class StoreConflict(StoreError):
         self.expected = expected
         """The version that the change was made for."""
         self.found = found
-        """The version that is there; None when the conversation is gone."""
+        """The version in the store; None when the conversation was deleted."""
 
 
 class ConversationHeading(msgspec.Struct, frozen=True):
-    """What stands above the messages."""
+    """The system prompt and the model of a conversation."""
 
     system: str | None = None
     model: str | None = None
 
     def __repr__(self) -> str:
-        return f"Heading(system={'None' if self.system is None else '…'}, model={self.model!r})"
+        return f"ConversationHeading(system={'None' if self.system is None else '…'}, model={self.model!r})"
 
 
 class ConversationInfo(msgspec.Struct, frozen=True):
-    """What is known of a kept conversation without reading its messages."""
+    """What a store knows of a conversation without reading its messages."""
 
     name: str
     version: int
-    """Goes up with every change, and is never given twice, not even to a conversation of the same name later on."""
+    """Goes up with every change. No version is used twice, not even by a later conversation of the same name."""
     rewritten: int
-    """The version of the last change that was not an append: what was read since then is still as it was."""
+    """The version of the last change that was not an append. Messages read since then are unchanged."""
     length: int
-    """How many messages there are."""
+    """The number of messages."""
     heading: ConversationHeading = ConversationHeading()
     usage: Usage = Usage()
-    """What it has cost so far."""
+    """The cost so far."""
     created: float = 0.0
     """Seconds since 1970, as is `updated`."""
     updated: float = 0.0
@@ -63,14 +63,14 @@ class ConversationSnapshot(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
 
     def __repr__(self) -> str:
-        return f"Kept({self.about.name!r}, messages={len(self.messages)}, version={self.about.version})"
+        return f"ConversationSnapshot({self.about.name!r}, messages={len(self.messages)}, version={self.about.version})"
 
 
 class Store(Protocol):
     """Keeps conversations by name, for any number of threads and processes at a time.
 
-    Each method is one step that happens whole or not at all, and what it did is there for good when it returns. A store
-    keeps what it is given, as it is given: whether readable thinking is among it is the conversation's choice.
+    Each method is one step that happens whole or not at all, and its change is permanent when it returns. A store keeps
+    messages exactly as it gets them; the conversation decides whether readable thinking is among them.
     """
 
     def append(
@@ -81,10 +81,10 @@ class Store(Protocol):
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Put messages behind those that are there, together and in this order, whoever else is writing.
+        """Add messages at the end, together and in this order, while others may be writing too.
 
-        The last ones of `about.length` are these. A conversation that is not there begins with them. A `heading`
-        replaces the old one; what was `spent` is added to the sum.
+        They are the last ones of the returned `length`. A conversation that is not there begins with them. A `heading`
+        replaces the old one; `spent` is added to the usage.
         """
         ...
 
@@ -97,25 +97,25 @@ class Store(Protocol):
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Put these messages in the place of all that are there.
+        """Put these messages in the place of all messages.
 
-        Raises `StoreConflict`, and changes nothing, unless the conversation is at the version `expected`; 0 is that of
-        one that is not there.
+        Raises `StoreConflict`, and changes nothing, unless the conversation is at the version `expected`. A
+        conversation that is not there has version 0.
         """
         ...
 
     def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
-        """The conversation, its messages from the place `start` on; None when there is none."""
+        """The conversation with its messages from the place `start` on; None when it is not there."""
         ...
 
     def about(self, name: str) -> ConversationInfo | None:
-        """What is known of it; None when it is not there."""
+        """What the store knows of a conversation; None when it is not there."""
         ...
 
     def names(self) -> tuple[str, ...]:
-        """All conversations, the one that was changed last first."""
+        """The names of all conversations, the last changed first."""
         ...
 
     def delete(self, name: str) -> bool:
-        """Forget a conversation; False when there was none."""
+        """Delete a conversation; False when it was not there."""
         ...

@@ -1,4 +1,4 @@
-"""Conversations in one SQLite file, for many threads and processes at a time. Not here: what the rows hold (rows)."""
+"""`SqliteStore`: conversations in one SQLite file, for many threads and processes. Not here: the SQL (tables)."""
 
 from __future__ import annotations
 
@@ -14,48 +14,40 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from asides.conversations.store import tables
 from asides.conversations.store.protocol import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreError
-from asides.conversations.store.store_errors import (
-    as_store_error,
-    damaged,
-    impossible_path,
-    is_busy,
-    missing_folder,
-    unwritable,
-)
 from asides.values.messages import Message
 from asides.values.usage import Usage
 
 if TYPE_CHECKING:
     import sqlite3
 
-_Done = TypeVar("_Done")
+_Result = TypeVar("_Result")
 
 MEMORY = ":memory:"
 _IDLE_CONNECTIONS = 4
-_BETWEEN_LOOKS = (0.0005, 0.003)
+_SECONDS_BETWEEN_ATTEMPTS = (0.0005, 0.003)
 _READ = "BEGIN"
-# Who reads first and writes then would have to give up when somebody else wrote in between.
+# A transaction that reads first and then writes fails when another one wrote in between; this one waits at its begin.
 _WRITE = "BEGIN IMMEDIATE"
 
-# Between the making of a file and its opening nobody else of this process may open it: closing any handle of a file
-# gives up the locks that the whole process has on it (POSIX), SQLite's own among them.
+# Held from the creation of a file until SQLite opened it: closing any handle of a file gives up all locks that the
+# process has on it (POSIX), SQLite's own among them.
 _opening = threading.Lock()
 
 
 class SqliteStore:
-    """A store in one file, which only its owner may read when it is made here. The folder has to be there.
+    """A store in one file. A new file can be read by its owner only; its folder must exist.
 
-    Nothing is opened before it is needed. A change is on the disk when its method returns, also when the process is
-    killed at the next moment. `patience` is how many seconds to wait for others that are writing. ":memory:" is a store
-    of this process alone, gone with it.
+    The file is opened when it is first needed. A change is on the disk when its method returns, even if the process is
+    killed right after. `patience` is how many seconds to wait for other writers. ":memory:" is a store of this process
+    alone, and ends with it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = 30.0) -> None:
         self._memory = os.fspath(path) == MEMORY
         self._path = MEMORY if self._memory else _absolute(os.fspath(path))
         self._patience = patience
-        self._pool = _Pool(self._path, alone=self._memory)
-        # What is let go of without `close` is closed all the same, and quietly.
+        self._pool = _Pool(self._path, single=self._memory)
+        # A store that is never closed is closed when it is garbage-collected.
         weakref.finalize(self, self._pool.close)
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -68,9 +60,10 @@ class SqliteStore:
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Put messages behind those that are there, together and in this order, whoever else is writing."""
-        return self._do(
-            _WRITE, lambda connection: tables.append(connection, _checked(name), messages, heading, spent, time.time())
+        """Add messages at the end, together and in this order, while others may be writing too."""
+        return self._run(
+            _WRITE,
+            lambda connection: tables.append(connection, _check_name(name), messages, heading, spent, time.time()),
         )
 
     def replace(
@@ -82,39 +75,39 @@ class SqliteStore:
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Put these messages in the place of all that are there, or raise `StoreConflict` if somebody was faster."""
-        return self._do(
+        """Put these messages in the place of all, or raise `StoreConflict` if another process changed them."""
+        return self._run(
             _WRITE,
             lambda connection: tables.replace(
-                connection, _checked(name), messages, expected, heading, spent, time.time()
+                connection, _check_name(name), messages, expected, heading, spent, time.time()
             ),
         )
 
     def delete(self, name: str) -> bool:
-        """Forget a conversation; False when there was none."""
-        gone = self._do(_WRITE, lambda connection: tables.delete(connection, name))
-        if gone and not self._memory:
+        """Delete a conversation; False when it was not there."""
+        deleted = self._run(_WRITE, lambda connection: tables.delete(connection, name))
+        if deleted and not self._memory:
             self._empty_log()
-        return gone
+        return deleted
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
-        """The conversation at this moment, its messages from the place `start` on; None when there is none."""
-        return self._do(_READ, lambda connection: tables.load(connection, name, start))
+        """The conversation with its messages from the place `start` on; None when it is not there."""
+        return self._run(_READ, lambda connection: tables.load(connection, name, start))
 
     def about(self, name: str) -> ConversationInfo | None:
-        """What is known of it; None when it is not there."""
-        return self._do(_READ, lambda connection: tables.about(connection, name))
+        """What the store knows of a conversation; None when it is not there."""
+        return self._run(_READ, lambda connection: tables.about(connection, name))
 
     def names(self) -> tuple[str, ...]:
-        """All conversations, the one that was changed last first."""
-        return self._do(_READ, tables.names)
+        """The names of all conversations, the last changed first."""
+        return self._run(_READ, tables.names)
 
-    # --- its life -----------------------------------------------------------------------------------------------------
+    # --- closing ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the file. The store may still be used, and opens it again; one in memory is gone."""
+        """Close the file. A later call opens it again; a store in memory is lost."""
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -127,14 +120,14 @@ class SqliteStore:
         return f"SqliteStore({self._path!r})"
 
     def _empty_log(self) -> None:
-        """What is forgotten is still in the write-ahead log. Where others are reading it goes with a later write."""
+        """Remove deleted messages from the write-ahead log too. Where others read it, a later write removes them."""
         import sqlite3
 
         with suppress(sqlite3.Error), self._pool.connection() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _do(self, begin: str, work: Callable[[sqlite3.Connection], _Done]) -> _Done:
-        """One step, whole or not at all. Others are waited for; what SQLite says is raised in our words."""
+    def _run(self, begin: str, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run one transaction. Waits for other writers, and raises errors of SQLite as StoreError."""
         import sqlite3
 
         deadline = time.monotonic() + self._patience
@@ -143,26 +136,33 @@ class SqliteStore:
                 with self._pool.connection() as connection, _transaction(connection, begin):
                     return work(connection)
             except sqlite3.Error as problem:
-                if not is_busy(problem) or time.monotonic() >= deadline:
-                    raise as_store_error(problem, self._path, self._patience) from None
+                if not _is_busy(problem) or time.monotonic() >= deadline:
+                    raise _to_store_error(problem, self._path, self._patience) from None
             except UnicodeEncodeError:
-                raise unwritable() from None
+                raise StoreError(
+                    "the store cannot take half a character (a lone surrogate). To do: look for one in the name, the "
+                    "model and the system prompt of the conversation."
+                ) from None
             except UnicodeDecodeError:
-                raise damaged(self._path) from None
-            # SQLite itself would look ever more seldom, and a busy neighbour leaves only short gaps.
-            time.sleep(random.uniform(*_BETWEEN_LOOKS))
+                raise _damaged(self._path) from None
+            # SQLite itself would try less and less often, and a busy writer leaves only short gaps.
+            time.sleep(random.uniform(*_SECONDS_BETWEEN_ATTEMPTS))
 
 
 def _absolute(path: str) -> str:
     if "\0" in path:
-        raise impossible_path(path, "there is a NUL in it")
+        raise _impossible_path(path, "there is a NUL in it")
     try:
         return str(Path(path).expanduser().absolute())
-    except RuntimeError:  # "~somebody", and there is no such user.
-        raise impossible_path(path, "there is no such home folder") from None
+    except RuntimeError:  # "~name", and there is no such user.
+        raise _impossible_path(path, "there is no such home folder") from None
 
 
-def _checked(name: str) -> str:
+def _impossible_path(path: str, reason: str) -> StoreError:
+    return StoreError(f"there cannot be a store at {path!r}: {reason}. To do: name another place.")
+
+
+def _check_name(name: str) -> str:
     if not name.strip():
         raise StoreError("a conversation is kept under a name. To do: give one that is not blank.")
     return name
@@ -175,18 +175,19 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Generator[None, 
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # Not only errors: a Ctrl-C in the middle leaves nothing behind either.
+        # Ctrl-C in the middle is rolled back too.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 class _Pool:
-    """Connections, each used by one thread at a time; a few are kept for the next."""
+    """Connections, each used by one thread at a time; a few stay open for later use."""
 
-    def __init__(self, path: str, *, alone: bool) -> None:
+    def __init__(self, path: str, *, single: bool) -> None:
         self._path = path
-        self._alone = threading.Lock() if alone else None
+        # A store in memory has only one connection.
+        self._single = threading.Lock() if single else None
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._process = os.getpid()
@@ -197,15 +198,15 @@ class _Pool:
         """A connection for the length of the block."""
         import sqlite3
 
-        if self._alone is not None:
-            self._alone.acquire()
+        if self._single is not None:
+            self._single.acquire()
         try:
             connection = self._take()
             try:
                 yield connection
             except sqlite3.Error as problem:
-                # Who knows what state it is in; but a store in memory is its only connection.
-                if self._alone is None and not is_busy(problem):
+                # The state of the connection is unknown, but a store in memory has no other.
+                if self._single is None and not _is_busy(problem):
                     connection.close()
                 else:
                     self._give_back(connection)
@@ -215,20 +216,20 @@ class _Pool:
                 raise
             self._give_back(connection)
         finally:
-            if self._alone is not None:
-                self._alone.release()
+            if self._single is not None:
+                self._single.release()
 
     def close(self) -> None:
-        """Close what is kept."""
+        """Close the idle connections."""
         with self._lock:
-            self._leave_parents_alone()
+            self._abandon_inherited()
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def _take(self) -> sqlite3.Connection:
         with self._lock:
-            self._leave_parents_alone()
+            self._abandon_inherited()
             if self._idle:
                 return self._idle.pop()
         return _open(self._path)
@@ -240,8 +241,8 @@ class _Pool:
                 return
         connection.close()
 
-    def _leave_parents_alone(self) -> None:
-        """After a fork: the connections are the parent's, and neither use nor closing of them is safe here."""
+    def _abandon_inherited(self) -> None:
+        """After a fork of the process: the connections are the parent's, and may be neither used nor closed here."""
         if self._process != os.getpid():
             self._inherited += self._idle
             self._idle = []
@@ -253,34 +254,83 @@ def _open(path: str) -> sqlite3.Connection:
 
     with _opening:
         if path != MEMORY:
-            _make(Path(path))
-        # Transactions are begun and ended here, not guessed by the library; the pool sees to the threads.
+            _create_file(Path(path))
+        # This module begins and ends the transactions; the pool takes care of threads.
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         if path != MEMORY:
-            # A write-ahead log: readers do not wait for writers, and a commit is one append to it.
+            # With a write-ahead log readers do not wait for writers, and a commit is one append.
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        # What is forgotten is overwritten; not every SQLite is built to do so by itself.
+        # Overwrite what is deleted; not every SQLite is built to do so by default.
         connection.execute("PRAGMA secure_delete = ON")
-        # Looked at in one transaction: between two looks another one may be making them.
+        # One transaction: another process may be creating the tables.
         with _transaction(connection, _READ):
-            there = tables.are_there(connection, path)
-        if not there:
+            has_tables = tables.has_tables(connection, path)
+        if not has_tables:
             with _transaction(connection, _WRITE):
-                # Asked again: another process may have made them while this one waited.
-                if not tables.are_there(connection, path):
-                    tables.make(connection)
+                # Another process may have created them while this one waited.
+                if not tables.has_tables(connection, path):
+                    tables.create(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _make(path: Path) -> None:
-    """The file, for its owner's eyes alone: seals are private, and thinking is where it is kept."""
+def _create_file(path: Path) -> None:
+    """Create the file so that only its owner may read it: seals are private, and so is thinking."""
     if not path.parent.is_dir():
-        raise missing_folder(path)
-    with suppress(OSError):  # There already, or for SQLite to complain about.
+        raise StoreError(f"the folder of the store {path} does not exist. To do: create it, or name another place.")
+    with suppress(OSError):  # The file exists, or SQLite will report the problem.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+# --- errors: their texts are about the file, never about what is in it ---------------------------------------------
+
+
+def _is_busy(problem: sqlite3.Error) -> bool:
+    """Whether others are writing, so that a later attempt may work."""
+    import sqlite3
+
+    return (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> StoreError:
+    import sqlite3
+
+    code = getattr(problem, "sqlite_errorcode", None)
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            text = (
+                f"the store {path} was busy with others for {patience:g} seconds. To do: try again, or give patience="
+            )
+        case sqlite3.SQLITE_CANTOPEN if Path(path).is_dir():
+            text = f"the store {path} is a folder. To do: name a file"
+        case sqlite3.SQLITE_CANTOPEN:
+            text = (
+                f"the store {path} cannot be opened. To do: allow reading and writing of the file and its folder, or "
+                "name another place"
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            text = (
+                f"the store {path} cannot be written to. To do: allow writing to the file and to its folder, or name "
+                "another place"
+            )
+        case sqlite3.SQLITE_NOTADB:
+            text = f"{path} is not a database. To do: use another file, or move this one away"
+        case sqlite3.SQLITE_CORRUPT:
+            return _damaged(path)
+        case sqlite3.SQLITE_FULL:
+            text = f"there is no room left on the disk of the store {path}. To do: make some; nothing was lost"
+        case _:
+            text = f"the store {path} failed: {problem}. To do: check the disk and the file"
+    return StoreError(f"{text}.")
+
+
+def _damaged(path: str) -> StoreError:
+    return StoreError(
+        f"the store {path} is damaged. To do: restore it from a backup, or move it away and save what can be saved "
+        "with the .recover command of sqlite3."
+    )

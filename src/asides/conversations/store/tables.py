@@ -1,6 +1,6 @@
 """The tables of the SQLite store and every statement on them, inside a transaction that the caller has begun.
 
-Not here: connections, waiting and what a failure means.
+Not here: connections, waiting, and errors of SQLite (sqlite).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from asides.conversations.store.protocol import (
     ConversationInfo,
     ConversationSnapshot,
     StoreConflict,
+    StoreError,
 )
-from asides.conversations.store.store_errors import foreign, newer, unreadable, unreadable_head
 from asides.history.document import read_message, write_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
@@ -25,10 +25,10 @@ from asides.values.usage import Usage
 if TYPE_CHECKING:
     import sqlite3
 
-FORM = 1
-"""The form of the tables; a file of a later one is not touched."""
+FORMAT = 1
+"""The version of the tables. A file with a later one is not touched."""
 _APPLICATION = 0x61736964
-"""Marks the file as ours: "asid"."""
+"""Marks the file as a store of asides: "asid"."""
 
 _TABLES = """
 CREATE TABLE clock (ticks INTEGER NOT NULL);
@@ -55,26 +55,33 @@ CREATE TABLE messages (
 _ABOUT = "name, version, rewritten, length, system, model, usage, created, updated"
 
 
-def are_there(connection: sqlite3.Connection, path: str) -> bool:
-    """Whether the tables are; False for a file that is still empty. Raises for a file that is not for us."""
-    application = _single(connection, "PRAGMA application_id")
-    form = _single(connection, "PRAGMA user_version")
+def has_tables(connection: sqlite3.Connection, path: str) -> bool:
+    """Whether the tables exist; False for an empty file. Raises StoreError for a file of another program or of a newer
+    asides.
+    """
+    application = _select_one(connection, "PRAGMA application_id")
+    version = _select_one(connection, "PRAGMA user_version")
     if application == _APPLICATION:
-        if form > FORM:
-            raise newer(path, form, FORM)
+        if version > FORMAT:
+            raise StoreError(
+                f"the store {path} was written by a newer asides (its form is {version}, this one knows up to "
+                f"{FORMAT}). To do: upgrade asides, or use another file."
+            )
         return True
-    if application or form or _single(connection, "SELECT count(*) FROM sqlite_master"):
-        raise foreign(path)
+    if application or version or _select_one(connection, "SELECT count(*) FROM sqlite_master"):
+        raise StoreError(
+            f"{path} is a database of another program, not a store of conversations. To do: use another file."
+        )
     return False
 
 
-def make(connection: sqlite3.Connection) -> None:
-    """Make them."""
+def create(connection: sqlite3.Connection) -> None:
+    """Create the tables."""
     for statement in _TABLES.split(";"):
         if statement.strip():
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {FORM}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def append(
@@ -85,10 +92,10 @@ def append(
     spent: Usage | None,
     now: float,
 ) -> ConversationInfo:
-    """Put messages behind those that are there."""
-    before = about(connection, name) or _begin(connection, name, now)
-    _insert(connection, name, before.length, messages)
-    return _note(connection, before, before.length + len(messages), heading, spent, now, rewrites=False)
+    """Add messages at the end."""
+    before = about(connection, name) or _insert_conversation(connection, name, now)
+    _insert_messages(connection, name, before.length, messages)
+    return _update_conversation(connection, before, before.length + len(messages), heading, spent, now, rewrites=False)
 
 
 def replace(
@@ -100,7 +107,7 @@ def replace(
     spent: Usage | None,
     now: float,
 ) -> ConversationInfo:
-    """Put messages in the place of those that are there, if the version is the expected one."""
+    """Put messages in the place of all messages, if the version is the expected one."""
     before = about(connection, name)
     found = 0 if before is None else before.version
     if found != expected:
@@ -112,66 +119,71 @@ def replace(
             found=found or None,
         )
     if before is None:
-        before = _begin(connection, name, now)
+        before = _insert_conversation(connection, name, now)
     connection.execute(
         "DELETE FROM messages WHERE conversation = (SELECT id FROM conversations WHERE name = ?)", (name,)
     )
-    _insert(connection, name, 0, messages)
-    return _note(connection, before, len(messages), heading, spent, now, rewrites=True)
+    _insert_messages(connection, name, 0, messages)
+    return _update_conversation(connection, before, len(messages), heading, spent, now, rewrites=True)
 
 
 def delete(connection: sqlite3.Connection, name: str) -> bool:
-    """Forget a conversation."""
+    """Delete a conversation."""
     return connection.execute("DELETE FROM conversations WHERE name = ?", (name,)).rowcount > 0
 
 
 def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
-    """What is known of a conversation."""
+    """What the store knows of a conversation."""
     row = connection.execute(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,)).fetchone()  # noqa: S608
     if row is None:
         return None
     name, version, rewritten, length, system, model, usage, created, updated = row
     try:
         spent = msgspec.json.decode(usage, type=Usage)
-    except (msgspec.DecodeError, TypeError):  # TypeError: a number stands there.
-        raise unreadable_head(name) from None
-    return ConversationInfo(
-        name, version, rewritten, length, ConversationHeading(system, model), spent, created, updated
-    )
+    except (msgspec.DecodeError, TypeError):  # TypeError: the column holds a number.
+        raise StoreError(
+            f"the head of the conversation {name!r} does not read: it is damaged, or a newer asides wrote it. To do: "
+            "upgrade asides, or restore the store from a backup."
+        ) from None
+    heading = ConversationHeading(system, model)
+    return ConversationInfo(name, version, rewritten, length, heading, spent, created, updated)
 
 
 def load(connection: sqlite3.Connection, name: str, start: int) -> ConversationSnapshot | None:
-    """A conversation, its messages from a place on."""
-    known = about(connection, name)
-    if known is None:
+    """A conversation with its messages from a place on."""
+    info = about(connection, name)
+    if info is None:
         return None
     rows = connection.execute(
         "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? AND place >= ? "
         "ORDER BY place",
         (name, start),
     )
-    return ConversationSnapshot(known, tuple(_read(name, rows)))
+    return ConversationSnapshot(info, tuple(_parse_rows(name, rows)))
 
 
 def names(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """All conversations, the one that was changed last first."""
+    """The names of all conversations, the last changed first."""
     return tuple(row[0] for row in connection.execute("SELECT name FROM conversations ORDER BY version DESC"))
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-def _read(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
+def _parse_rows(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
     messages: list[Message] = []
     for place, document in rows:
         try:
             messages.append(read_message(document)[0])
-        except (ConfigError, TypeError):  # TypeError: a number stands there.
-            raise unreadable(name, place) from None
+        except (ConfigError, TypeError):  # TypeError: the column holds a number.
+            raise StoreError(
+                f"message {place} of the conversation {name!r} does not read: it is damaged, or a newer asides wrote "
+                "it. To do: upgrade asides, or restore the store from a backup."
+            ) from None
     return messages
 
 
-def _begin(connection: sqlite3.Connection, name: str, now: float) -> ConversationInfo:
+def _insert_conversation(connection: sqlite3.Connection, name: str, now: float) -> ConversationInfo:
     connection.execute(
         f"INSERT INTO conversations ({_ABOUT}) VALUES (?, 0, 0, 0, NULL, NULL, ?, ?, ?)",  # noqa: S608
         (name, msgspec.json.encode(Usage()), now, now),
@@ -179,14 +191,14 @@ def _begin(connection: sqlite3.Connection, name: str, now: float) -> Conversatio
     return ConversationInfo(name, 0, 0, 0, created=now, updated=now)
 
 
-def _insert(connection: sqlite3.Connection, name: str, start: int, messages: Sequence[Message]) -> None:
+def _insert_messages(connection: sqlite3.Connection, name: str, start: int, messages: Sequence[Message]) -> None:
     connection.executemany(
         "INSERT INTO messages (conversation, place, message) SELECT id, ?, ? FROM conversations WHERE name = ?",
         [(place, write_message(message), name) for place, message in enumerate(messages, start)],
     )
 
 
-def _note(
+def _update_conversation(
     connection: sqlite3.Connection,
     before: ConversationInfo,
     length: int,
@@ -196,12 +208,12 @@ def _note(
     *,
     rewrites: bool,
 ) -> ConversationInfo:
-    version = _tick(connection)
-    new = before.version == 0
+    version = _next_version(connection)
+    is_new = before.version == 0
     after = msgspec.structs.replace(
         before,
         version=version,
-        rewritten=version if rewrites or new else before.rewritten,
+        rewritten=version if rewrites or is_new else before.rewritten,
         length=length,
         heading=before.heading if heading is None else heading,
         usage=before.usage if spent is None else before.usage + spent,
@@ -224,11 +236,11 @@ def _note(
     return after
 
 
-def _tick(connection: sqlite3.Connection) -> int:
-    """One count for the whole file, so that a version never comes again, not even when its conversation is gone."""
+def _next_version(connection: sqlite3.Connection) -> int:
+    """The next version. One counter for the whole file, so that no version is used twice, even after a deletion."""
     connection.execute("UPDATE clock SET ticks = ticks + 1")
-    return int(_single(connection, "SELECT ticks FROM clock"))
+    return int(_select_one(connection, "SELECT ticks FROM clock"))
 
 
-def _single(connection: sqlite3.Connection, statement: str) -> Any:
+def _select_one(connection: sqlite3.Connection, statement: str) -> Any:
     return connection.execute(statement).fetchone()[0]

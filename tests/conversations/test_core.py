@@ -1,7 +1,8 @@
-"""What can be done to a history: every change leaves one that can be sent, and copies know nothing of each other."""
+"""Changes of a conversation: each leaves one that can be sent, and forks share nothing."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -35,7 +36,12 @@ def test_whatever_people_have_for_a_message_can_be_appended(shell: Shell) -> Non
         ]
     )
     assert added == chat.messages[-2:]
-    assert dialogue(chat)[:4] == [("user", "one"), ("assistant", "Two."), ("assistant", "Three."), ("user", "four")]
+    assert dialogue(chat)[:4] == [
+        ("user", "one"),
+        ("assistant", "Two."),
+        ("assistant", "Three."),
+        ("user", "four"),
+    ]
     assert chat.messages[2] == reply.to_message()
     assert chat.messages[4].tool_calls == (ToolCall("c1", "look", {"n": 1}),)
     assert chat.usage == reply.usage
@@ -138,6 +144,16 @@ def test_a_fork_can_be_asked_while_its_origin_is(stage: OpenStage) -> None:
         assert chat.fork().ask("two?").text == "some words"
 
 
+def test_a_copy_goes_on_alone() -> None:
+    chat = Conversation(PLAIN, messages=TALK)
+    other = copy.copy(chat)
+    other.append("three?")
+    other.system = "Be brief."
+    other.model = "openai-compatible:other"
+    assert (len(chat), chat.system, chat.model) == (4, None, PLAIN)
+    assert (len(other), other.system, type(other)) == (5, "Be brief.", Conversation)
+
+
 def test_a_fork_has_a_name_only_where_there_is_a_store() -> None:
     with pytest.raises(ConfigError, match="no store"):
         Conversation(PLAIN).fork(name="other")
@@ -189,7 +205,7 @@ def test_calls_stay_with_their_results_when_it_is_trimmed() -> None:
     assert dialogue(chat) == [("user", "thanks")]
 
 
-def test_a_trimmed_past_is_told_in_full(stage: OpenStage) -> None:
+def test_a_trimmed_conversation_is_sent_in_full(stage: OpenStage) -> None:
     theatre = stage(lambda request: Say(text=f"answer {len(request.prompt.messages)}"))
     chat = Conversation("openai-responses:gpt-5", stateful=True, base_url=theatre.url, api_key=KEY)
     for question in ("one", "two", "three"):
@@ -207,7 +223,7 @@ def test_seals_that_a_changed_past_makes_worthless_are_not_sent(stage: OpenStage
     chat.ask("one?")
     assert isinstance(chat.messages[1].parts[0], Thought)
     chat.edit(0, "ONE?")
-    assert not chat.messages[1].parts[0].complete
+    assert not chat.messages[1].parts[0].replayable
     try:
         chat.ask("two?")
     except ReplayRejected:

@@ -1,4 +1,4 @@
-"""Both conversations behind one set of functions, so that a test of one is a test of both; and whom they ask."""
+"""One set of functions for both conversations, so that a test of one is a test of both; and the models they ask."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class SyncShell:
         return chat.compact(over, **options)
 
     def __repr__(self) -> str:
-        return "blocking"
+        return "sync"
 
 
 class AsyncShell:
@@ -116,13 +116,13 @@ class AsyncShell:
         return asyncio.run(chat.compact(over, **options))
 
     def __repr__(self) -> str:
-        return "awaiting"
+        return "async"
 
 
 both_shells = pytest.mark.parametrize("shell", [SyncShell(), AsyncShell()], ids=repr)
 
 
 def dialogue(messages: Any) -> list[tuple[str, str]]:
-    """Who said what."""
+    """The role and the text of each message."""
     said: tuple[Message, ...] = tuple(messages)
     return [(message.role, message.text) for message in said]

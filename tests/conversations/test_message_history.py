@@ -1,4 +1,4 @@
-"""Conversations in a store: kept before an answer is handed out, gone on with by others, never overwritten unseen."""
+"""Conversations in a store: written before an answer is returned, shared with others, never overwritten unseen."""
 
 from __future__ import annotations
 
@@ -162,7 +162,12 @@ def test_changes_are_kept_and_cost_stays_counted(stage: OpenStage, store: Sqlite
     chat.truncate(2)
     chat.system = "Be brief."
     again = Conversation(store=store, name="talk", base_url=theatre.url)
-    assert (dialogue(again), again.model, again.system, again.usage) == (dialogue(chat), PLAIN, "Be brief.", spent)
+    assert (dialogue(again), again.model, again.system, again.usage) == (
+        dialogue(chat),
+        PLAIN,
+        "Be brief.",
+        spent,
+    )
     other = Conversation("openai-compatible:other", system="Be long.", store=store, name="talk")
     assert (other.model, other.system) == ("openai-compatible:other", "Be long.")
 

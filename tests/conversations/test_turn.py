@@ -1,4 +1,4 @@
-"""Asking with a history, in both shells and every dialect: what is kept of a turn, however it ends."""
+"""A turn in both shells and every dialect: what is kept of it, however it ends."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_turn_that_broke_off_is_sealed(shell: Shell, stage: OpenStage) -> None
 
 @both_shells
 def test_a_call_of_an_answer_that_broke_off_is_answered_at_once(shell: Shell, stage: OpenStage) -> None:
-    """Nobody will run it, and whatever is done with the conversation next, it can be sent."""
+    """Nothing will run it, and the conversation can be sent whatever comes next."""
     whole_call = (
         'data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":'
         '{"name":"look_up","arguments":"{\\"n\\":1}"}}]}}]}\n\n'
@@ -204,7 +204,7 @@ def test_calls_that_nobody_answered_are_answered_before_the_next_question(
 
 @both_shells
 def test_from_one_model_to_another_and_back(shell: Shell, stage: OpenStage) -> None:
-    """A's own seals go back to A, and to nobody else; nobody gets another's thinking."""
+    """The seals of a model go back to it and to no other, and so does its thinking."""
     theatre = stage(lambda request: Say(thinking=f"thought of {request.model}", text=f"said by {request.model}"))
     a, b = "anthropic:claude-sonnet-4-5", "openai-responses:gpt-5"
     chat = shell.kind(a, base_url=theatre.url, api_key=KEY, retries=0)
@@ -229,7 +229,7 @@ def test_what_a_provider_has_stored_is_not_sent_again(shell: Shell, stage: OpenS
     assert [len(body["input"]) for body in sent] == [1, 1, 1]
     assert chat.messages[3].stored is not None
     assert sent[2]["previous_response_id"] == chat.messages[3].stored.id
-    # What is changed behind the provider's back is told in full.
+    # After an edit, what the provider has stored is sent again in full.
     chat.edit(2, "two, in other words")
     shell.ask(chat, "four")
     last = theatre.requests[-1].json

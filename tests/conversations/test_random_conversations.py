@@ -67,8 +67,8 @@ class Actor:
         return (*events, ReplyEnded(StopReason("tool_calls" if calls else "stop")))
 
 
-class Talk:
-    """A conversation in somebody's hands."""
+class RandomConversation:
+    """A conversation that is changed at random."""
 
     def __init__(self, chance: random.Random, stage: Stage, folder: Path) -> None:
         self._chance = chance
@@ -102,8 +102,8 @@ class Talk:
         doing()
 
     def whom(self) -> dict[str, Any]:
-        """Anybody."""
-        # Often the same again: what one has said oneself is what there are rules for.
+        """The model to ask, and its options."""
+        # Often the same model again: providers have rules for their own turns.
         if self._chance.random() < 0.4:
             self._whom = self._chance.choice(WHOM)
         model, options = self._whom
@@ -154,7 +154,7 @@ def test_law_whatever_is_done_to_a_conversation_it_is_accepted(seed: int) -> Non
     """Seeds and not hypothesis: where a stream is when it is left is a matter of time, too."""
     chance = random.Random(seed)
     with Stage(Actor(seed)) as stage, TemporaryDirectory() as folder:
-        talk = Talk(chance, stage, Path(folder))
+        talk = RandomConversation(chance, stage, Path(folder))
         try:
             for _ in range(chance.randint(4, 14)):
                 talk.step()

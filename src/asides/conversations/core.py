@@ -1,0 +1,373 @@
+"""`ConversationCore`: everything that `Conversation` and `AsyncConversation` share, which is all but the asking.
+
+It holds a `MessageHistory` and the options to ask with. Not here: asking (sync, async_), one question under way (turn),
+files and documents (serialise), summaries (compact).
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args
+
+from asides.conversations.compact import Compaction, find_older_turns, options_for_summary
+from asides.conversations.message_history import (
+    MessageHistory,
+    MessageLike,
+    Question,
+    find_message,
+    read_question,
+    replace_text,
+)
+from asides.conversations.serialise import read_file, read_json, split_system, write_file, write_json
+from asides.conversations.store.protocol import Store, StoreError
+from asides.conversations.stored import StoredConversation
+from asides.conversations.turn import Turn
+from asides.flows.build_call import CallBuilder
+from asides.history.estimate_tokens import TokenCounter, estimator_for
+from asides.history.import_export import MessageFormat, export_messages, import_messages
+from asides.history.redact import drop_stored_responses, invalidate_seals
+from asides.history.trim import Strip, TrimmedHistory, strip_thinking, trim
+from asides.options import Options, merge_options, reject_unknown
+from asides.values.errors import ConfigError, UnknownModel
+from asides.values.messages import Message, system
+from asides.values.reply import Reply
+from asides.values.usage import Usage
+
+if TYPE_CHECKING:
+    from asides.aio import AsyncClient
+    from asides.client import Client
+
+AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
+
+
+class ConversationCore(Generic[AnyClient]):
+    """Messages that can be sent at any time, with the system prompt, the cost and the options of all questions.
+
+    With a `store`, every change is there under `name` before its method returns; a name that is already there goes on
+    from what is stored. Readable thinking is saved only with `keep_thinking`; what providers want back always is. One
+    task at a time: a change while a question is under way raises a ConfigError.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        system: str | None = None,
+        client: AnyClient | None = None,
+        store: Store | None = None,
+        name: str | None = None,
+        keep_thinking: bool | None = None,
+        messages: Sequence[MessageLike] = (),
+        **options: Any,
+    ) -> None:
+        self._client = client
+        self._options = reject_unknown(Options(**options))  # type: ignore[typeddict-item]
+        self._call_builder = CallBuilder() if client is None else client._call_builder
+        self._history = MessageHistory(
+            self._call_builder,
+            _open_stored(store, name),
+            model=model,
+            system=_check_system(system),
+            keep_thinking=keep_thinking,
+        )
+        if messages:
+            if self.messages:
+                raise ConfigError(
+                    f"the conversation {name!r} is in the store already. To do: leave messages= away to go on with it, "
+                    "or give another name."
+                )
+            self.extend(messages)
+
+    # --- content ------------------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages in order, with thoughts and seals in their places."""
+        return self._history.messages
+
+    @property
+    def model(self) -> str | None:
+        """The model to ask when a question names none, as provider:model. None leaves it to the settings."""
+        return self._history.model
+
+    @model.setter
+    def model(self, name: str | None) -> None:
+        self._history.model = name
+
+    @property
+    def system(self) -> str | None:
+        """The system prompt. It may be changed at any time."""
+        return self._history.system
+
+    @system.setter
+    def system(self, text: str | None) -> None:
+        if _check_system(text) != self.system:
+            with self._history.exclusive():
+                self._history.set_system(text)
+
+    @property
+    def usage(self) -> Usage:
+        """The cost so far, thinking counted apart; `origin` says whether an estimate is in the sum."""
+        return self._history.usage
+
+    @property
+    def name(self) -> str | None:
+        """Its name in its store; None without one."""
+        return None if self._history.stored is None else self._history.stored.name
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    def __bool__(self) -> bool:
+        # Without this, `len` would make an empty conversation false.
+        return True
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f", name={self.name!r}"
+        return f"{type(self).__name__}({self.model!r}, messages={len(self)}{name})"
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def append(self, message: MessageLike) -> Message | None:
+        """Add a message at the end; text alone is a user's. None for a reply that has nothing to keep."""
+        added = self.extend((message,))
+        return added[0] if added else None
+
+    def extend(self, messages: Sequence[MessageLike], *, usage: Usage | None = None) -> tuple[Message, ...]:
+        """Add messages at the end; in a store, all of them or none. `usage` is their cost; replies bring their own."""
+        for message in messages:
+            if isinstance(message, Reply):
+                usage = message.usage if usage is None else usage + message.usage
+        with self._history.exclusive():
+            added = read_question(messages)
+            self._history.append(added, usage)
+        return added
+
+    def edit(self, place: int, message: MessageLike) -> Message:
+        """Replace the message at this place; text alone keeps the role of the message it replaces."""
+        with self._history.exclusive():
+            messages = self.messages
+            if not -len(messages) <= place < len(messages):
+                raise ConfigError(f"there is no message {place}; the conversation has {len(messages)}.")
+            place %= len(messages)
+            if isinstance(message, str):
+                edited = replace_text(messages[place], message)
+            else:
+                (edited,) = read_question((message,))
+            changed = (*messages[:place], edited, *drop_stored_responses(messages[place + 1 :]))
+            self._history.replace(invalidate_seals(changed, place + 1, rows=self._call_builder.rows))
+        return edited
+
+    def truncate(self, end: int | Message) -> tuple[Message, ...]:
+        """Keep so many messages, or those before this one; returns the rest. -2 removes the last two."""
+        with self._history.exclusive():
+            place = find_message(end, self.messages) if isinstance(end, Message) else end
+            removed = self.messages[place:]
+            if removed:
+                self._history.replace(self.messages[:place])
+        return removed
+
+    def clear(self) -> None:
+        """Remove all messages. The usage and the system prompt stay."""
+        self.truncate(0)
+
+    def forget_thinking(self, strip: Strip = "all") -> None:
+        """Remove the thoughts and their seals: all of them, or all but those of the last turn that has any.
+
+        Text, calls and results stay, and the conversation can be sent as before.
+        """
+        if strip not in get_args(Strip):
+            raise ConfigError(f"thoughts are forgotten by one of {', '.join(get_args(Strip))}, not {strip!r}.")
+        with self._history.exclusive():
+            stripped = strip_thinking(self.messages, strip, rows=self._call_builder.rows)
+            if stripped != self.messages:
+                self._history.replace(drop_stored_responses(stripped))
+
+    def trim_to(self, tokens: int, *, model: str | None = None, count: TokenCounter | None = None) -> TrimmedHistory:
+        """Drop the oldest messages until the conversation costs no more than so many tokens; returns what is left.
+
+        The system prompt and the last message stay, calls stay with their results. The cost is that of the request to
+        the model, system prompt and tools included: an estimate, or what `count` says, which takes messages and
+        returns tokens.
+        """
+        with self._history.exclusive():
+            self._history.refresh()
+            if not self.messages:
+                return TrimmedHistory((), 0)
+            trimmed = trim(self.messages, tokens, count or self._token_counter(model), rows=self._call_builder.rows)
+            if trimmed.messages != self.messages:
+                self._history.replace(drop_stored_responses(trimmed.messages))
+            return trimmed
+
+    def fork(self, end: int | Message | None = None, *, name: str | None = None) -> Self:
+        """A conversation of its own that begins like this one: with all messages, so many, or those before one.
+
+        It is in the store only when it gets a name there. The two share nothing from then on.
+        """
+        place = find_message(end, self.messages) if isinstance(end, Message) else end
+        other = copy.copy(self)
+        other._history = self._history.fork(place, name)
+        return other
+
+    def refresh(self) -> bool:
+        """Read what other processes wrote to the store; True when there was something. Every question does so first."""
+        with self._history.exclusive():
+            return self._history.refresh()
+
+    def __copy__(self) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._history = copy.copy(self._history)
+        return other
+
+    # --- files and other formats --------------------------------------------------------------------------------------
+
+    def to_json(self, *, keep_thinking: bool | None = None) -> str:
+        """The conversation as a JSON document with a version: messages, the seals that providers want back, and
+        readable thinking only if it is to be kept (None: as the conversation has it).
+        """
+        return write_json(self._history, keep_thinking=keep_thinking)
+
+    @classmethod
+    def from_json(cls, document: str | bytes, **given: Any) -> Self:
+        """The conversation that `to_json` wrote. `given` is as for a new one, and wins over what was written."""
+        saved = read_json(document)
+        model = given.pop("model", None) or saved.model
+        text = given.pop("system", None)
+        made = cls(model, system=saved.system if text is None else text, **given)
+        made._start_with(saved.messages, saved.usage)
+        return made
+
+    def save(self, path: str | os.PathLike[str], *, keep_thinking: bool | None = None) -> None:
+        """Write it to a file, in one step: a crash leaves the old file or the new one. Only its owner may read it."""
+        write_file(path, self.to_json(keep_thinking=keep_thinking).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **given: Any) -> Self:
+        """The conversation that `save` wrote. `given` is as for a new one, and wins over what was written."""
+        document = read_file(path)
+        try:
+            return cls.from_json(document, **given)
+        except StoreError:
+            raise
+        except ConfigError as problem:
+            raise ConfigError(f"{os.fspath(path)}: {problem}") from None
+
+    @classmethod
+    def from_openai(cls, messages: Sequence[Any] | Mapping[str, Any], **given: Any) -> Self:
+        """A conversation from a list of chat completions' messages, or from a request that holds one."""
+        return cls._import(messages, "openai_chat", given)
+
+    @classmethod
+    def from_anthropic(cls, messages: Sequence[Any] | Mapping[str, Any], **given: Any) -> Self:
+        """A conversation from the turns of Anthropic's Messages, or from a request with its system prompt."""
+        return cls._import(messages, "anthropic", given)
+
+    @classmethod
+    def from_responses(cls, items: Sequence[Any] | Mapping[str, Any], **given: Any) -> Self:
+        """A conversation from the items of OpenAI's Responses, or from a request or a response that holds them."""
+        return cls._import(items, "openai_responses", given)
+
+    def to_openai(self, *, thinking: bool = False) -> list[dict[str, Any]]:
+        """The messages as chat completions have them. Thinking is left out unless it is asked for."""
+        exported: list[dict[str, Any]] = self._export("openai_chat", thinking)
+        return exported
+
+    def to_anthropic(self, *, thinking: bool = False) -> dict[str, Any]:
+        """`messages` and `system` as Anthropic's Messages have them. Thinking is left out unless it is asked for."""
+        exported: dict[str, Any] = self._export("anthropic", thinking)
+        return exported
+
+    def to_responses(self, *, thinking: bool = False) -> list[dict[str, Any]]:
+        """The items as OpenAI's Responses have them. Thinking is left out unless it is asked for."""
+        exported: list[dict[str, Any]] = self._export("openai_responses", thinking)
+        return exported
+
+    @classmethod
+    def _import(cls, value: object, format_name: MessageFormat, given: dict[str, Any]) -> Self:
+        messages = import_messages(value, format_name)
+        if given.get("system") is None:
+            given["system"], messages = split_system(messages)
+        made = cls(**given)
+        made._start_with(messages, None)
+        return made
+
+    def _export(self, format_name: MessageFormat, thinking: bool) -> Any:
+        first = (system(self.system),) if self.system else ()
+        return export_messages((*first, *self.messages), format_name, thinking=thinking, rows=self._call_builder.rows)
+
+    def _start_with(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
+        if self.messages and self.name is None:
+            raise ConfigError("there are messages in what is read already. To do: leave messages= away, and extend it.")
+        if self.messages:
+            raise ConfigError(
+                f"the conversation {self.name!r} is in the store already. To do: give another name, or delete it first."
+            )
+        with self._history.exclusive():
+            self._history.append(messages, spent)
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def turn(self, prompt: Question = None) -> Turn:
+        """A question that the caller asks: a prompt, to `begin` before it is sent and to `end` with the reply."""
+        with self._history.exclusive():
+            self._history.refresh()
+        return Turn(self._history, read_question(prompt))
+
+    def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
+        """A question, the model to ask, and the options."""
+        given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
+        return self.turn(prompt), name, given
+
+    def _prepare_compaction(self, over: int, keep_turns: int, model: str | None, options: Options) -> Compaction | None:
+        """The request for a summary; None when there is nothing to sum up. The caller holds the history."""
+        if keep_turns < 1:
+            raise ConfigError("keep_turns is below one; the last turn is what the conversation goes on from.")
+        self._history.refresh()
+        given = merge_options(options_for_summary(self._options), reject_unknown(options))
+        older = find_older_turns(self.messages, keep_turns)
+        if not older or self._token_counter(None)(self.messages) <= over:
+            return None
+        return Compaction(self._history, older, self._choose_model(model), given)
+
+    def _choose_model(self, model: str | None) -> str:
+        chosen = model or self.model or self._call_builder.settings.model
+        if chosen is None:
+            raise UnknownModel(
+                "no model was named. To do: name one as provider:model, in the question (model=), for the "
+                "conversation, or in the settings (ASIDES_MODEL)."
+            )
+        return chosen
+
+    def _token_counter(self, model: str | None) -> TokenCounter:
+        """Counts the tokens of messages that go to the model with the conversation's system prompt and options."""
+        call = self._call_builder.build(self._choose_model(model), self, self._options, stream=True, needs_key=False)
+        return estimator_for(call.prompt, call.target)
+
+
+def _open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
+    if store is None:
+        if name is not None:
+            raise ConfigError("name= is what a store keeps a conversation under. To do: give store= as well.")
+        return None
+    return StoredConversation(store, _new_name() if name is None else name)
+
+
+def _new_name() -> str:
+    """A name that no other conversation has. Later names sort after it."""
+    import secrets
+    from datetime import UTC, datetime
+
+    return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _check_system(text: object) -> str | None:
+    """The system prompt, which is text: requests would leave out anything else in silence."""
+    if text is None or isinstance(text, str):
+        return text
+    raise ConfigError(f"system is text, not {type(text).__name__}. To do: join its parts into one.")

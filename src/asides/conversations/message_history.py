@@ -1,0 +1,222 @@
+"""`MessageHistory`: the messages of one conversation, their cost, and their copy in a store. One change at a time.
+
+Also `read_question`, for messages as users pass them. Not here: the methods that users call (core), and the functions
+that change a tuple of messages (history).
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, TypeAlias
+
+import msgspec
+
+from asides.conversations.store.protocol import ConversationHeading, ConversationSnapshot, StoreConflict
+from asides.conversations.stored import StoredConversation
+from asides.flows.build_call import CallBuilder, read_messages
+from asides.history.redact import drop_stored_responses, invalidate_seals, redact
+from asides.providers.provider import Provider
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, Text, ToolResult, user
+from asides.values.reply import Reply
+from asides.values.usage import Usage
+
+MessageLike: TypeAlias = str | Message | Reply | Mapping[str, Any]
+"""A message: text of a user, a `Message`, a reply, or a dict as OpenAI has it."""
+
+Question: TypeAlias = MessageLike | Sequence[MessageLike] | None
+"""What to ask: a message, several such as the results of tools, or nothing new."""
+
+
+class MessageHistory:
+    """Messages in order, with the system prompt and the model that belong to them.
+
+    With `stored`, each change is in the store before its method returns, and a conversation that is already in the
+    store is loaded. Callers hold the history (`exclusive`, or `claim` and `release`) while they change it.
+    """
+
+    def __init__(
+        self,
+        defaults: CallBuilder,
+        stored: StoredConversation | None,
+        *,
+        model: str | None,
+        system: str | None,
+        keep_thinking: bool | None,
+    ) -> None:
+        self.model = model
+        self.system = system
+        self.messages: tuple[Message, ...] = ()
+        self.usage = Usage()
+        self.stored = stored
+        self._call_builder = defaults
+        self._keep_thinking = keep_thinking
+        self._lock = threading.Lock()
+        # The heading that this process last read from the store or wrote to it.
+        self._stored_heading = ConversationHeading()
+        snapshot = None if stored is None else stored.open()
+        if snapshot is not None:
+            heading = snapshot.about.heading
+            self._take(snapshot)
+            self._stored_heading = heading
+            self.model = heading.model if model is None else model
+            self.system = heading.system if system is None else system
+
+    @property
+    def rows(self) -> tuple[Provider, ...]:
+        """The caller's own providers."""
+        return self._call_builder.rows
+
+    @property
+    def keeps_thinking(self) -> bool:
+        """Whether readable thinking is saved: what the conversation says, else the settings."""
+        return self._call_builder.settings.keep_thinking if self._keep_thinking is None else self._keep_thinking
+
+    # --- one change at a time -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def exclusive(self) -> Generator[None, None, None]:
+        """Hold the history for the length of the block."""
+        self.claim()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def claim(self) -> None:
+        """Hold the history until `release`. Raises ConfigError when it is held already."""
+        if not self._lock.acquire(blocking=False):
+            raise ConfigError(
+                "this conversation is in use: a question is under way, or a stream of it is still open. To do: wait "
+                "for the answer or close the stream (use it in a with block); for questions side by side take a fork()."
+            )
+
+    def release(self) -> None:
+        """Let others change the history again."""
+        self._lock.release()
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def append(self, new: tuple[Message, ...], spent: Usage | None) -> None:
+        """Add messages at the end, and what was spent to the usage."""
+        if self.stored is None:
+            self.messages += new
+            self._add_usage(spent)
+        elif new or spent is not None:
+            heading = self._changed_heading()
+            self._take(self.stored.append(self.messages, new, self._redact(new), heading, spent))
+            self._stored_heading = heading or self._stored_heading
+
+    def replace(self, messages: tuple[Message, ...], spent: Usage | None = None) -> None:
+        """Put these messages in the place of all. Raises StoreConflict when another process changed the stored copy."""
+        if self.stored is None:
+            self.messages = messages
+            self._add_usage(spent)
+        else:
+            heading = self._changed_heading()
+            about = self.stored.replace(self._redact(messages), heading, spent)
+            self._take(ConversationSnapshot(about, messages))
+            self._stored_heading = heading or self._stored_heading
+
+    def set_system(self, system: str | None) -> None:
+        """Change the system prompt, which voids the seals that depend on it."""
+        before, self.system = self.system, system
+        try:
+            if self.messages:
+                self.replace(drop_stored_responses(invalidate_seals(self.messages, 0, rows=self.rows)))
+        except BaseException:
+            self.system = before
+            raise
+
+    def refresh(self) -> bool:
+        """Read what other processes wrote to the store since the last look; True when there was something."""
+        snapshot = None if self.stored is None else self.stored.read_changes(self.messages)
+        if snapshot is None:
+            return False
+        self._take(snapshot)
+        return True
+
+    def fork(self, end: int | None, name: str | None) -> Self:
+        """A history of its own that begins with the messages up to `end`; in the same store when it has a `name`."""
+        other = copy.copy(self)
+        other._lock = threading.Lock()
+        other._stored_heading = ConversationHeading()
+        other.messages = self.messages[:end]
+        other.usage = Usage()
+        other.stored = None
+        if name is not None:
+            if self.stored is None:
+                raise ConfigError("this conversation has no store to keep the fork in. To do: leave name= away.")
+            other.stored = StoredConversation(self.stored.store, name)
+            try:
+                other.replace(other.messages)
+            except StoreConflict as conflict:
+                raise StoreConflict(
+                    f"there is a conversation {conflict.name!r} in the store already. To do: take another name.",
+                    name=conflict.name,
+                    expected=conflict.expected,
+                    found=conflict.found,
+                ) from None
+        return other
+
+    def _take(self, snapshot: ConversationSnapshot) -> None:
+        self.messages = snapshot.messages
+        self.usage = snapshot.about.usage
+
+    def _add_usage(self, spent: Usage | None) -> None:
+        self.usage = self.usage if spent is None else self.usage + spent
+
+    def _redact(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        return messages if self.keeps_thinking else redact(messages, rows=self.rows)
+
+    def _changed_heading(self) -> ConversationHeading | None:
+        """The heading to write; None when this process did not change it."""
+        heading = ConversationHeading(self.system, self.model)
+        return None if heading == self._stored_heading else heading
+
+
+# --- messages as users pass them ----------------------------------------------------------------------------------
+
+
+def read_question(value: Question) -> tuple[Message, ...]:
+    """The messages in what a user passes; text alone is a user's."""
+    if value is None:
+        return ()
+    if isinstance(value, (str, Message)):
+        return read_messages(value)
+    if isinstance(value, (Mapping, Reply)):
+        value = (value,)
+    if not hasattr(value, "__iter__"):
+        raise ConfigError(
+            f"a question is text, a message or a list of messages, not {type(value).__name__}. To do: pass one of them."
+        )
+    # A reply that has nothing to keep would leave an empty prompt, which is no error here.
+    usable = [each for each in value if not isinstance(each, Reply) or each.to_message() is not None]
+    # Read together: old calls have no ids, and their results are found by their place in the list.
+    messages = [user(each) if isinstance(each, str) else each for each in usable]
+    return read_messages(messages) if messages else ()
+
+
+def replace_text(message: Message, text: str) -> Message:
+    """The message of the same speaker with other text. A tool's message stays the result of its call."""
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    if not results:
+        return Message(message.role, (Text(text),), message.name)
+    if len(results) > 1:
+        raise ConfigError(
+            "this message answers several calls, so it is not clear which of them the text is for. To do: give a "
+            "message with a ToolResult for each."
+        )
+    return Message(message.role, (msgspec.structs.replace(results[0], content=text),), message.name)
+
+
+def find_message(message: Message, messages: tuple[Message, ...]) -> int:
+    """The place of this very message, else of the last one that is equal to it."""
+    for same in (lambda each: each is message, lambda each: each == message):
+        for place in range(len(messages) - 1, -1, -1):
+            if same(messages[place]):
+                return place
+    raise ConfigError("this message is not in the conversation. To do: take one of its .messages.")
