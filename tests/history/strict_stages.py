@@ -17,7 +17,7 @@ from asides.history.plan import Plan, plan
 from asides.providers.find import find_target
 from asides.testing.stage import Say, Stage
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import Houses
+from asides.testing.stage.rules import RulesByDialect
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -150,7 +150,7 @@ class House:
         self.model = model
         self.target = find_target(model.name, base_url="http://127.0.0.1:9/v1")
         self.dialect = dialects.find_dialect(self.target.dialect)
-        rules = Houses().of(self.target.dialect)
+        rules = RulesByDialect().find(self.target.dialect)
         assert rules is not None
         self._rules = rules
         self._play = script(model)

@@ -39,7 +39,7 @@ def test_a_report_says_what_was_expected_what_came_and_what_to_do() -> None:
     finding = report.of("seals_return")
     told = str(report)
     assert told.startswith("toy:pondering-1 (toy): 2 of 31 checks failed, 1 skipped")
-    for words in (finding.expected, finding.came, finding.to_do):
+    for words in (finding.expected, finding.actual, finding.to_do):
         assert words in told
     with pytest.raises(Nonconformance, match=r"toy:pondering-1 \(toy\) does not conform") as caught:
         report.raise_on_failure()
@@ -76,7 +76,7 @@ def test_what_the_authors_code_raises_is_told_with_its_place() -> None:
 
     (check,) = (one for one in checks(TOY, dialect=Raising()) if one.name == "deltas_add_up")
     finding = check.find()
-    assert finding.came.startswith("LookupError was raised, at test_suite.py:")
+    assert finding.actual.startswith("LookupError was raised, at test_suite.py:")
     with pytest.raises(Nonconformance) as caught:
         check()
     assert isinstance(caught.value.__cause__, LookupError)
@@ -105,7 +105,7 @@ def test_a_row_is_examined_in_each_dialect_that_it_speaks() -> None:
     }
     assert names == {"openai_chat", "openai_responses"}
     wrong = examine(row, dialect="cohere", network=False, quick=True, skip=CHECKS[1:])
-    assert wrong.failures[0].came.startswith("Unsupported was raised")
+    assert wrong.failures[0].actual.startswith("Unsupported was raised")
 
 
 async def test_it_runs_inside_a_loop_too() -> None:
@@ -124,8 +124,8 @@ def test_a_turn_that_a_models_maker_would_refuse_is_told_and_not_held_against_an
     report = examine(row, quick=True)
     assert report.passed
     for name in ("seals_return", "a_server_accepts_the_next_turn"):
-        assert "the maker of this model would refuse the turn" in report.of(name).why
-        assert "must be passed back" in report.of(name).why
+        assert "the maker of this model would refuse the turn" in report.of(name).reason
+        assert "must be passed back" in report.of(name).reason
     knowing = msgspec.structs.replace(row, replay=(asides.ReplayRule(when="tool_turns"),))
     assert examine(knowing, quick=True).of("a_server_accepts_the_next_turn").verdict == "passed"
 
@@ -160,14 +160,14 @@ def test_an_example_that_becomes_something_else_is_told_by_field_and_not_by_cont
     change: dict[str, object], field: str
 ) -> None:
     finding = verdict(msgspec.structs.replace(RECORDED, **change))
-    assert (finding.verdict, finding.came) == ("failed", f"it differs in {field}")
+    assert (finding.verdict, finding.actual) == ("failed", f"it differs in {field}")
     assert "six times seven" not in str(finding)
 
 
 def test_whole_and_stream_that_differ_are_told() -> None:
     stream = (RECORDED.stream or b"").replace(b'"content":"42"', b'"content":"43"')
     finding = verdict(msgspec.structs.replace(RECORDED, stream=stream))
-    assert finding.came == "they differ in parts"
+    assert finding.actual == "they differ in parts"
 
 
 def test_an_example_of_another_model_is_read_by_its_rule() -> None:
@@ -197,7 +197,7 @@ class TestToy(ProviderSuite{base}):
     dialect = {dialect}
     quick = True
     network = False
-    skip = ("the_row_reads",)
+    skip = ("the_row_is_valid",)
 """
 
 
@@ -245,14 +245,14 @@ def test_a_suite_without_a_provider_says_so() -> None:
         pass
 
     with pytest.raises(TypeError, match="TestNobody names no provider"):
-        TestNobody.hold("the_row_reads")
+        TestNobody.run_check("the_row_is_valid")
 
 
 def test_what_is_left_out_is_skipped_by_name() -> None:
     class TestMine(ProviderSuite):
         provider = TOY
         dialect = dialect
-        skip = ("the_row_reads",)
+        skip = ("the_row_is_valid",)
 
-    with pytest.raises(unittest.SkipTest, match="TestMine leaves the_row_reads out"):
-        TestMine.hold("the_row_reads")
+    with pytest.raises(unittest.SkipTest, match="TestMine leaves the_row_is_valid out"):
+        TestMine.run_check("the_row_is_valid")

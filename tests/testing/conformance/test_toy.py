@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.testing.conformance import Check, Example, ProviderSuite, checks, examine
+from asides.testing.conformance import Example, ProviderCheck, ProviderSuite, checks, examine
 from tests.testing.conformance.toy import TOY, dialect
 
 # A host that speaks chat completions in its own way: this is all there is of it.
@@ -63,13 +63,13 @@ class TestToy(ProviderSuite):
 
 
 @pytest.mark.parametrize("check", checks(TOY, dialect=dialect, network=False, quick=True), ids=str)
-def test_the_checks_one_by_one(check: Check) -> None:
+def test_the_checks_one_by_one(check: ProviderCheck) -> None:
     if check.name != "examples_are_read":
         check()
 
 
 def test_nothing_is_skipped_without_a_reason() -> None:
     assert [finding.check for finding in examine(TOY, dialect=dialect, quick=True).skipped] == ["examples_are_read"]
-    row_only = {finding.check: finding.why for finding in examine(ROW_ONLY, examples=[RECORDED], quick=True).skipped}
+    row_only = {finding.check: finding.reason for finding in examine(ROW_ONLY, examples=[RECORDED], quick=True).skipped}
     assert list(row_only) == ["seals_return"]
-    assert "house_rules" in row_only["seals_return"]
+    assert "request_rules" in row_only["seals_return"]

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Say, improvise
-from asides.testing.stage.arithmetic import find_sum
-from asides.testing.stage.fill_schema import fill
+from asides.testing.stage.actor import fill_schema, find_sum
 from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
@@ -228,7 +227,7 @@ class Person(msgspec.Struct):
 @given(st.text(max_size=60))
 def test_what_is_filled_in_fits_the_schema(words: str) -> None:
     [schema], parts = msgspec.json.schema_components([Person], ref_template="#/$defs/{name}")
-    filled = fill({**schema, "$defs": parts}, words)
+    filled = fill_schema({**schema, "$defs": parts}, words)
     assert isinstance(msgspec.convert(filled, Person), Person)
 
 
@@ -248,4 +247,4 @@ def test_what_is_filled_in_fits_the_schema(words: str) -> None:
     ],
 )
 def test_filling_by_kind(schema: Any, value: Any) -> None:
-    assert fill(schema, "12 green apples in Rome") == value
+    assert fill_schema(schema, "12 green apples in Rome") == value
