@@ -7,12 +7,14 @@ import subprocess
 import sys
 import unittest
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 
 import asides
 from asides.dialects import others
+from asides.dialects.dialect import Dialect
 from asides.testing.conformance import (
     CHECKS,
     NETWORK,
@@ -80,6 +82,19 @@ def test_what_the_authors_code_raises_is_told_with_its_place() -> None:
     with pytest.raises(Nonconformance) as caught:
         check()
     assert isinstance(caught.value.__cause__, LookupError)
+
+
+def test_a_dialect_without_its_server_half_is_told_what_is_missing() -> None:
+    class Unfinished:
+        name = "toy"
+        encode = staticmethod(ToyDialect().encode)
+        decoder = staticmethod(ToyDialect().decoder)
+
+    report = examine(TOY, dialect=cast("Dialect", Unfinished()), quick=True)
+    assert len(report.failures) == len(CHECKS)
+    missing = "error, models_request, read_models, read, writer, write_error, write_models"
+    assert report.findings[0].actual == f"ConfigError was raised: the dialect 'toy' lacks {missing}."
+    assert report.findings[0].to_do.startswith("have every method of")
 
 
 def test_sockets_can_be_left_out_and_so_can_checks() -> None:

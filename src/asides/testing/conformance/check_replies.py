@@ -46,7 +46,7 @@ def _decode_body(case: Case, body: bytes, what: str) -> Decoded:
 
 
 def thinking_is_extracted(case: Case) -> None:
-    """The thinking that a server sends is in `reply.thinking`, streamed and whole; streams have it before the answer."""
+    """The thinking that a server sends is in `reply.thinking`, streamed and whole; a stream has it first."""
     for sample in case.samples:
         for form in _FORMS:
             thought = _decode(case, sample, form).reply.thinking

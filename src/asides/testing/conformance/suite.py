@@ -100,11 +100,13 @@ class ProviderCheck:
             return Finding(self.name, "skipped", reason=str(reason)), None
         except CheckFailed as problem:
             return Finding(self.name, "failed", problem.expected, problem.actual, problem.to_do), problem
+        except (ConfigError, Unsupported) as problem:
+            # These name what is missing, such as a method of the dialect, and hold no content.
+            message, _, to_do = str(problem).partition(" To do: ")
+            actual = f"{type(problem).__name__} was raised: {message}"
+            return Finding(self.name, "failed", self.requirement, actual, to_do or "see what raised it."), problem
         except Exception as problem:  # noqa: BLE001 - the author needs to see what their code raises
             actual = f"{type(problem).__name__} was raised, at {_find_place(problem)}"
-            if isinstance(problem, (ConfigError, Unsupported)):
-                # These say what is missing, such as a method of the dialect, and hold no content.
-                actual = f"{actual}: {problem}"
             return Finding(self.name, "failed", self.requirement, actual, "see what raised it."), problem
         return Finding(self.name, "passed"), None
 
