@@ -1,4 +1,4 @@
-"""Every row of the table, in every dialect that it speaks, is held to the suite that authors of providers run."""
+"""Every row of the table passes the suite in every dialect that it speaks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider
-from asides.testing.conformance import examine
+from asides.testing import examine
 
 SPOKEN = [
     (row, dialect) for row in list_providers() for dialect in (row.dialect, *(other.dialect for other in row.also))
 ]
-# What may have nothing to look at, and why; any other check has to be run for every row.
+# The checks that may be skipped, and why; every other check must run for every row.
 _MAY_BE_SKIPPED: dict[str, tuple[str, ...]] = {
     "the_capability_is_declared": ("nothing is declared",),
     "thinking_can_be_asked_for": ("cannot ask this host for thinking",),
