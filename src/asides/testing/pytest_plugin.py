@@ -27,7 +27,7 @@ def stage() -> Iterator[OpenStage]:
             scenes = [scene for scene in script if not callable(scene)]
             functions = [each for each in script if callable(each)]
             if functions and len(script) > 1:
-                raise TypeError("a stage takes scenes, or one function that gives them.")
+                raise TypeError("a stage takes scenes, or one function that returns them.")
             return opened.enter_context(Stage(functions[0] if functions else scenes or None, **options))
 
         yield open_stage

@@ -9,12 +9,8 @@ from asides.testing import Finding, Nonconformance, Report
 from asides.testing.conformance.report import CheckFailed, expect
 
 FAILED = Finding("nothing_leaks", "failed", "this", "that", "look")
-REPORT = Report(
-    "mine",
-    "one",
-    "toy",
-    (FAILED, Finding("seals_return", "passed"), Finding("examples_are_read", "skipped", reason="no")),
-)
+SKIPPED = Finding("examples_are_read", "skipped", reason="no")
+REPORT = Report("mine", "one", "toy", (FAILED, Finding("seals_return", "passed"), SKIPPED))
 
 
 def test_a_report_is_a_value() -> None:

@@ -147,13 +147,13 @@ def seals_return(case: Case) -> None:
     found = False
     for sample in (PLAIN, CALLING):
         for stream in (True, False):
-            given, decoded = _seal_and_decode(case, sample, rules, stream=stream)
-            found = found or bool(given)
+            issued_seals, decoded = _seal_and_decode(case, sample, rules, stream=stream)
+            found = found or bool(issued_seals)
             kept_seals = [seal.value for seal in decoded.reply.seals]
             expect(
-                kept_seals == given,
-                expected=f"the {len(given)} seals that the server put on {sample.name}, byte for byte",
-                actual=f"{len(kept_seals)} seals" if len(kept_seals) != len(given) else "other values",
+                kept_seals == issued_seals,
+                expected=f"the {len(issued_seals)} seals that the server put on {sample.name}, byte for byte",
+                actual=f"{len(kept_seals)} seals" if len(kept_seals) != len(issued_seals) else "other values",
                 to_do="emit ThoughtSealed(Seal(kind, value, origin), block) for each opaque token of the wire.",
             )
             sent = _encode_next_turn(case, decoded.reply, _ASKED)
@@ -193,8 +193,8 @@ def _seal_and_decode(
     events: list[Event] = sample.events(case.target)
     if rules is not None:
         events = rules.seal(events, case.receive(case.encode(_ASKED)))
-    given = [event.seal.value for event in events if isinstance(event, ThoughtSealed) and event.seal.value]
-    return given, case.decode(case.write(events, stream=stream))
+    issued_seals = [event.seal.value for event in events if isinstance(event, ThoughtSealed) and event.seal.value]
+    return issued_seals, case.decode(case.write(events, stream=stream))
 
 
 def _check_returned(case: Case, sent: Sent, sample: Sample) -> None:

@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Note that the connection is gone, whoever closed it."""
+        """Record that the connection is gone, from either side."""
         self._leave()
         self._all.discard(self)
         self._log.record_closed()
