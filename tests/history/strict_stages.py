@@ -109,7 +109,7 @@ def script(model: Model, loops: int = 1) -> Callable[[ServedRequest], Say]:
     return play
 
 
-class Talk:
+class StageClient:
     """A client, a strict stage and a model. What it is asked is accepted, or the test fails."""
 
     def __init__(self, client: asides.Client, stage: Stage, model: Model) -> None:
@@ -143,7 +143,7 @@ class Talk:
         return [request.problem for request in self.stage.requests if request.problem is not None]
 
 
-class House:
+class StrictRules:
     """The rules of a strict stage without its sockets: what it would say to a request, and to a reply that was cut."""
 
     def __init__(self, model: Model) -> None:

@@ -172,7 +172,7 @@ class Language(NamedTuple):
         return Target(row, MODEL, row.base_url, row.rule(MODEL))
 
     def rows(self) -> list[Provider]:
-        spoken = [row.speaking(self.name) for row in list_providers()]
+        spoken = [row.with_dialect(self.name) for row in list_providers()]
         return [row for row in spoken if row is not None]
 
     def written(self, events: list[Event], *, stream: bool) -> bytes:

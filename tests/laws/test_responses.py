@@ -40,9 +40,9 @@ from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, USAGES, WORDS, deltas
 from tests.responses import DIALECT, call, message, reasoning, response
 from tests.responses import events as told_events
 
-ROWS = [spoken for row in list_providers() if (spoken := row.speaking(DIALECT)) is not None]
+ROWS = [spoken for row in list_providers() if (spoken := row.with_dialect(DIALECT)) is not None]
 CANARY = "canary-7f3a-thought"
-PLAIN = find_provider("openai-compatible").speaking(DIALECT)
+PLAIN = find_provider("openai-compatible").with_dialect(DIALECT)
 assert PLAIN is not None
 # Tags are another law's matter: words made up here may look like some.
 UNTAGGED = msgspec.structs.replace(PLAIN, quirks=msgspec.structs.replace(PLAIN.quirks, tags=()), models=())

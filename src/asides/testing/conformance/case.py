@@ -283,7 +283,7 @@ def build_case(
 
     Raises Unsupported if the row does not speak the dialect.
     """
-    row = provider if dialect is None else provider.speaking(dialect)
+    row = provider if dialect is None else provider.with_dialect(dialect)
     if row is None:
         raise Unsupported(f"{provider.name} is not known to speak {dialect!r}; it needs a ModelVariant for that.")
     # One dialect at a time: how a call chooses among several is not examined.

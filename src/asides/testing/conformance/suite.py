@@ -152,7 +152,7 @@ def checks(
         raise ValueError(f"{unknown[0]!r} is no check; there are {', '.join(CHECKS)}.")
     example_list = tuple(examples)
     row, dialect_name = provider, _find_name(dialect)
-    if dialect_name is not None and not isinstance(dialect, str) and row.speaking(dialect_name) is None:
+    if dialect_name is not None and not isinstance(dialect, str) and row.with_dialect(dialect_name) is None:
         row = msgspec.structs.replace(row, dialect=dialect_name)
 
     def register() -> AbstractContextManager[None]:
@@ -187,7 +187,7 @@ def examine(
     suite = checks(provider, model=model, dialect=dialect, examples=examples, network=network, quick=quick, skip=skip)
     findings = tuple(check.find() for check in suite)
     dialect_name = _find_name(dialect) or provider.dialect
-    row = provider.speaking(dialect_name) or provider
+    row = provider.with_dialect(dialect_name) or provider
     return Report(provider.name, model or find_thinking_model(row), dialect_name, findings)
 
 
