@@ -150,7 +150,7 @@ class StrictRules:
         self.model = model
         self.target = find_target(model.name, base_url="http://127.0.0.1:9/v1")
         self.dialect = dialects.find_dialect(self.target.dialect)
-        rules = RulesByDialect().of(self.target.dialect)
+        rules = RulesByDialect().find(self.target.dialect)
         assert rules is not None
         self._rules = rules
         self._play = script(model)

@@ -29,12 +29,12 @@ CHECKLIST = {
 # S3-52: what the tests of a provider cover.
 COVERAGE = {
     "options and defaults": ("thinking_can_be_asked_for", "thinking_can_be_switched_off"),
-    "the mapper passes the config": ("an_amount_is_sent_or_told", "a_request_is_read_by_the_server_half"),
+    "the mapper passes the config": ("an_amount_is_sent_or_reported", "a_request_is_read_by_the_server_half"),
     "the transformer extracts deltas": ("thinking_is_extracted",),
     "accumulation": ("deltas_add_up",),
     "filtered from parts": ("thinking_is_filtered_from_the_answer",),
     "metadata only": ("thinking_is_in_the_metadata", "nothing_leaks"),
-    "end to end, streamed and whole": ("blocking_is_awaiting", "streamed_is_whole"),
+    "end to end, streamed and whole": ("sync_is_async", "streamed_is_whole"),
     "with tools": ("a_call_and_its_result_go_back", "a_server_accepts_the_next_turn"),
     "capability declared": ("the_capability_is_declared",),
 }

@@ -1,4 +1,4 @@
-"""The `stage` fixture in somebody else's tests: a pytest of its own, in a folder of its own."""
+"""The fixture `stage` in the tests of another project: its own pytest in its own folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import asides
 TESTS = """
 import json, threading, urllib.request
 import pytest
-from asides.testing.stage import Say
+from asides.testing import Say
 
 opened = []
 
@@ -69,12 +69,12 @@ def run_pytest(folder: Path, content: str) -> str:
 
 
 def test_the_fixture_opens_stages_and_closes_them(tmp_path: Path) -> None:
-    told = run_pytest(tmp_path, TESTS)
-    assert "4 passed, 1 error" in told, told
-    assert "ERROR at teardown of test_d_a_script_that_raises_fails_its_test" in told
-    assert "ZeroDivisionError" in told
+    output = run_pytest(tmp_path, TESTS)
+    assert "4 passed, 1 error" in output, output
+    assert "ERROR at teardown of test_d_a_script_that_raises_fails_its_test" in output
+    assert "ZeroDivisionError" in output
 
 
 def test_the_plugin_loads_nothing_until_it_is_used(tmp_path: Path) -> None:
-    told = run_pytest(tmp_path, UNUSED)
-    assert "1 passed" in told, told
+    output = run_pytest(tmp_path, UNUSED)
+    assert "1 passed" in output, output

@@ -126,7 +126,7 @@ class Dialect(Protocol):
 
 class StagedDialect(Dialect, Protocol):
     """A dialect that is not ours, with what the offline stage needs to serve it. It may also have a method
-    `house_rules(secret)`, which gives what its providers check and sign (stage/house_rules.py), and a `plain_row`.
+    `request_rules(secret)`, which gives what its providers check and sign (testing/stage/rules), and a `plain_row`.
     """
 
     reply_paths: tuple[str, ...]

@@ -1,1 +1,29 @@
-"""testing."""
+"""For tests: the offline stage (`Stage`, `Say`, …) and the conformance suite for providers (`examine`, …).
+
+This package exports every name of `asides.testing.stage` and `asides.testing.conformance`. Importing it loads neither:
+a name is loaded when it is first used.
+"""
+
+# Type checkers take any variable of this name for true; importing it would load the whole of `typing`.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from asides.testing.conformance import *  # noqa: F403 - its __all__ is the list of names
+    from asides.testing.stage import *  # noqa: F403
+else:
+    _PACKAGES = ("asides.testing.stage", "asides.testing.conformance")
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name == "__all__":
+            return sorted(exported for package in _PACKAGES for exported in import_module(package).__all__)
+        if not name.startswith("_"):
+            for package in map(import_module, _PACKAGES):
+                if name in package.__all__:
+                    value = globals()[name] = getattr(package, name)  # the next use does not come here
+                    return value
+        raise AttributeError(f"module 'asides.testing' has no attribute {name!r}")
+
+    def __dir__():
+        return __getattr__("__all__")

@@ -1,4 +1,4 @@
-"""The `stage` fixture for the tests of whoever uses asides. Loads nothing of it before a test asks for one."""
+"""The pytest fixture `stage` for tests of programs that use asides. Nothing is imported before a test uses it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def stage() -> Iterator[OpenStage]:
-    """Opens offline servers: `stage(Say(text="hi")).url`, `stage(function)`, `stage()` for the stage's own actor.
+    """Open offline servers: `stage(Say(text="hi")).url`, `stage(function)`, or `stage()` for the stage's actor.
 
-    They close when the test is over. The test fails when a script raised, or when a stage does not end.
+    They close after the test. The test fails if a script raised or a stage does not end.
     """
     from asides.testing.stage import Stage
 
@@ -27,8 +27,7 @@ def stage() -> Iterator[OpenStage]:
             scenes = [scene for scene in script if not callable(scene)]
             functions = [each for each in script if callable(each)]
             if functions and len(script) > 1:
-                raise TypeError("a stage takes scenes, or one function that gives them.")
-            made = Stage(functions[0] if functions else scenes or None, **options)
-            return opened.enter_context(made)
+                raise TypeError("a stage takes scenes, or one function that returns them.")
+            return opened.enter_context(Stage(functions[0] if functions else scenes or None, **options))
 
         yield open_stage

@@ -1,6 +1,6 @@
-"""The toy, broken in one way for each check of the suite: how the suite itself is proven.
+"""The toy, broken in one way for each check of the suite, to prove the suite itself.
 
-Each breaks the way real adapters do: a thought that leaks, text that comes twice, a signature that is lost.
+Each breaks as real adapters do: a thought leaks, a text is doubled, a signature is lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.testing.conformance import Example
+from asides.testing import Example
 from asides.values.errors import BadRequest, ConnectionLost, ProviderError
 from asides.values.events import (
     Event,
@@ -33,12 +33,12 @@ from tests.testing.conformance.toy import LINES, TOY, Line, ToyDecoder, ToyDiale
 
 
 def row(**changes: Any) -> Provider:
-    """The toy's row, with changes."""
+    """Return the toy's row with changes."""
     return msgspec.structs.replace(TOY, **changes)
 
 
-def reading(decoder: type[DocumentDecoder]) -> ToyDialect:
-    """The toy's dialect with another decoder."""
+def with_decoder(decoder: type[DocumentDecoder]) -> ToyDialect:
+    """Return the toy's dialect with another decoder."""
 
     class ResponseReader(ToyDialect):
         def decoder(self, target: Target) -> DocumentDecoder:
@@ -47,8 +47,8 @@ def reading(decoder: type[DocumentDecoder]) -> ToyDialect:
     return ResponseReader()
 
 
-class Asking(ToyDialect):
-    """Changes what is sent."""
+class ChangedRequest(ToyDialect):
+    """Changes the request."""
 
     def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
         request, notices = super().encode(self.prompt(prompt), target)
@@ -63,8 +63,8 @@ class Asking(ToyDialect):
         return body
 
 
-class Filtering(ToyDecoder):
-    """Changes what is told."""
+class ChangedEvents(ToyDecoder):
+    """Changes the events."""
 
     def feed(self, data: bytes) -> list[Event]:
         return self.changed(super().feed(data))
@@ -82,30 +82,30 @@ class Filtering(ToyDecoder):
 # --- asking -------------------------------------------------------------------------------------------------------
 
 
-class ForgetsTheSystemPrompt(Asking):
+class ForgetsTheSystemPrompt(ChangedRequest):
     def prompt(self, prompt: Prompt) -> Prompt:
         return msgspec.structs.replace(prompt, system=None)
 
 
-class AlwaysStreams(Asking):
+class AlwaysStreams(ChangedRequest):
     def prompt(self, prompt: Prompt) -> Prompt:
         return msgspec.structs.replace(prompt, stream=True)
 
 
-class ForgetsSettings(Asking):
+class ForgetsSettings(ChangedRequest):
     def prompt(self, prompt: Prompt) -> Prompt:
         return msgspec.structs.replace(prompt, sampling=Sampling())
 
 
-class NeverAsks(Asking):
+class NeverAsks(ChangedRequest):
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         if prompt.thinking.wanted:
             body.pop("ponder", None)
         return body
 
 
-class AsksInAnotherForm(Asking):
-    """Its row says that it is asked by a switch, and it sends an effort, which any server half understands."""
+class AsksInAnotherForm(ChangedRequest):
+    """Its row names a switch, but it sends an effort, which the server half understands too."""
 
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         if prompt.thinking.wanted:
@@ -113,14 +113,14 @@ class AsksInAnotherForm(Asking):
         return body
 
 
-class NeverStops(Asking):
+class NeverStops(ChangedRequest):
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         if prompt.thinking.mode == "off":
             del body["ponder"]
         return body
 
 
-class KnowsOneEffort(Asking):
+class KnowsOneEffort(ChangedRequest):
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         return {**body, "ponder": "medium"} if prompt.thinking.effort else body
 
@@ -131,7 +131,7 @@ class ListsNothing(ToyDialect):
         return ModelPage(())
 
 
-class SendsANumber(Asking):
+class SendsANumber(ChangedRequest):
     numbers = count()
 
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
@@ -141,17 +141,17 @@ class SendsANumber(Asking):
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-class DropsThinking(Filtering):
+class DropsThinking(ChangedEvents):
     def change(self, event: Event) -> list[Event]:
         return [] if isinstance(event, ThinkingDelta) else [event]
 
 
-class LeaksThinkingIntoText(Filtering):
+class LeaksThinkingIntoText(ChangedEvents):
     def change(self, event: Event) -> list[Event]:
         return [event, TextDelta(event.text, 1)] if isinstance(event, ThinkingDelta) else [event]
 
 
-class NumbersEveryDelta(Filtering):
+class NumbersEveryDelta(ChangedEvents):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._last = -1000
@@ -187,16 +187,16 @@ class LeaksThinkingAtACut(ToyDecoder):
 class DoublesTextOfAStream(ToyDecoder):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._told = ""
+        self._text = ""
 
     def take(self, payload: bytes, events: list[Event]) -> None:
         super().take(payload, events)
-        self._told += LINES.decode(payload).says or ""
+        self._text += LINES.decode(payload).says or ""
         if self.ended and self.streamed:
-            events.append(TextDelta(self._told, 1))
+            events.append(TextDelta(self._text, 1))
 
 
-class CountsOnlyStreams(Filtering):
+class CountsOnlyStreams(ChangedEvents):
     def change(self, event: Event) -> list[Event]:
         return [] if isinstance(event, UsageReported) and not self.streamed else [event]
 
@@ -222,7 +222,7 @@ class WritesNoReason(ToyDialect):
         return Writer(model, stream=stream, shows_usage=include_usage)
 
 
-class ForgetsUsage(Filtering):
+class ForgetsUsage(ChangedEvents):
     def change(self, event: Event) -> list[Event]:
         return [] if isinstance(event, UsageReported) else [event]
 
@@ -230,7 +230,7 @@ class ForgetsUsage(Filtering):
 # --- the next turn --------------------------------------------------------------------------------------------------
 
 
-class PutsThinkingIntoText(Asking):
+class PutsThinkingIntoText(ChangedRequest):
     def prompt(self, prompt: Prompt) -> Prompt:
         return msgspec.structs.replace(
             prompt,
@@ -244,7 +244,7 @@ class PutsThinkingIntoText(Asking):
         )
 
 
-class ForgetsAnswers(Asking):
+class ForgetsAnswers(ChangedRequest):
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         for turn in body["turns"]:
             if turn["role"] == "model":
@@ -252,7 +252,7 @@ class ForgetsAnswers(Asking):
         return body
 
 
-class MixesResultsUp(Asking):
+class MixesResultsUp(ChangedRequest):
     def prompt(self, prompt: Prompt) -> Prompt:
         def turned(parts: tuple[Any, ...]) -> tuple[Any, ...]:
             return parts[::-1] if any(isinstance(part, ToolResult) for part in parts) else parts
@@ -261,12 +261,12 @@ class MixesResultsUp(Asking):
         return msgspec.structs.replace(prompt, messages=messages)
 
 
-class LosesTheMark(Filtering):
+class LosesTheMark(ChangedEvents):
     def change(self, event: Event) -> list[Event]:
         return [] if isinstance(event, ThoughtSealed) else [event]
 
 
-class SendsNoMark(Asking):
+class SendsNoMark(ChangedRequest):
     def body(self, body: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         for turn in body["turns"]:
             turn.pop("mark", None)
@@ -286,12 +286,12 @@ class CrashesOnUnknownFields(ToyDecoder):
         super().take(payload, events)
 
 
-class SaysNothingOfTheUnknown(ToyDecoder):
+class ReportsNothingUnknown(ToyDecoder):
     def warn(self, code: str, detail: str, events: list[Event]) -> None:
         pass
 
 
-class Pokes(ToyDecoder):
+class TrustsTypes(ToyDecoder):
     def take(self, payload: bytes, events: list[Event]) -> None:
         super().take(payload, events)
         for want in msgspec.json.decode(payload).get("wants", []):
@@ -308,7 +308,7 @@ class NeverMissesTheEnd(ToyDecoder):
         return True
 
 
-class FearsWhatFollows(ToyDecoder):
+class FailsOnTrailingBytes(ToyDecoder):
     def feed(self, data: bytes) -> list[Event]:
         if self.ended:
             self.failure = ConnectionLost("something followed the end.")
@@ -335,7 +335,7 @@ class WaitsForTheEnd(ToyDecoder):
         return [] if self.failure is not None else self._waiting + last
 
 
-class HearsNoCalls(ToyDialect):
+class ReadsNoCalls(ToyDialect):
     def read(self, body: bytes, path: str = "") -> ServedRequest:
         served = super().read(body, path)
         messages = tuple(
@@ -345,7 +345,7 @@ class HearsNoCalls(ToyDialect):
         return msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
 
 
-class ForgetsArguments(Filtering):
+class ForgetsArguments(ChangedEvents):
     def change(self, event: Event) -> list[Event]:
         return [msgspec.structs.replace(event, arguments="")] if isinstance(event, ToolCallDelta) else [event]
 
@@ -359,10 +359,10 @@ _EXAMPLES = (
 )
 _CONTRADICTION = ModelRule(models="*", thinking="never", efforts=("low",))
 
-# What is broken, the check that has to find it, and the provider.
+# What is broken, the check that must find it, and the provider.
 BROKEN: tuple[tuple[str, str, Provider, ToyDialect, tuple[Example, ...]], ...] = (
-    ("a name that cannot be written", "the_row_reads", row(name="My Host"), ToyDialect(), ()),
-    ("an address that is none", "the_row_reads", row(base_url="toy.example"), ToyDialect(), ()),
+    ("a name that cannot be written", "the_row_is_valid", row(name="My Host"), ToyDialect(), ()),
+    ("an address that is none", "the_row_is_valid", row(base_url="toy.example"), ToyDialect(), ()),
     ("efforts of one that never thinks", "the_capability_is_declared", row(models=(_CONTRADICTION,)), ToyDialect(), ()),
     ("no system prompt", "a_request_is_read_by_the_server_half", TOY, ForgetsTheSystemPrompt(), ()),
     ("a stream in any case", "a_request_is_read_by_the_server_half", TOY, AlwaysStreams(), ()),
@@ -377,41 +377,41 @@ BROKEN: tuple[tuple[str, str, Provider, ToyDialect, tuple[Example, ...]], ...] =
         (),
     ),
     ("thinking is not switched off", "thinking_can_be_switched_off", TOY, NeverStops(), ()),
-    ("one effort for all", "an_amount_is_sent_or_told", TOY, KnowsOneEffort(), ()),
+    ("one effort for all", "an_amount_is_sent_or_reported", TOY, KnowsOneEffort(), ()),
     ("an empty list", "models_can_be_listed", TOY, ListsNothing(), ()),
-    ("no thinking", "thinking_is_extracted", TOY, reading(DropsThinking), ()),
-    ("thinking in the text", "thinking_is_filtered_from_the_answer", TOY, reading(LeaksThinkingIntoText), ()),
-    ("a block for each delta", "thinking_is_in_the_metadata", TOY, reading(NumbersEveryDelta), ()),
-    ("thinking in the text too", "nothing_leaks", TOY, reading(LeaksThinkingIntoText), ()),
-    ("thinking for want of an answer", "nothing_leaks", TOY, reading(LeaksThinkingAtACut), ()),
-    ("thinking in a warning", "nothing_leaks", TOY, reading(QuotesThinkingInAWarning), ()),
-    ("text twice in a stream", "deltas_add_up", TOY, reading(DoublesTextOfAStream), ()),
-    ("text twice, not when whole", "streamed_is_whole", TOY, reading(DoublesTextOfAStream), ()),
-    ("counts in streams only", "streamed_is_whole", TOY, reading(CountsOnlyStreams), ()),
-    ("pieces taken for lines", "any_chunking_is_the_same", TOY, reading(TakesAPieceForALine), ()),
+    ("no thinking", "thinking_is_extracted", TOY, with_decoder(DropsThinking), ()),
+    ("thinking in the text", "thinking_is_filtered_from_the_answer", TOY, with_decoder(LeaksThinkingIntoText), ()),
+    ("a block for each delta", "thinking_is_in_the_metadata", TOY, with_decoder(NumbersEveryDelta), ()),
+    ("thinking in the text too", "nothing_leaks", TOY, with_decoder(LeaksThinkingIntoText), ()),
+    ("thinking for want of an answer", "nothing_leaks", TOY, with_decoder(LeaksThinkingAtACut), ()),
+    ("thinking in a warning", "nothing_leaks", TOY, with_decoder(QuotesThinkingInAWarning), ()),
+    ("text twice in a stream", "deltas_add_up", TOY, with_decoder(DoublesTextOfAStream), ()),
+    ("text twice, not when whole", "streamed_is_whole", TOY, with_decoder(DoublesTextOfAStream), ()),
+    ("counts in streams only", "streamed_is_whole", TOY, with_decoder(CountsOnlyStreams), ()),
+    ("pieces taken for lines", "any_chunking_is_the_same", TOY, with_decoder(TakesAPieceForALine), ()),
     ("no reason for stopping", "the_server_half_inverts", TOY, WritesNoReason(), ()),
-    ("no arguments", "the_server_half_inverts", TOY, reading(ForgetsArguments), ()),
-    ("no counts", "usage_is_normalised", TOY, reading(ForgetsUsage), ()),
+    ("no arguments", "the_server_half_inverts", TOY, with_decoder(ForgetsArguments), ()),
+    ("no counts", "usage_is_normalised", TOY, with_decoder(ForgetsUsage), ()),
     ("thinking goes back as text", "the_next_turn_follows_the_replay_rule", TOY, PutsThinkingIntoText(), ()),
-    ("answers do not go back", "foreign_thinking_stays_behind", TOY, ForgetsAnswers(), ()),
+    ("answers do not go back", "foreign_thinking_is_not_sent", TOY, ForgetsAnswers(), ()),
     ("results in another order", "a_call_and_its_result_go_back", TOY, MixesResultsUp(), ()),
-    ("calls that are not heard", "a_call_and_its_result_go_back", TOY, HearsNoCalls(), ()),
-    ("the signature is lost", "seals_return", TOY, reading(LosesTheMark), ()),
+    ("calls that are not read", "a_call_and_its_result_go_back", TOY, ReadsNoCalls(), ()),
+    ("the signature is lost", "seals_return", TOY, with_decoder(LosesTheMark), ()),
     ("the signature is not sent", "seals_return", TOY, SendsNoMark(), ()),
     ("thinking that has to go back does not", "seals_return", row(replay=()), ToyDialect(), ()),
-    ("a crash on unknown fields", "unknown_fields_change_nothing", TOY, reading(CrashesOnUnknownFields), ()),
-    ("silence about the unknown", "unknown_events_are_told", TOY, reading(SaysNothingOfTheUnknown), ()),
-    ("a crash on other kinds", "values_of_other_kinds_crash_nothing", TOY, reading(Pokes), ()),
-    ("a page is a reply", "broken_bodies_are_typed_errors", TOY, reading(TakesAnythingForAReply), ()),
-    ("a cut is not seen", "a_cut_stream_is_never_silently_short", TOY, reading(NeverMissesTheEnd), ()),
-    ("a blank line is feared", "a_surprise_behind_the_end_changes_nothing", TOY, reading(FearsWhatFollows), ()),
+    ("a crash on unknown fields", "unknown_fields_change_nothing", TOY, with_decoder(CrashesOnUnknownFields), ()),
+    ("silence about the unknown", "unknown_events_are_reported", TOY, with_decoder(ReportsNothingUnknown), ()),
+    ("a crash on other types", "values_of_other_types_crash_nothing", TOY, with_decoder(TrustsTypes), ()),
+    ("a page is a reply", "broken_bodies_are_typed_errors", TOY, with_decoder(TakesAnythingForAReply), ()),
+    ("a cut is not seen", "a_cut_stream_is_never_silently_short", TOY, with_decoder(NeverMissesTheEnd), ()),
+    ("a blank line is an error", "bytes_after_the_end_change_nothing", TOY, with_decoder(FailsOnTrailingBytes), ()),
     ("one error for all", "errors_are_typed", TOY, KnowsOneError(), ()),
     *(("an example", "examples_are_read", TOY, ToyDialect(), (example,)) for example in _EXAMPLES),
-    ("other bytes in each shell", "blocking_is_awaiting", TOY, SendsANumber(), ()),
+    ("different bytes in each client", "sync_is_async", TOY, SendsANumber(), ()),
     ("a turn that is refused", "a_server_accepts_the_next_turn", row(replay=()), ToyDialect(), ()),
-    ("nothing before the end", "errors_carry_what_had_come", TOY, reading(WaitsForTheEnd), ()),
+    ("nothing before the end", "errors_carry_the_partial_reply", TOY, with_decoder(WaitsForTheEnd), ()),
     (
-        "thinking is let go",
+        "thinking does not go back",
         "the_next_turn_follows_the_replay_rule",
         row(replay=(ReplayRule(when="all"),)),
         ForgetsAnswers(),

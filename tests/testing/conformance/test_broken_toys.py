@@ -1,4 +1,4 @@
-"""The suite finds what is broken: for each check a toy that breaks just that law, and the check says so in words."""
+"""The suite finds what is broken: for each check there is a toy that fails it, and the finding says why."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 
 from asides.history.plan import Plan
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance import CHECKS, Example, checks
+from asides.testing import CHECKS, Example, checks
 from asides.values.messages import Prompt
 from tests.testing.conformance.broken_toys import BROKEN
 from tests.testing.conformance.toy import TOY, ToyDialect, dialect
 
 
-def test_every_check_has_somebody_to_find() -> None:
+def test_every_check_has_a_toy_that_fails_it() -> None:
     assert {check for _, check, *_ in BROKEN} == set(CHECKS)
 
 
@@ -28,16 +28,16 @@ def test_the_right_check_fails(
     finding = made[check].find()
     assert finding.verdict == "failed", finding
     assert finding.expected
-    assert finding.came
+    assert finding.actual
     assert finding.to_do
-    # With the toy itself, nothing is found there.
+    # The sound toy passes the same check.
     whole = (Example(whole=b'{"by":"pondering-1","says":"42","over":"done"}', text="42"),)
     sound = {one.name: one for one in checks(TOY, dialect=dialect, examples=whole)}
     assert sound[check].find().verdict == "passed"
 
 
 def test_foreign_thinking_is_found_where_the_plan_lets_it_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No dialect can break this alone, since plan() takes it out; so plan() is broken."""
+    """No dialect can break this alone, since plan() removes such thinking; so plan() is broken here."""
 
     def keep_everything(prompt: Prompt, target: Target, *, on_conflict: str = "raise") -> Plan:
         del target, on_conflict
@@ -45,5 +45,5 @@ def test_foreign_thinking_is_found_where_the_plan_lets_it_through(monkeypatch: p
 
     monkeypatch.setattr("asides.testing.conformance.case.plan", keep_everything)
     made = {one.name: one for one in checks(TOY, dialect=dialect)}
-    finding = made["foreign_thinking_stays_behind"].find()
-    assert (finding.verdict, finding.came) == ("failed", "it stands there")
+    finding = made["foreign_thinking_is_not_sent"].find()
+    assert (finding.verdict, finding.actual) == ("failed", "the request contains it")

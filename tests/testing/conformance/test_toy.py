@@ -1,6 +1,6 @@
-"""Two made-up providers pass the whole suite: one that is a row and nothing else, one with a language of its own.
+"""Two made-up providers pass the suite: one that is only a row, and one with its own dialect.
 
-This is how an author of a provider runs it.
+An author of a provider runs the suite like this.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.testing.conformance import Check, Example, ProviderSuite, checks, examine
+from asides.testing import Example, ProviderCheck, ProviderSuite, checks, examine
 from tests.testing.conformance.toy import TOY, dialect
 
-# A host that speaks chat completions in its own way: this is all there is of it.
+# A host that speaks chat completions with quirks; the row is all of it.
 ROW_ONLY = asides.Provider(
     name="ponder-host",
     base_url="https://ponder.example/v1",
@@ -56,20 +56,20 @@ class TestModelThatNeverThinks(ProviderSuite):
 
 
 class TestToy(ProviderSuite):
-    """A language of its own, which is registered while it is examined."""
+    """A dialect of its own, registered during the examination."""
 
     provider = TOY
     dialect = dialect
 
 
 @pytest.mark.parametrize("check", checks(TOY, dialect=dialect, network=False, quick=True), ids=str)
-def test_the_checks_one_by_one(check: Check) -> None:
+def test_the_checks_one_by_one(check: ProviderCheck) -> None:
     if check.name != "examples_are_read":
         check()
 
 
 def test_nothing_is_skipped_without_a_reason() -> None:
     assert [finding.check for finding in examine(TOY, dialect=dialect, quick=True).skipped] == ["examples_are_read"]
-    row_only = {finding.check: finding.why for finding in examine(ROW_ONLY, examples=[RECORDED], quick=True).skipped}
+    row_only = {finding.check: finding.reason for finding in examine(ROW_ONLY, examples=[RECORDED], quick=True).skipped}
     assert list(row_only) == ["seals_return"]
-    assert "house_rules" in row_only["seals_return"]
+    assert "request_rules" in row_only["seals_return"]

@@ -1,8 +1,8 @@
-"""A made-up provider with a wire language of its own: JSON documents, one per line in a stream. Both halves.
+"""A made-up provider with its own wire language: JSON documents, one per line in a stream. Both halves.
 
-It is as small as a dialect gets that does everything: thinking with a mark that has to come back, answers, calls,
-counts, errors, a list of models. The suite is proven on it and on its broken kin. A smaller one is in the docs
-(adding-a-dialect.md).
+It is a small dialect that does everything: thinking with a mark that must come back, answers, calls, counts, errors, a
+list of models. The tests prove the suite on it and on its broken variants (broken_toys). docs/adding-a-dialect.md has a
+smaller one.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_c
 # --- client half: a request ---------------------------------------------------------------------------------------
 
 
-class ToySpeller(FlatMessageEncoder):
-    """A history in the words of the toy."""
+class ToyMessageEncoder(FlatMessageEncoder):
+    """Encodes a history for the toy."""
 
     def _said(self, parts: list[Part]) -> Wire:
         return {"says": "".join(part.text for part in parts if isinstance(part, Text))}
@@ -60,20 +60,20 @@ class ToySpeller(FlatMessageEncoder):
         return {"role": "tool", "for": result.call_id, "says": result.text}
 
     def _assistant(self, message: Message) -> list[Wire]:
-        spelled: Wire = {"role": "model", "says": message.text}
+        turn: Wire = {"role": "model", "says": message.text}
         for thought in message.parts:
             if isinstance(thought, Thought):
-                spelled["ponder"] = thought.text
-                spelled |= {seal.kind: seal.value for seal in thought.seals}
+                turn["ponder"] = thought.text
+                turn |= {seal.kind: seal.value for seal in thought.seals}
         if message.tool_calls:
-            spelled["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
-        return [spelled]
+            turn["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
+        return [turn]
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target."""
+    """Encode a planned prompt for its target."""
     notices: list[Notice] = absent_settings(prompt, "metadata", "user", "tool_choice", "output")
-    body: Wire = {"model": target.model, "turns": ToySpeller(prompt, notices).run(), "live": prompt.stream}
+    body: Wire = {"model": target.model, "turns": ToyMessageEncoder(prompt, notices).run(), "live": prompt.stream}
     body |= known_sampling(prompt, ("temperature",), notices)
     if prompt.tools:
         body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]
@@ -91,7 +91,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 class Want(msgspec.Struct):
-    """A call; it comes whole."""
+    """A call, complete."""
 
     id: str | None = None
     do: str | None = None
@@ -99,10 +99,10 @@ class Want(msgspec.Struct):
 
 
 class Cost(msgspec.Struct):
-    """The counts; told words include pondered ones."""
+    """The counts; `answered` includes `pondered`."""
 
-    heard: int | None = None
-    told: int | None = None
+    asked: int | None = None
+    answered: int | None = None
     pondered: int | None = None
 
 
@@ -152,7 +152,7 @@ class ToyDecoder(DocumentDecoder):
             self._calls += 1
         if line.cost is not None:
             cost = line.cost
-            usage = reported_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
+            usage = reported_usage(input=cost.asked, output=cost.answered, thinking=cost.pondered)
             events.append(UsageReported(usage))
         if line.over is not None:
             self.ended = True
@@ -160,13 +160,13 @@ class ToyDecoder(DocumentDecoder):
 
 
 def error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that this response is."""
+    """Build the error for this response."""
     try:
-        told = LINES.decode(body).trouble or ""
+        message = LINES.decode(body).trouble or ""
     except msgspec.DecodeError:
-        told = ""
+        message = ""
     request_id = headers.get("x-request-id")
-    return from_status(status, provider=target.provider.name, message=told, request_id=request_id, body=body)
+    return from_status(status, provider=target.provider.name, message=message, request_id=request_id, body=body)
 
 
 # --- server half ----------------------------------------------------------------------------------------------------
@@ -182,43 +182,43 @@ class ToyWriter(ReplyWriter):
 
     def _take(self, event: Event) -> bytes:
         if self._stream and not isinstance(event, ToolCallDelta):
-            return self._line(**self._spelled([event]))
+            return self._line(**self._encode([event]))
         self._held.append(event)
         return b""
 
-    def _spelled(self, events: list[Event]) -> Wire:
+    def _encode(self, events: list[Event]) -> Wire:
         reply = fold([self._started, *events])
         thought = reply.thinking
         wants = [{"id": call.id, "do": call.name, "with": call.arguments} for call in reply.tool_calls]
-        spelled = {
+        fields = {
             "ponder": thought.text if thought else "".join(_thoughts(events)),
             "says": reply.text,
             "wants": wants,
         }
-        spelled[MARK] = "".join(seal.value for seal in reply.seals)
-        return spelled
+        fields[MARK] = "".join(seal.value for seal in reply.seals)
+        return fields
 
     def _end(self, stop: StopReason) -> bytes:
         over = next((word for word, reason in STOPS.items() if reason == stop.reason), "done")
-        return self._line(**self._spelled(self._held), cost=_cost(self._shown_usage), over=over)
+        return self._line(**self._encode(self._held), cost=_cost(self._shown_usage), over=over)
 
     def _line(self, **fields: Any) -> bytes:
-        told = {"by": self._started.model, **{name: value for name, value in fields.items() if value}}
-        return msgspec.json.encode(told) + (b"\n" if self._stream else b"")
+        document = {"by": self._started.model, **{name: value for name, value in fields.items() if value}}
+        return msgspec.json.encode(document) + (b"\n" if self._stream else b"")
 
 
 def _thoughts(events: list[Event]) -> list[str]:
-    """Thinking that is nothing but blanks is none for a reply, and still a piece of a longer one."""
+    """Return the pieces of thinking. A blank piece alone is no thinking of a reply, but part of a longer one."""
     return [event.text for event in events if isinstance(event, ThinkingDelta)]
 
 
 def _cost(usage: Usage | None) -> Wire:
-    counts = {} if usage is None else {"heard": usage.input, "told": usage.output, "pondered": usage.thinking}
+    counts = {} if usage is None else {"asked": usage.input, "answered": usage.output, "pondered": usage.thinking}
     return {name: count for name, count in counts.items() if count is not None}
 
 
 def read(body: bytes) -> ServedRequest:
-    """A client's request as a prompt."""
+    """Read a client's request."""
     fields = RequestFields.of_body(body)
     model, live = fields.take_model(), fields.take("live", bool)
     turns = [_turn(turn) for turn in fields.take("turns", list[dict[str, Any]]) or []]
@@ -254,7 +254,7 @@ def _turn(turn: Wire) -> Message:
 
 
 class ToyRules:
-    """What the toy's server insists on: pondering comes back with the mark that was put on it."""
+    """The toy's server demands each thought back with its mark."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -263,7 +263,7 @@ class ToyRules:
         return hmac.digest(self._secret, thought.encode(), "sha256").hex()
 
     def refuse(self, request: Request) -> str | None:
-        """Why this request is refused; None when it is not."""
+        """Return why the server refuses this request; None if it accepts it."""
         for turn in msgspec.json.decode(request.body)["turns"]:
             if "ponder" in turn and turn.get(MARK) != self._mark(turn["ponder"]):
                 return "ponder came back without its mark, or changed"
@@ -272,7 +272,7 @@ class ToyRules:
         return None
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """The events of a reply with the mark on its thought."""
+        """Add the mark to the thought of a reply."""
         del request
         thought = "".join(_thoughts(events))
         last = max((place for place, event in enumerate(events) if isinstance(event, ThinkingDelta)), default=None)
@@ -282,54 +282,54 @@ class ToyRules:
 
 
 class ToyDialect:
-    """The toy's language, both halves."""
+    """The toy's dialect, both halves."""
 
     name = "toy"
     reply_paths: tuple[str, ...] = ("/talk",)
     list_paths: tuple[str, ...] = ("/minds",)
 
     def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-        """Spell a planned prompt for its target."""
+        """Encode a planned prompt for its target."""
         return encode(prompt, target)
 
     def decoder(self, target: Target) -> DocumentDecoder:
-        """A fresh decoder for one response."""
+        """Build a decoder for one response."""
         return ToyDecoder(target)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-        """The error that this response is."""
+        """Build the error for this response."""
         return error(status, headers, body, target)
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
-        """Ask which models there are; they come on one page."""
+        """Build the request for the list of models, which has one page."""
         del after
         return list_request(target, f"{base_path(target)}/minds")
 
     def read_models(self, body: bytes) -> ModelPage:
-        """The list."""
+        """Read the list."""
         return ModelPage(tuple(ModelInfo(name) for one in read_list(body, "minds")[0] if (name := one.text("name"))))
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:
-        """Server half: a client's request as a prompt."""
+        """Server half: read a client's request."""
         del path
         return read(body)
 
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ToyWriter:
-        """Server half: a fresh writer for one response."""
+        """Server half: build a writer for one response."""
         return ToyWriter(model, stream=stream, shows_usage=include_usage)
 
     def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
-        """Server half: an error body."""
+        """Server half: write an error body."""
         del status, kind
         return msgspec.json.encode({"trouble": message})
 
     def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:
-        """Server half: the list."""
+        """Server half: write the list."""
         del query
         return msgspec.json.encode({"minds": [{"name": model.id} for model in models]})
 
     def request_rules(self, secret: bytes) -> ToyRules:
-        """What the stage checks and signs when it speaks this dialect."""
+        """Build what the stage checks and signs in this dialect."""
         return ToyRules(secret)
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Say, improvise
-from asides.testing.stage.actor import fill, find_sum
+from asides.testing import Say, improvise
+from asides.testing.stage.actor import fill_schema, find_sum
 from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
@@ -43,9 +43,9 @@ def ask(*messages: Message | str, **prompt: Any) -> Say:
 
 
 def test_the_first_question_of_the_readme() -> None:
-    said = ask("What is 23 * 47?")
-    assert said.text == "23 × 47 = 1081"
-    assert said.thinking == (
+    reply = ask("What is 23 * 47?")
+    assert reply.text == "23 × 47 = 1081"
+    assert reply.thinking == (
         "The question is 23 × 47.\n"
         "Split 47 into 40 + 7.\n"
         "23 × 40 = 920.\n"
@@ -53,7 +53,7 @@ def test_the_first_question_of_the_readme() -> None:
         "920 + 161 = 1081.\n"
         "So 23 × 47 = 1081."
     )
-    assert said.model == "stage"
+    assert reply.model == "stage"
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ def evaluate(claim: str) -> Fraction:
     ],
 )
 def test_it_says_what_it_can_do_and_claims_to_be_no_model(question: str) -> None:
-    said = ask(question)
-    assert "23 * 47" in said.text
-    assert said.thinking
+    reply = ask(question)
+    assert "23 * 47" in reply.text
+    assert reply.thinking
     if question:
-        assert "offline stage" in said.text
-        assert "not a model" in said.text
+        assert "offline stage" in reply.text
+        assert "not a model" in reply.text
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_the_question_is_the_last_thing_a_person_said() -> None:
 
 @pytest.mark.parametrize("thinking", [Thinking(mode="off"), Thinking(show="none")])
 def test_without_thinking_there_is_no_thought(thinking: Thinking) -> None:
-    said = ask("What is 23 * 47?", thinking=thinking)
-    assert (said.thinking, said.text) == (None, "23 × 47 = 1081")
+    reply = ask("What is 23 * 47?", thinking=thinking)
+    assert (reply.thinking, reply.text) == (None, "23 × 47 = 1081")
 
 
 def test_little_effort_is_one_line() -> None:
@@ -174,11 +174,11 @@ def test_a_limit_can_be_used_up_by_thinking() -> None:
 
 
 def test_it_calls_the_tool_that_the_question_names() -> None:
-    said = ask("What will the weather in New York be for 3 days, in kelvin?", tools=(Tool("other_thing"), WEATHER))
-    [call] = said.tool_calls
+    reply = ask("What will the weather in New York be for 3 days, in kelvin?", tools=(Tool("other_thing"), WEATHER))
+    [call] = reply.tool_calls
     assert (call.name, call.arguments) == ("get_weather", {"city": "New York", "days": 3, "unit": "kelvin"})
-    assert (said.text, said.stop) == ("", None)
-    assert "get_weather" in (said.thinking or "")
+    assert (reply.text, reply.stop) == ("", None)
+    assert "get_weather" in (reply.thinking or "")
 
 
 def test_it_calls_no_tool_that_was_not_asked_for_or_not_allowed() -> None:
@@ -193,15 +193,15 @@ def test_it_calls_the_tool_it_has_to_call(choice: str) -> None:
 
 
 def test_it_passes_on_what_tools_say() -> None:
-    said = ask(
+    reply = ask(
         "The weather in Oslo and Rome?",
         Message("assistant", (ToolCall("a", "get_weather"), ToolCall("b", "get_weather"))),
         Message("tool", (ToolResult("a", "12 °C"),)),
         Message("tool", (ToolResult("b", "no such city", is_error=True),)),
         tools=(WEATHER,),
     )
-    assert said.text == "get_weather says: 12 °C\nget_weather failed: no such city"
-    assert said.tool_calls == ()
+    assert reply.text == "get_weather says: 12 °C\nget_weather failed: no such city"
+    assert reply.tool_calls == ()
 
 
 def test_json_when_json_was_asked_for() -> None:
@@ -227,7 +227,7 @@ class Person(msgspec.Struct):
 @given(st.text(max_size=60))
 def test_what_is_filled_in_fits_the_schema(words: str) -> None:
     [schema], parts = msgspec.json.schema_components([Person], ref_template="#/$defs/{name}")
-    filled = fill({**schema, "$defs": parts}, words)
+    filled = fill_schema({**schema, "$defs": parts}, words)
     assert isinstance(msgspec.convert(filled, Person), Person)
 
 
@@ -247,4 +247,4 @@ def test_what_is_filled_in_fits_the_schema(words: str) -> None:
     ],
 )
 def test_filling_by_kind(schema: Any, value: Any) -> None:
-    assert fill(schema, "12 green apples in Rome") == value
+    assert fill_schema(schema, "12 green apples in Rome") == value

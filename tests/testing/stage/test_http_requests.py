@@ -22,7 +22,7 @@ GOOD: dict[str, tuple[bytes, list[Request]]] = {
         [Request("POST", "/v1/chat/completions", "", {"content-length": "5", "x-a": "1, 2"}, b"hello")],
     ),
     "in chunks": (CHUNKED, [Request("POST", "/", "", {"transfer-encoding": "Chunked"}, b"hello, world!")]),
-    "one behind the other": (
+    "two in a row": (
         GET + b"\r\n" + GET,
         [Request("GET", "/v1/models", "x=1&y=2", {"host": "stage"}, b"")] * 2,
     ),
@@ -87,7 +87,7 @@ def test_garbage_is_turned_away_or_waited_for_and_never_breaks_the_reader(garbag
 
 
 @pytest.mark.parametrize(
-    ("version", "connection", "kept"),
+    ("version", "connection", "stays_open"),
     [
         ("1.1", None, True),
         ("1.1", "close", False),
@@ -96,13 +96,13 @@ def test_garbage_is_turned_away_or_waited_for_and_never_breaks_the_reader(garbag
         ("1.0", "keep-alive", True),
     ],
 )
-def test_whether_the_connection_is_kept(version: str, connection: str | None, kept: bool) -> None:
+def test_whether_the_connection_stays_open(version: str, connection: str | None, stays_open: bool) -> None:
     header = f"Connection: {connection}\r\n" if connection else ""
     [request] = read(f"GET / HTTP/{version}\r\n{header}\r\n".encode())
-    assert request.keeps_alive is kept
+    assert request.keeps_alive is stays_open
 
 
-def test_a_client_that_waits_for_continue_is_told_once() -> None:
+def test_a_client_that_waits_for_continue_gets_it_once() -> None:
     reader = RequestReader()
     assert reader.feed(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n") == []
     assert (reader.take_continue(), reader.take_continue()) == (True, False)

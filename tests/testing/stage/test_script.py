@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_script
+from asides.testing import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_script
 from asides.testing.stage.script import ScriptPlayer
 from asides.values.errors import ConfigError
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
@@ -19,18 +19,18 @@ REQUEST = ServedRequest(Prompt((user("hi"),)), "any", stream=False)
 
 
 def test_a_list_is_played_in_order_and_its_last_scene_again() -> None:
-    bill = ScriptPlayer([Say("a"), Fail(status=429), Say("b")])
-    assert [bill.next(REQUEST) for _ in range(5)] == [Say("a"), Fail(status=429), Say("b"), Say("b"), Say("b")]
+    player = ScriptPlayer([Say("a"), Fail(status=429), Say("b")])
+    assert [player.next(REQUEST) for _ in range(5)] == [Say("a"), Fail(status=429), Say("b"), Say("b"), Say("b")]
 
 
 def test_one_scene_is_a_script() -> None:
-    bill = ScriptPlayer(Say("a"))
-    assert [bill.next(REQUEST), bill.next(REQUEST)] == [Say("a"), Say("a")]
+    player = ScriptPlayer(Say("a"))
+    assert [player.next(REQUEST), player.next(REQUEST)] == [Say("a"), Say("a")]
 
 
 def test_a_function_is_asked_each_time() -> None:
-    bill = ScriptPlayer(lambda request: Say(request.prompt.messages[-1].text.upper()))
-    assert bill.next(REQUEST) == Say("HI")
+    player = ScriptPlayer(lambda request: Say(request.prompt.messages[-1].text.upper()))
+    assert player.next(REQUEST) == Say("HI")
 
 
 def test_an_empty_script_is_refused() -> None:
@@ -68,7 +68,7 @@ def test_a_script_written_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("{", "does not read"),
         ("[]", "no scene"),
@@ -81,10 +81,10 @@ def test_a_script_written_by_hand(tmp_path: Path) -> None:
         ('[{"type": "say", "cut_after": 1, "hang_after": 1}]', "cannot both"),
     ],
 )
-def test_a_script_that_does_not_read_says_where(tmp_path: Path, content: str, told: str) -> None:
+def test_a_script_that_does_not_read_says_where(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "script.json"
     path.write_text(content)
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         load_script(path)
     assert "script.json" in str(caught.value)
 

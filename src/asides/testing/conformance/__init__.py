@@ -1,27 +1,26 @@
-"""For whoever adds a provider or a dialect: the laws that asides holds itself to, as checks that a row of yours is held
-to.
+"""The conformance suite for authors of providers and dialects: the laws of asides as checks of your row.
 
-    asides.testing.conformance.examine(mine).raise_on_failure()
+    asides.testing.examine(mine).raise_on_failure()
 
-    class TestMine(asides.testing.conformance.ProviderSuite):
+    class TestMine(asides.testing.ProviderSuite):
         provider = mine
 
-Nothing is sent to the provider. Not here: whether its host agrees with its row, which examples of its answers tell.
+Nothing is sent to the provider. Only examples of the host's answers can show whether the host agrees with its row.
 """
 
 from __future__ import annotations
 
 from asides.testing.conformance.case import Example
 from asides.testing.conformance.report import Finding, Nonconformance, Report, Verdict
-from asides.testing.conformance.suite import CHECKS, NETWORK, Check, ProviderSuite, checks, describe, examine
+from asides.testing.conformance.suite import CHECKS, NETWORK, ProviderCheck, ProviderSuite, checks, describe, examine
 
 __all__ = [
     "CHECKS",
     "NETWORK",
-    "Check",
     "Example",
     "Finding",
     "Nonconformance",
+    "ProviderCheck",
     "ProviderSuite",
     "Report",
     "Verdict",

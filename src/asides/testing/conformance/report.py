@@ -1,4 +1,4 @@
-"""What the suite found: a finding for each check, and the report of them all. Not here: the checks."""
+"""What the suite found: one finding per check, and the report of all. Not here: the checks."""
 
 from __future__ import annotations
 
@@ -10,58 +10,58 @@ Verdict: TypeAlias = Literal["passed", "failed", "skipped"]
 
 
 class Nonconformance(AssertionError):
-    """A provider does not hold what every provider holds: what was expected, what came, and what to do."""
+    """A provider fails a check. The message says what was expected, what was found, and what to do."""
 
 
-class Broken(Exception):
-    """Raised by a check: what was expected, what came instead, and where to look."""
+class CheckFailed(Exception):
+    """A check failed: what it expected, what it found, and what to do."""
 
-    def __init__(self, expected: str, came: str, to_do: str) -> None:
-        super().__init__(f"expected {expected}; came {came}. To do: {to_do}")
+    def __init__(self, expected: str, actual: str, to_do: str) -> None:
+        super().__init__(f"expected {expected}; actual: {actual}. To do: {to_do}")
         self.expected = expected
-        self.came = came
+        self.actual = actual
         self.to_do = to_do
 
 
-class NotHere(Exception):
-    """Raised by a check that has nothing to look at in this provider, with the reason."""
+class CheckSkipped(Exception):
+    """A check has nothing to examine in this provider; the message is the reason."""
 
 
-def expect(holds: bool, *, expected: str, came: str, to_do: str) -> None:
-    """Go on where it holds, else end the check."""
+def expect(holds: bool, *, expected: str, actual: str, to_do: str) -> None:
+    """Raise CheckFailed unless it holds."""
     if not holds:
-        raise Broken(expected, came, to_do)
+        raise CheckFailed(expected, actual, to_do)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What one check found."""
+    """The result of one check."""
 
     check: str
     """The name of the check."""
     verdict: Verdict
     expected: str = ""
-    came: str = ""
+    actual: str = ""
     to_do: str = ""
-    why: str = ""
-    """For a check that was skipped: why."""
+    reason: str = ""
+    """Why the check was skipped."""
 
     def __str__(self) -> str:
         match self.verdict:
             case "passed":
                 return f"passed   {self.check}"
             case "skipped":
-                return f"skipped  {self.check}: {self.why}"
+                return f"skipped  {self.check}: {self.reason}"
             case "failed":
                 return (
                     f"FAILED   {self.check}\n"
                     f"           expected: {self.expected}\n"
-                    f"           came:     {self.came}\n"
+                    f"           actual:   {self.actual}\n"
                     f"           to do:    {self.to_do}"
                 )
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the suite found in one provider."""
+    """The findings of all checks for one provider."""
 
     provider: str
     model: str
@@ -70,31 +70,31 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
+        """Whether no check failed."""
         return not self.failures
 
     @property
     def failures(self) -> tuple[Finding, ...]:
-        """What failed."""
+        """The failed checks."""
         return tuple(finding for finding in self.findings if finding.verdict == "failed")
 
     @property
     def skipped(self) -> tuple[Finding, ...]:
-        """What could not be looked at, each with the reason."""
+        """The skipped checks, each with its reason."""
         return tuple(finding for finding in self.findings if finding.verdict == "skipped")
 
     def of(self, check: str) -> Finding:
-        """What this check found. Raises KeyError where it was not run."""
+        """Return the finding of this check. Raises KeyError if it was not run."""
         found = next((finding for finding in self.findings if finding.check == check), None)
         if found is None:
             raise KeyError(f"{check} was not run; there are {', '.join(finding.check for finding in self.findings)}.")
         return found
 
     def raise_on_failure(self) -> Report:
-        """This report, or `Nonconformance` with everything that failed."""
+        """Return this report, or raise `Nonconformance` with all failures."""
         if self.failures:
-            told = "\n".join(map(str, self.failures))
-            raise Nonconformance(f"{self.provider}:{self.model} ({self.dialect}) does not conform:\n{told}")
+            failures = "\n".join(map(str, self.failures))
+            raise Nonconformance(f"{self.provider}:{self.model} ({self.dialect}) does not conform:\n{failures}")
         return self
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""An offline server that speaks the providers' wire languages and plays a script: for tests, and for trying things out.
+"""An offline server that speaks the providers' dialects and plays a script, for tests and for trying things out.
 
-Not a model. Loopback only, unless it is told otherwise.
+It is not a model. It listens on loopback only, unless `anywhere` is set.
 """
 
 from __future__ import annotations

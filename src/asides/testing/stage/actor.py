@@ -1,16 +1,18 @@
-"""Who answers when there is no script: a small actor that works out what it can and says plainly what it is.
+"""The actor that answers when there is no script: it solves sums, calls tools and fills schemas.
 
-Not a model, and it never claims to be one. The same question always gets the same thought and the same answer.
+It says plainly that it is no model. The same question always gets the same thought and the same answer.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage.actor import fill, find_sum
 from asides.testing.stage.script import Say
 from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult
 from asides.values.tools import Tool
@@ -20,7 +22,7 @@ MODEL = "stage"
 
 _GREETING = re.compile(r"^\W*(?:hello|hi|hey|good (?:morning|afternoon|evening|day)|greetings)\b", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|what) (?:are|r) (?:you|u)\b|\bwhich model\b|\bwhat model\b|\byour name\b", re.IGNORECASE)
-# A lone "a" is most often no letter but a word, so it has to be called one, quoted, or have an 's.
+# A lone "a" is usually a word, so it counts as a letter only if it is called one, quoted, or has an 's.
 _LETTERS = re.compile(
     r"how (?:many|often)\b.{0,30}?(?:letters?\s+[\"“']?(?P<called>[a-z])\b|[\"“'](?P<quoted>[a-z])[\"”']"
     r"|\b(?P<plural>[a-z])['’]s\b|\b(?P<bare>[b-hj-z])s?\b)"
@@ -28,14 +30,14 @@ _LETTERS = re.compile(
     re.IGNORECASE,
 )
 _REVERSE = re.compile(r"^\W*(?:please\s+)?reverse\b[:\s]*", re.IGNORECASE)
-_QUOTED = re.compile(r"[\"“«]([^\"”»]+)[\"”»]")
+_QUOTED_TEXT = re.compile(r"[\"“«]([^\"”»]+)[\"”»]")
 
 _WHAT_I_AM = "I am the offline stage of asides: a small program on this machine, not a model."
 _WHAT_I_CAN = 'Ask me for a sum such as "What is 23 * 47?", or how many r are in "strawberry".'
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A thought, step by step, and what comes of it."""
+    """A thought, step by step, and the answer or call that follows."""
 
     thought: tuple[str, ...]
     answer: str = ""
@@ -43,20 +45,20 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def improvise(request: ServedRequest) -> Say:
-    """The actor's reply: deterministic, with a visible thought unless thinking was switched off."""
+    """Build the actor's reply: deterministic, with a visible thought unless thinking is off."""
     prompt = request.prompt
-    line = _line_for(prompt)
-    thought = _thought_of(line, prompt)
+    line = _choose_line(prompt)
+    thought = _show_thought(line, prompt)
     answer, whole = line.answer, True
     if prompt.max_tokens is not None:
-        thought, answer, whole = _within(prompt.max_tokens, thought, answer)
+        thought, answer, whole = _cut_to_limit(prompt.max_tokens, thought, answer)
     if not whole:
         return Say(text=answer, thinking=thought, model=MODEL, stop="length")
     calls = () if line.call is None else (line.call,)
     return Say(text=answer, thinking=thought, tool_calls=calls, model=MODEL)
 
 
-def _thought_of(line: _Line, prompt: Prompt) -> str | None:
+def _show_thought(line: _Line, prompt: Prompt) -> str | None:
     thinking = prompt.thinking
     if thinking.mode == "off" or thinking.show == "none":
         return None
@@ -65,23 +67,23 @@ def _thought_of(line: _Line, prompt: Prompt) -> str | None:
     return "\n".join(line.thought)
 
 
-def _line_for(prompt: Prompt) -> _Line:
-    question = _question_of(prompt)
-    if results := _results_of(prompt):
-        return _report(results, prompt)
-    if tool := _tool_for(question, prompt):
-        return _call(tool, question)
+def _choose_line(prompt: Prompt) -> _Line:
+    question = _find_question(prompt)
+    if results := _find_results(prompt):
+        return _report_results(results, prompt)
+    if tool := _choose_tool(question, prompt):
+        return _call_tool(tool, question)
     if prompt.output is not None:
-        return _shaped(prompt.output, question)
-    return _talk(question)
+        return _answer_json(prompt.output, question)
+    return _answer_text(question)
 
 
-def _question_of(prompt: Prompt) -> str:
+def _find_question(prompt: Prompt) -> str:
     return next((message.text for message in reversed(prompt.messages) if message.role == "user"), "").strip()
 
 
-def _results_of(prompt: Prompt) -> list[ToolResult]:
-    """What tools gave back since anybody else spoke."""
+def _find_results(prompt: Prompt) -> list[ToolResult]:
+    """Return the tool results at the end of the history."""
     latest: list[Message] = []
     for message in reversed(prompt.messages):
         if message.role != "tool":
@@ -90,10 +92,10 @@ def _results_of(prompt: Prompt) -> list[ToolResult]:
     return [part for message in latest for part in message.parts if isinstance(part, ToolResult)]
 
 
-# --- talking ----------------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _talk(question: str) -> _Line:
+def _answer_text(question: str) -> _Line:
     if (found := find_sum(question)) is not None:
         return _Line(
             (f"The question is {found.question}.", *found.steps, f"So {found.result}."),
@@ -109,7 +111,7 @@ def _talk(question: str) -> _Line:
     if _GREETING.search(question):
         return _Line(("A greeting. It should be returned.",), f"Hello! {_WHAT_I_AM} {_WHAT_I_CAN}")
     if _REVERSE.search(question):
-        quoted = _QUOTED.search(question)
+        quoted = _QUOTED_TEXT.search(question)
         text = quoted[1] if quoted else _REVERSE.sub("", question, count=1).strip()
         thought = (f"They want {len(text)} characters the other way round.", "Read them from the last to the first.")
         return _Line(thought, text[::-1])
@@ -126,52 +128,52 @@ def _talk(question: str) -> _Line:
 
 def _count_letters(letter: str, word: str) -> _Line:
     places = [place for place, each in enumerate(word.lower(), 1) if each == letter]
-    spelled = "-".join(each.upper() if each.lower() == letter else each for each in word.lower())
+    letters = "-".join(each.upper() if each.lower() == letter else each for each in word.lower())
     found = f"{letter} is at {', '.join(map(str, places))}." if places else f"There is no {letter}."
     times = "once" if len(places) == 1 else f"{len(places)} times"
     return _Line(
-        (f"Spell it: {spelled}.", found, f"That makes {len(places)}."), f'The letter {letter} is in "{word}" {times}.'
+        (f"Spell it: {letters}.", found, f"That makes {len(places)}."), f'The letter {letter} is in "{word}" {times}.'
     )
 
 
-# --- tools and shapes -------------------------------------------------------------------------------------------------
+# --- tools and JSON answers -------------------------------------------------------------------------------------------
 
 
-def _tool_for(question: str, prompt: Prompt) -> Tool | None:
-    """The tool that must be called, or that the question names, in one word or in the words of its name."""
+def _choose_tool(question: str, prompt: Prompt) -> Tool | None:
+    """Return the tool that must be called, or that the question names by its name or by a word of it."""
     if prompt.tool_choice == "none" or not prompt.tools:
         return None
     for tool in prompt.tools:
         if tool.name == prompt.tool_choice:
             return tool
-    heard = set(re.findall(r"\w+", question.lower()))
+    asked = set(re.findall(r"\w+", question.lower()))
     for tool in prompt.tools:
         words = {word for word in re.split(r"[^a-z0-9]+", tool.name.lower()) if len(word) > 3}
-        if tool.name.lower() in heard or (words and words & heard):
+        if tool.name.lower() in asked or (words and words & asked):
             return tool
     return prompt.tools[0] if prompt.tool_choice == "required" else None
 
 
-def _call(tool: Tool, question: str) -> _Line:
-    arguments = fill(tool.parameters, question)
+def _call_tool(tool: Tool, question: str) -> _Line:
+    arguments = fill_schema(tool.parameters, question)
     call = ToolCall(f"call_{tool.name}", tool.name, arguments if isinstance(arguments, dict) else {})
-    given = ", ".join(call.arguments) or "nothing"
-    return _Line((f"The tool {tool.name} can tell.", f"It is given: {given}."), call=call)
+    names = ", ".join(call.arguments) or "nothing"
+    return _Line((f"The tool {tool.name} can tell.", f"It is given: {names}."), call=call)
 
 
-def _report(results: list[ToolResult], prompt: Prompt) -> _Line:
+def _report_results(results: list[ToolResult], prompt: Prompt) -> _Line:
     names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
-    told = [(result.name or names.get(result.call_id) or "the tool", result) for result in results]
-    lines = [f"{name} {'failed' if result.is_error else 'says'}: {result.text.strip()}" for name, result in told]
-    thought = f"{', '.join(name for name, _ in told)} answered. That can be passed on."
+    named = [(result.name or names.get(result.call_id) or "the tool", result) for result in results]
+    lines = [f"{name} {'failed' if result.is_error else 'says'}: {result.text.strip()}" for name, result in named]
+    thought = f"{', '.join(name for name, _ in named)} answered. That can be passed on."
     return _Line((thought,), "\n".join(lines))
 
 
-def _shaped(output: OutputSchema | str, question: str) -> _Line:
-    """An answer in JSON, as it was asked for."""
-    plain = _talk(question)
+def _answer_json(output: OutputSchema | str, question: str) -> _Line:
+    """Build an answer in JSON, in the schema if there is one."""
+    plain = _answer_text(question)
     if isinstance(output, OutputSchema):
-        document = fill(output.schema, question)
+        document = fill_schema(output.schema, question)
         thought = (*plain.thought, f"The answer must fit the schema {output.name}.")
     else:
         document = {"answer": plain.answer}
@@ -179,12 +181,208 @@ def _shaped(output: OutputSchema | str, question: str) -> _Line:
     return _Line(thought, msgspec.json.encode(document).decode())
 
 
-def _within(limit: int, thought: str | None, answer: str) -> tuple[str | None, str, bool]:
-    """What is left of thought and answer within so many words, and whether that is all of it."""
-    kept: list[str] = []
+def _cut_to_limit(limit: int, thought: str | None, answer: str) -> tuple[str | None, str, bool]:
+    """Cut thought and answer to this many words; return also whether nothing was cut."""
+    cut: list[str] = []
     left = max(limit, 0)
     for text in (thought or "", answer):
         words = re.findall(r"\s*\S+", text)
-        kept.append(text if len(words) <= left else "".join(words[:left]))
+        cut.append(text if len(words) <= left else "".join(words[:left]))
         left -= min(len(words), left)
-    return (kept[0] or None) if thought is not None else None, kept[1], kept == [thought or "", answer]
+    return (cut[0] or None) if thought is not None else None, cut[1], cut == [thought or "", answer]
+
+
+# --- sums of two numbers, step by step --------------------------------------------------------------------------------
+
+_NUMBER = r"-?\d{1,15}(?:\.\d{1,6})?"
+_OPERATORS = {
+    "+": r"\+|plus",
+    "-": r"-|−|–|minus",
+    "×": r"\*|×|·|x|times|multiplied\s+by",
+    "÷": r"/|÷|divided\s+by|over",
+}
+_OPERATOR = "|".join(_OPERATORS.values())
+_SUM = re.compile(rf"(?<![\w.])({_NUMBER})\s*({_OPERATOR})\s*({_NUMBER})(?!\.?\w)", re.IGNORECASE)
+# More than two numbers, or a date: the first pair alone would be the wrong answer.
+_GOES_ON = re.compile(rf"[\s)]*(?:{_OPERATOR}|\^)\s*\(*\s*-?\d", re.IGNORECASE)
+_CAME_FROM = re.compile(rf"[\d)]\s*(?:{_OPERATOR}|\^)[\s(]*$", re.IGNORECASE)
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """A sum, the steps to its result, and the result."""
+
+    question: str
+    steps: tuple[str, ...]
+    result: str
+    """The whole sentence: "23 × 47 = 1081"."""
+
+
+def find_sum(text: str) -> Sum | None:
+    """Solve the "a op b" in a text; return None if there is none, or a longer expression."""
+    found = _SUM.search(text)
+    if found is None or _GOES_ON.match(text, found.end()) or _CAME_FROM.search(text[: found.start()]):
+        return None
+    left, right = Fraction(found[1]), Fraction(found[3])
+    operator = next(sign for sign, pattern in _OPERATORS.items() if re.fullmatch(pattern, found[2], re.IGNORECASE))
+    question = f"{_format(left)} {operator} {_in_brackets(right)}"
+    steps, result = _OPERATIONS[operator](left, right)
+    return Sum(question, tuple(steps), f"{question} = {result}" if result else f"{question} is undefined")
+
+
+def _add(left: Fraction, right: Fraction) -> tuple[list[str], str]:
+    total = left + right
+    tens = _split_digits(right)
+    if left < 0 or right < 0 or len(tens) < 2:
+        return [f"Adding {_format(right)} to {_format(left)} gives {_format(total)}."], _format(total)
+    steps: list[str] = []
+    subtotal = left
+    for part in tens:
+        steps.append(f"{_format(subtotal)} + {_format(part)} = {_format(subtotal + part)}.")
+        subtotal += part
+    return steps, _format(total)
+
+
+def _subtract(left: Fraction, right: Fraction) -> tuple[list[str], str]:
+    rest = left - right
+    step = f"Taking {_format(right)} from {_format(left)} leaves {_format(rest)}."
+    return [step, f"Check: {_format(rest)} + {_in_brackets(right)} = {_format(left)}."], _format(rest)
+
+
+def _multiply(left: Fraction, right: Fraction) -> tuple[list[str], str]:
+    product = left * right
+    tens = _split_digits(right)
+    if right < 0 or len(tens) < 2:
+        return [f"{_format(left)} times {_format(right)} is {_format(product)}."], _format(product)
+    steps = [f"Split {_format(right)} into {' + '.join(map(_format, tens))}."]
+    steps += [f"{_format(left)} × {_format(part)} = {_format(left * part)}." for part in tens]
+    steps.append(f"{' + '.join(_in_brackets(left * part) for part in tens)} = {_format(product)}.")
+    return steps, _format(product)
+
+
+def _divide(left: Fraction, right: Fraction) -> tuple[list[str], str]:
+    if right == 0:
+        return ["Nothing times 0 gives anything but 0, so there is no such number."], ""
+    quotient = left / right
+    if quotient.denominator == 1 or _is_short(quotient):
+        step = f"{_format(quotient)} × {_in_brackets(right)} = {_format(left)}, so it divides evenly."
+        return [step], _format(quotient)
+    if left.denominator == right.denominator == 1 and left > 0 and right > 0:
+        whole, rest = divmod(left.numerator, right.numerator)
+        steps = [f"{right} goes into {left} {whole} times, which makes {whole * right}.", f"That leaves {rest}."]
+        return steps, f"{whole} remainder {rest} (about {float(quotient):.6g})"
+    return ["It does not divide evenly."], f"about {float(quotient):.6g}"
+
+
+_OPERATIONS = {"+": _add, "-": _subtract, "×": _multiply, "÷": _divide}
+
+
+def _split_digits(number: Fraction) -> list[Fraction]:
+    """Split a whole number by its digits: 47 = 40 + 7. Return [] for any other number."""
+    if number.denominator != 1:
+        return []
+    digits = str(abs(number.numerator))
+    parts = [int(digit) * 10 ** (len(digits) - place) for place, digit in enumerate(digits, 1)]
+    return [Fraction(part) for part in parts if part]
+
+
+def _is_short(number: Fraction) -> bool:
+    return 10**12 % number.denominator == 0
+
+
+def _format(number: Fraction) -> str:
+    if number.denominator == 1:
+        return str(number.numerator)
+    if _is_short(number):
+        scaled = number * 10**12
+        whole, rest = divmod(abs(scaled.numerator), 10**12)
+        return f"{'-' if number < 0 else ''}{whole}.{rest:012d}".rstrip("0")
+    return f"{float(number):.6g}"
+
+
+def _in_brackets(number: Fraction) -> str:
+    return f"({_format(number)})" if number < 0 else _format(number)
+
+
+# --- a JSON schema filled from the words of a question ----------------------------------------------------------------
+
+_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
+_QUOTED_NAME = re.compile(r"[\"“«']([^\"”»']{1,80})[\"”»']")
+_PLACED = re.compile(r"\b(?:in|at|of|for|from|about|to)\s+([^\W\d_][\w'-]*(?:\s+[A-Z][\w'-]*)*)")
+_NAMED = re.compile(r"(?<=[\w,]\s)([A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*)")
+_SMALL_WORDS = frozenset({"the", "a", "an", "me", "my", "your", "it", "this", "that", "today", "now"})
+
+
+def fill_schema(schema: Mapping[str, Any], words: str) -> Any:
+    """Return a value that fits the schema's types, taken from the words where possible."""
+    return _Filler(schema, words).value(schema)
+
+
+class _Filler:
+    def __init__(self, root: Mapping[str, Any], words: str) -> None:
+        self._root = root
+        self._words = words
+        self._numbers = iter(_NUMBERS.findall(words))
+        self._names = _find_names(words)
+        self._open: list[str] = []
+
+    def value(self, schema: Any) -> Any:
+        if not isinstance(schema, Mapping):  # "true" allows any value
+            return None
+        if "const" in schema:
+            return schema["const"]
+        if isinstance(choices := schema.get("enum"), list) and choices:
+            return self._choose(choices)
+        if isinstance(address := schema.get("$ref"), str):
+            return self._follow(address)
+        for several in ("anyOf", "oneOf", "allOf"):
+            if isinstance(options := schema.get(several), list) and options:
+                return self.value(options[0])
+        return self._fill_type(schema)
+
+    def _fill_type(self, schema: Mapping[str, Any]) -> Any:
+        kind = schema.get("type", "object" if "properties" in schema else "string")
+        match kind[0] if isinstance(kind, list) and kind else kind:
+            case "object":
+                properties = schema.get("properties") or {}
+                required = schema.get("required")
+                names = required if isinstance(required, list) else list(properties)
+                return {name: self.value(properties.get(name, {})) for name in names}
+            case "array":
+                count = schema.get("minItems")
+                return [self.value(schema.get("items", {})) for _ in range(count if isinstance(count, int) else 1)]
+            case "integer":
+                return int(float(next(self._numbers, "1")))
+            case "number":
+                return float(next(self._numbers, "1"))
+            case "boolean":
+                return True
+            case "null":
+                return None
+            case _:
+                return next(self._names, self._words.strip())
+
+    def _choose(self, choices: list[Any]) -> Any:
+        words = self._words.lower()
+        return next((choice for choice in choices if isinstance(choice, str) and choice.lower() in words), choices[0])
+
+    def _follow(self, address: str) -> Any:
+        # A schema that contains itself would never end; fill it with null.
+        if not address.startswith("#/") or address in self._open:
+            return None
+        place: Any = self._root
+        for step in address[2:].split("/"):
+            place = place.get(step) if isinstance(place, Mapping) else None
+        self._open.append(address)
+        filled = self.value(place)
+        self._open.pop()
+        return filled
+
+
+def _find_names(words: str) -> Iterator[str]:
+    """Yield candidates for a string: quoted words, words after "in" or "of", capitalised words."""
+    seen: set[str] = set()
+    for pattern in (_QUOTED_NAME, _PLACED, _NAMED):
+        for name in pattern.findall(words):
+            if name.lower() not in _SMALL_WORDS and name not in seen:
+                seen.add(name)
+                yield name

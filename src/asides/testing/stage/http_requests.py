@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests out of bytes, in any chunking. Not here: sockets, and what a request asks for."""
+"""Parse HTTP/1.1 requests from bytes, in any chunking. Not here: sockets, and what a request asks for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH
 
 
 class BrokenRequest(Exception):
-    """What was received is no request that can be answered in kind; the connection ends with `status`."""
+    """The bytes are no valid request; the connection ends with `status`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -20,29 +20,29 @@ class BrokenRequest(Exception):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One request, whole."""
+    """One complete request."""
 
     method: str
     path: str
     """Without the query."""
     query: str
     headers: dict[str, str]
-    """Names in lower case; a name that came twice has its values joined by a comma."""
+    """Names in lower case; the values of a repeated name are joined by a comma."""
     body: bytes
     http10: bool = False
 
     @property
     def keeps_alive(self) -> bool:
-        """Whether the client wants the connection to stay open."""
-        wishes = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
-        return "keep-alive" in wishes if self.http10 else "close" not in wishes
+        """Whether the client asks to keep the connection open."""
+        options = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
+        return "keep-alive" in options if self.http10 else "close" not in options
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.path}, <{len(self.body)} bytes>)"
 
 
 class RequestReader:
-    """Takes bytes as they come, returns the requests they complete; raises `BrokenRequest`, after which it is done."""
+    """Takes bytes as they arrive and returns the requests they complete. It is unusable after a `BrokenRequest`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -59,7 +59,7 @@ class RequestReader:
         return done
 
     def take_continue(self) -> bool:
-        """Whether the client waits for "100 Continue" before its body; true once for each such request."""
+        """Return whether the client waits for "100 Continue" before its body; true once per such request."""
         asked, self._to_continue = self._to_continue, False
         return asked
 
@@ -76,7 +76,7 @@ class RequestReader:
     def _line_block(self) -> Generator[None, None, bytes]:
         searched = 0
         while True:
-            # An empty line before a request is forgiven: some clients end a body with one.
+            # Skip an empty line before a request: some clients end a body with one.
             while self._buffer.startswith(b"\r\n"):
                 del self._buffer[:2]
                 searched = 0
@@ -127,7 +127,7 @@ class RequestReader:
             body += yield from self._take(size)
             if (yield from self._take(2)) != b"\r\n":
                 raise BrokenRequest(400, "a chunk of the body is not as long as it says.")
-        while (yield from self._line()):  # trailers, which nobody here reads
+        while (yield from self._line()):  # trailers are ignored
             pass
         return bytes(body)
 

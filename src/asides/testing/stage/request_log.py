@@ -1,4 +1,4 @@
-"""What the stage saw, kept for the thread that asks: requests, connections, clients that left early."""
+"""The stage's log for other threads: requests, connections, clients that left early."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from asides.dialects.dialect import ServedRequest
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A request as it came, and as the dialect read it."""
+    """A request as it arrived, and as the dialect read it."""
 
     method: str
     path: str
     headers: dict[str, str]
-    """Names in lower case; the key is among them, so it is not in the repr."""
+    """Names in lower case. They include the key, so the repr leaves them out."""
     body: bytes
     served: ServedRequest | None = None
-    """None when it asked for no reply, or could not be read."""
+    """None if it asked for no reply or could not be read."""
     problem: str | None = None
-    """Why it was turned away."""
+    """Why the stage refused it."""
 
     @property
     def json(self) -> Any:
-        """The body, decoded; None when there is none or it is no JSON."""
+        """The decoded body; None if it is empty or not JSON."""
         try:
             return msgspec.json.decode(self.body) if self.body else None
         except msgspec.DecodeError:
@@ -38,7 +38,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class RequestLog:
-    """Written by the stage's thread, read by any other."""
+    """The stage's thread writes it, any thread reads it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -48,70 +48,70 @@ class RequestLog:
         self._connections = 0
         self._open = 0
 
-    # --- written ----------------------------------------------------------------------------------------------------
+    # --- writing ----------------------------------------------------------------------------------------------------
 
-    def note_request(self, received: Received) -> None:
-        """A request came."""
+    def record_request(self, received: Received) -> None:
+        """Record a request."""
         with self._changed:
             self._requests.append(received)
             self._changed.notify_all()
 
-    def note_problem(self, problem: Exception) -> None:
-        """A script, or the stage itself, raised."""
+    def record_problem(self, problem: Exception) -> None:
+        """Record an exception of the script or of the stage."""
         with self._changed:
             self._problems.append(problem)
             self._changed.notify_all()
 
-    def note_left(self) -> None:
-        """A client was gone before its reply was whole."""
+    def record_early_close(self) -> None:
+        """Record a client that left before its reply was complete."""
         with self._changed:
             self._closed_early += 1
             self._changed.notify_all()
 
-    def note_opened(self) -> None:
-        """A connection was made."""
+    def record_opened(self) -> None:
+        """Record a new connection."""
         with self._changed:
             self._connections += 1
             self._open += 1
             self._changed.notify_all()
 
-    def note_closed(self) -> None:
-        """A connection is gone."""
+    def record_closed(self) -> None:
+        """Record that a connection is gone."""
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
 
-    # --- read -------------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
     @property
     def requests(self) -> list[Received]:
-        """What has come so far."""
+        """The requests so far."""
         with self._changed:
             return list(self._requests)
 
     @property
     def problems(self) -> list[Exception]:
-        """What was raised so far."""
+        """The exceptions so far."""
         with self._changed:
             return list(self._problems)
 
     @property
     def closed_early(self) -> int:
-        """How many clients were gone before the last byte of their reply was written."""
+        """How many clients left before the last byte of their reply was written."""
         return self._closed_early
 
     @property
     def connections(self) -> int:
-        """How many connections were made."""
+        """How many connections were opened."""
         return self._connections
 
     @property
     def open_connections(self) -> int:
-        """How many of them are still there."""
+        """How many connections are still open."""
         return self._open
 
     def wait_until(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Wait for something above to become true; False when the time is over."""
+        """Wait until the condition is true; return False after the timeout."""
         deadline = monotonic() + timeout
         with self._changed:
             while not condition():

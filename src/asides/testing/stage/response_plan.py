@@ -1,4 +1,4 @@
-"""A scene as the bytes of a response and the times between them. Pure: the connection is what plays it."""
+"""A scene as the bytes of a response and the times between them. Pure; the connection sends it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from asides.values.thinking import Thought
 from asides.values.usage import Usage
 
 Ending: TypeAlias = Literal["whole", "cut", "reset", "hang"]
-"""The body is all there · the connection closes before · it is reset · it stays open in silence."""
+"""The body is complete · the connection closes before that · is reset before that · stays open in silence."""
 
 
 class ResponsePlan(msgspec.Struct, frozen=True):
     """What is sent, when, and how it ends."""
 
     status: int | None
-    """None: not even a head."""
+    """None: not even a head is sent."""
     headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     pieces: tuple[bytes, ...] = ()
-    """The writes of the body; each is an HTTP chunk when the length is not known beforehand."""
+    """The writes of the body; each is one HTTP chunk if the length is unknown."""
     length: int | None = None
     """The length that the head promises; None: unknown, as of a stream."""
     delay: float = 0.0
@@ -36,62 +36,58 @@ class ResponsePlan(msgspec.Struct, frozen=True):
     hang_seconds: float | None = None
 
     def __repr__(self) -> str:
-        return f"Performance({self.status}, <{sum(map(len, self.pieces))} bytes>, ending={self.ending!r})"
+        return f"ResponsePlan({self.status}, <{sum(map(len, self.pieces))} bytes>, ending={self.ending!r})"
 
 
-Sealing: TypeAlias = Callable[[list[Event]], list[Event]]
-"""What a strict provider does to its replies before they go out."""
+SealEvents: TypeAlias = Callable[[list[Event]], list[Event]]
+"""Adds the seals that a strict provider puts on a reply."""
 
 
-def perform(scene: Scene, request: ServedRequest, dialect: Dialect, sealing: Sealing | None = None) -> ResponsePlan:
-    """What this scene answers to this request."""
+def plan_response(
+    scene: Scene, request: ServedRequest, dialect: Dialect, seal: SealEvents | None = None
+) -> ResponsePlan:
+    """Plan the response of this scene to this request."""
     match scene:
         case Say():
             writer = dialect.writer(
                 model=scene.model or request.model, stream=request.stream, include_usage=request.include_usage
             )
-            events = _events_of(scene, request)
-            if sealing is not None:
-                events = sealing(events)
+            events = _build_events(scene, request)
+            if seal is not None:
+                events = seal(events)
             pieces = [writer.write([event]) for event in events] if request.stream else [writer.write(events)]
-            return _deliver(scene, 200, writer.content_type, pieces, streamed=request.stream)
+            return _plan_delivery(scene, 200, writer.content_type, pieces, streamed=request.stream)
         case Fail():
-            return fail(scene, dialect)
+            return plan_failure(scene, dialect)
         case Raw():
             streamed = scene.content_type.startswith("text/event-stream")
-            return _deliver(scene, scene.status, scene.content_type, [scene.content], streamed=streamed)
+            return _plan_delivery(scene, scene.status, scene.content_type, [scene.content], streamed=streamed)
         case Refuse():
             return ResponsePlan(None, ending="reset" if scene.reset else "cut")
         case Hang():
             return ResponsePlan(None, ending="hang", hang_seconds=scene.seconds)
 
 
-def fail(scene: Fail, dialect: Dialect) -> ResponsePlan:
-    """The answer that a `Fail` is; it needs no request."""
+def plan_failure(scene: Fail, dialect: Dialect) -> ResponsePlan:
+    """Plan the response of a `Fail`."""
     body = dialect.write_error(scene.status, scene.message, scene.kind) if scene.body is None else scene.body.encode()
-    performance = _deliver(scene, scene.status, "application/json", [body], streamed=False)
+    plan = _plan_delivery(scene, scene.status, "application/json", [body], streamed=False)
     if scene.retry_after is None:
-        return performance
+        return plan
     wait = scene.retry_after if isinstance(scene.retry_after, str) else f"{scene.retry_after:g}"
-    return msgspec.structs.replace(performance, headers={"retry-after": wait, **performance.headers})
+    return msgspec.structs.replace(plan, headers={"retry-after": wait, **plan.headers})
 
 
-def document(content: object, status: int = 200, headers: dict[str, str] | None = None) -> ResponsePlan:
-    """A JSON document of the stage's own."""
-    return of_bytes(msgspec.json.encode(content), status, headers)
+def plan_json(body: bytes, status: int = 200) -> ResponsePlan:
+    """Plan a response with this JSON document."""
+    return ResponsePlan(status, {"content-type": "application/json"}, (body,), len(body))
 
 
-def of_bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> ResponsePlan:
-    """A JSON document that is written already."""
-    return ResponsePlan(status, {"content-type": "application/json", **(headers or {})}, (body,), len(body))
-
-
-def count_words(text: str) -> int:
-    """The stage's tokens: words."""
+def _count_words(text: str) -> int:
     return len(text.split())
 
 
-def _events_of(scene: Say, request: ServedRequest) -> list[Event]:
+def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
     if scene.events is not None:
         return list(scene.events)
     parts: list[Part] = []
@@ -103,52 +99,46 @@ def _events_of(scene: Say, request: ServedRequest) -> list[Event]:
         parts.append(Refusal(scene.refusal))
     parts += scene.tool_calls
     stop = StopReason(scene.stop or ("tool_calls" if scene.tool_calls else "stop"))
-    usage = _count(scene, request) if scene.usage is None else scene.usage
+    usage = _count_usage(scene, request) if scene.usage is None else scene.usage
     reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id or "stage-reply")
     return simulate(reply, scene.piece)
 
 
-def _count(scene: Say, request: ServedRequest) -> Usage:
-    heard = sum(count_words(message.text) for message in request.prompt.messages) + count_words(
-        request.prompt.system or ""
-    )
-    thought = count_words(scene.thinking or "")
+def _count_usage(scene: Say, request: ServedRequest) -> Usage:
+    """Count words as tokens."""
+    texts = [request.prompt.system or "", *(message.text for message in request.prompt.messages)]
+    received = sum(map(_count_words, texts))
+    thought = _count_words(scene.thinking or "")
     calls = sum(1 + len(call.arguments) for call in scene.tool_calls)
-    said = count_words(scene.text) + count_words(scene.refusal or "") + calls + thought
-    return Usage(input=heard, output=said, thinking=thought, total=heard + said)
+    sent = _count_words(scene.text) + _count_words(scene.refusal or "") + calls + thought
+    return Usage(input=received, output=sent, thinking=thought, total=received + sent)
 
 
-def _deliver(
+def _plan_delivery(
     delivery: Delivery, status: int, content_type: str, pieces: list[bytes], *, streamed: bool
 ) -> ResponsePlan:
-    # An empty HTTP chunk would be the end of the body.
+    # An empty HTTP chunk would end the body.
     pieces = [piece for piece in pieces if piece]
     length = sum(map(len, pieces))
     ending: Ending = "whole"
     stop_at = delivery.cut_after if delivery.cut_after is not None else delivery.hang_after
     if stop_at is not None and stop_at <= length:
         ending = "hang" if delivery.cut_after is None else "reset" if delivery.reset else "cut"
-        pieces = _first_bytes(pieces, stop_at)
+        pieces = _take_bytes(pieces, stop_at)
     if delivery.chunk is not None:
         body = b"".join(pieces)
         pieces = [body[start : start + delivery.chunk] for start in range(0, len(body), delivery.chunk)]
     headers = {"content-type": content_type, **{name.lower(): value for name, value in delivery.headers.items()}}
-    return ResponsePlan(
-        status,
-        headers,
-        tuple(pieces),
-        None if streamed else length,
-        delivery.delay,
-        delivery.pause,
-        ending,
-    )
+    promised = None if streamed else length
+    return ResponsePlan(status, headers, tuple(pieces), promised, delivery.delay, delivery.pause, ending)
 
 
-def _first_bytes(pieces: list[bytes], count: int) -> list[bytes]:
-    kept: list[bytes] = []
+def _take_bytes(pieces: list[bytes], count: int) -> list[bytes]:
+    """Return the first bytes of the pieces, still in pieces."""
+    taken: list[bytes] = []
     for piece in pieces:
         if count <= 0:
             break
-        kept.append(piece[:count])
+        taken.append(piece[:count])
         count -= len(piece)
-    return kept
+    return taken

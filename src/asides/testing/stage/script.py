@@ -1,6 +1,6 @@
-"""What the stage plays: scenes, and the script that says which one comes next.
+"""Scenes and scripts: what the stage answers, and in which order.
 
-Not here: how a scene becomes bytes (performance), and what is played when there is no script (actor).
+Not here: how a scene becomes bytes (response_plan), and the answers without a script (actor).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asides.values.usage import Usage
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the bytes of a scene are sent, whatever they say."""
+    """How the bytes of a scene are sent."""
 
     delay: float = 0.0
     """Seconds before the head of the response."""
@@ -28,30 +28,30 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     chunk: int | None = None
     """Bytes of the body per write; 1 is byte by byte. None: a write for each event, or the whole body in one."""
     cut_after: int | None = None
-    """Bytes of the body after which the connection is closed, though more was promised."""
+    """Bytes of the body after which the connection closes too early."""
     reset: bool = False
-    """Cut with a TCP reset, which may also take back what the client has not read yet."""
+    """Cut with a TCP reset, which may discard bytes that the client has not read yet."""
     hang_after: int | None = None
-    """Bytes of the body after which nothing more comes and the connection stays open."""
+    """Bytes of the body after which the connection stays open in silence."""
     headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Laid over the ones the stage sends."""
+    """Added to the headers of the stage; the same name replaces."""
 
     def __post_init__(self) -> None:
         if self.chunk is not None and self.chunk < 1:
             raise ValueError(f"chunk is {self.chunk}; a write has at least one byte.")
         if self.delay < 0 or self.pause < 0:
-            raise ValueError("delay and pause are seconds from now on, not before.")
+            raise ValueError("delay and pause are seconds and cannot be negative.")
         if self.cut_after is not None and self.hang_after is not None:
             raise ValueError("a reply cannot both be cut and hang; give cut_after or hang_after.")
 
 
 class Say(Delivery, frozen=True, tag="say"):
-    """A good reply: text, thinking, calls, or events of your own."""
+    """A good reply: text, thinking, tool calls, or explicit events."""
 
     text: str = ""
     thinking: str | None = None
     thinking_field: str | None = None
-    """Where the dialect has several fields for thinking: the one to use. None: its most usual one."""
+    """The field for thinking, in a dialect with several. None: the most common one."""
     tool_calls: tuple[ToolCall, ...] = ()
     refusal: str | None = None
     usage: Usage | None = None
@@ -59,12 +59,12 @@ class Say(Delivery, frozen=True, tag="say"):
     stop: StopKind | None = None
     """None: "tool_calls" when there are any, else "stop"."""
     model: str | None = None
-    """None: the model that was asked for."""
+    """None: the requested model."""
     id: str | None = None
     piece: int = 20
     """Characters per delta of a stream."""
     events: tuple[Event, ...] | None = None
-    """Exactly these events instead of all of the above."""
+    """Exactly these events, instead of all of the above."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,22 +77,22 @@ class Say(Delivery, frozen=True, tag="say"):
 
 
 class Fail(Delivery, frozen=True, tag="fail"):
-    """A refusal by status code, with the dialect's error body unless `body` is given."""
+    """An error status, with the dialect's error body unless `body` is given."""
 
     status: int = 500
-    message: str = "the stage was told to fail"
+    message: str = "the stage answers with a failure"
     kind: str | None = None
-    """The dialect's own word for the error; None leaves it to the dialect."""
+    """The dialect's word for the kind of error; None: its default for the status."""
     retry_after: float | str | None = None
-    """Seconds, or the header's own text, such as a date."""
+    """Seconds, or the text of the header, such as a date."""
     body: str | None = None
 
 
 class Raw(Delivery, frozen=True, tag="raw"):
-    """Exactly these bytes: a recording, broken events, ten megabytes without a line end."""
+    """Exactly these bytes, such as a recording or broken events."""
 
     body: bytes = b""
-    """In a script file base64; `text` is easier there."""
+    """In a script file: base64. `text` is easier there."""
     text: str | None = None
     """The body as text, instead of `body`."""
     content_type: str = "text/event-stream"
@@ -100,7 +100,7 @@ class Raw(Delivery, frozen=True, tag="raw"):
 
     @property
     def content(self) -> bytes:
-        """What is sent."""
+        """The bytes that are sent."""
         return self.body if self.text is None else self.text.encode()
 
     def __repr__(self) -> str:
@@ -108,20 +108,20 @@ class Raw(Delivery, frozen=True, tag="raw"):
 
 
 class Garbage(Raw, frozen=True, tag="garbage"):
-    """A page where a reply was due, as proxies send it."""
+    """An HTML page instead of a reply, as proxies send it."""
 
     body: bytes = b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n"
     content_type: str = "text/html"
 
 
 class Refuse(msgspec.Struct, frozen=True, tag="refuse", forbid_unknown_fields=True):
-    """Hear the request and close the connection without a byte."""
+    """Read the request and close the connection without a byte."""
 
     reset: bool = False
 
 
 class Hang(msgspec.Struct, frozen=True, tag="hang", forbid_unknown_fields=True):
-    """Hear the request and say nothing: until the client leaves, the stage closes, or the seconds are over."""
+    """Read the request and send nothing until the client leaves, the stage closes, or the seconds are over."""
 
     seconds: float | None = None
 
@@ -131,10 +131,10 @@ Script: TypeAlias = Scene | Sequence[Scene] | Callable[[ServedRequest], Scene]
 
 
 class ScriptPlayer:
-    """Which scene is next: those of a list in order, the last one again and again; a function is asked each time."""
+    """Chooses the next scene: a list in order, repeating its last scene; a function is called each time."""
 
     def __init__(self, script: Script) -> None:
-        self._ask: Callable[[ServedRequest], Scene] | None = None
+        self._function: Callable[[ServedRequest], Scene] | None = None
         self._scenes: list[Scene] = []
         self._next = 0
         if isinstance(script, Say | Fail | Raw | Refuse | Hang):
@@ -144,19 +144,19 @@ class ScriptPlayer:
             if not self._scenes:
                 raise ConfigError("the script has no scene; give at least one, or no script for the stage's own actor.")
         else:
-            self._ask = script
+            self._function = script
 
     def next(self, request: ServedRequest) -> Scene:
-        """The scene that answers this request."""
-        if self._ask is not None:
-            return self._ask(request)
+        """Return the scene that answers this request."""
+        if self._function is not None:
+            return self._function(request)
         scene = self._scenes[min(self._next, len(self._scenes) - 1)]
         self._next += 1
         return scene
 
 
 def load_script(path: Path) -> list[Scene]:
-    """The scenes of a script file: a JSON list of objects, each with its "type" and the fields of that scene."""
+    """Read a script file: a JSON list of objects, each with its "type" and the fields of that scene."""
     try:
         content = path.read_bytes()
     except OSError as problem:

@@ -1,6 +1,6 @@
-"""The stage itself: an offline HTTP server in a thread of its own (`Stage`), or in yours (`run`).
+"""The stage: an offline HTTP server in its own thread (`Stage`) or in the calling one (`run`).
 
-Not here: what it says (script, actor) and how (performance, connection).
+Not here: what it answers (script, actor, routes) and how (response_plan, connection).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _END_SECONDS = 10.0
 
 
 class Stage:
-    """An offline server that speaks the wire languages of the providers and plays a script.
+    """An offline server that speaks the providers' dialects and plays a script.
 
         with Stage([Fail(status=429, retry_after=1), Say(thinking="plan", text="42")]) as stage:
             asides.ask("openai-compatible:any", "?", base_url=stage.url)
 
-    A list is played in order, one scene for each request, and its last scene again and again; a function is asked for
-    the scene of each request, in the stage's thread. Without a script the stage's own actor answers. A request that
-    cannot be read is answered 400 and takes no scene. What a script raises is answered 500, and raised on closing.
+    A list is played in order, one scene per request; its last scene repeats. A function is called for each request, in
+    the stage's thread. Without a script, the stage's actor answers. A request that cannot be read gets status 400 and
+    uses up no scene. An exception of the script gets status 500 and is raised again on closing.
     """
 
     def __init__(
@@ -54,27 +54,26 @@ class Stage:
         anywhere: bool = False,
         dialect: str | None = None,
     ) -> None:
-        """`key` is what clients must bring; `models` are listed, by name or with all that is to be told of them;
-        `anywhere` allows a host that other machines can reach; `dialect` is the one that is spoken, where the path of a
-        request does not tell."""
+        """`key`: what clients must send. `models`: the list of models, as names or as `ModelInfo`s. `anywhere`: allow a
+        host that other machines can reach. `dialect`: the dialect of every request, if its path does not show it."""
         _check_host(host, anywhere=anywhere)
-        self._host = _numeric(host)
+        self._host = _resolve_localhost(host)
         self._port = port
-        self._ledger = RequestLog()
-        playing = improvise if script is None else ScriptPlayer(script).next
-        self._routes = Routes(playing, self._ledger, key=key, models=models, dialect=dialect)
+        self._log = RequestLog()
+        script_function = improvise if script is None else ScriptPlayer(script).next
+        self._routes = Routes(script_function, self._log, key=key, models=models, dialect=dialect)
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None
         self._address: str | None = None
 
-    # --- its life -----------------------------------------------------------------------------------------------------
+    # --- opening and closing ------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Open the port and answer from now on, in a thread of its own."""
+        """Open the port and answer requests in a new thread."""
         if self._thread is not None:
             raise RuntimeError("this stage was started before; make another one.")
         ready: Future[tuple[str, Callable[[], object]]] = Future()
-        self._thread = threading.Thread(target=self._live, args=(ready,), name="asides-stage", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, args=(ready,), name="asides-stage", daemon=True)
         self._thread.start()
         try:
             self._address, self._stop = ready.result()
@@ -84,9 +83,9 @@ class Stage:
         return self
 
     def close(self) -> None:
-        """End every connection and the thread; raise what a script raised. Closing twice is closing once."""
+        """End every connection and the thread; raise what a script raised. Closing twice does no harm."""
         self._end()
-        if problems := self._ledger.problems:
+        if problems := self._log.problems:
             raise problems[0]
 
     def __enter__(self) -> Self:
@@ -98,7 +97,7 @@ class Stage:
         if kind is None:
             self.close()
         else:
-            # What went wrong in the block is what the caller has to see.
+            # The caller needs to see the exception of the block.
             self._end()
 
     def _end(self) -> None:
@@ -110,19 +109,19 @@ class Stage:
         if self._thread.is_alive():
             raise RuntimeError(f"the stage's thread did not end within {_END_SECONDS:g} seconds.")
 
-    def _live(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
-        def tell(address: str, stop: asyncio.Event) -> None:
+    def _run_loop(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
+        def on_open(address: str, stop: asyncio.Event) -> None:
             ready.set_result((address, partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)))
 
         try:
-            asyncio.run(_serve(self._host, self._port, self._routes, self._ledger, tell))
-        except BaseException as problem:  # noqa: BLE001 - the thread that started this one is where it has to be raised
+            asyncio.run(_serve(self._host, self._port, self._routes, self._log, on_open))
+        except BaseException as problem:  # noqa: BLE001 - it has to be raised in the thread that started this one
             if not ready.done():
                 ready.set_exception(problem)
             elif isinstance(problem, Exception):
-                self._ledger.note_problem(problem)
+                self._log.record_problem(problem)
 
-    # --- what is seen of it -------------------------------------------------------------------------------------------
+    # --- what it received ---------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -133,37 +132,37 @@ class Stage:
 
     @property
     def requests(self) -> list[Received]:
-        """What was received so far, in order."""
-        return self._ledger.requests
+        """The requests so far, in order."""
+        return self._log.requests
 
     @property
     def closed_early(self) -> int:
-        """How many clients were gone before the last byte of their reply was written."""
-        return self._ledger.closed_early
+        """How many clients left before the last byte of their reply was written."""
+        return self._log.closed_early
 
     @property
     def connections(self) -> int:
-        """How many connections were made."""
-        return self._ledger.connections
+        """How many connections were opened."""
+        return self._log.connections
 
     @property
     def open_connections(self) -> int:
-        """How many of them are still there."""
-        return self._ledger.open_connections
+        """How many connections are still open."""
+        return self._log.open_connections
 
     def wait_until(self, condition: Callable[[], bool], timeout: float = 5.0) -> bool:
-        """Wait until what the stage saw fulfils the condition; False when the time is over.
+        """Wait until the condition is true; return False after the timeout.
 
-        A client and the stage live in different threads: `stage.wait_until(lambda: stage.closed_early == 1)`.
+        A client and the stage run in different threads: `stage.wait_until(lambda: stage.closed_early == 1)`.
         """
-        return self._ledger.wait_until(condition, timeout)
+        return self._log.wait_until(condition, timeout)
 
     def __repr__(self) -> str:
         return f"Stage({self._address or 'not open'}, requests={len(self.requests)})"
 
 
 class OpenStage(Protocol):
-    """The `stage` fixture: `stage(Say(text="hi"))` opens one that the fixture closes."""
+    """The `stage` fixture: `stage(Say(text="hi"))` opens a stage that the fixture closes."""
 
     def __call__(
         self,
@@ -171,7 +170,7 @@ class OpenStage(Protocol):
         key: str | None = None,
         models: Sequence[str | ModelInfo] = (MODEL,),
     ) -> Stage:
-        """Open a stage with these scenes, with one function that gives them, or with the stage's own actor."""
+        """Open a stage with these scenes, with one function that returns them, or with the stage's actor."""
         ...
 
 
@@ -184,28 +183,28 @@ def run(
     key: str | None = None,
     anywhere: bool = False,
 ) -> None:
-    """Play in the calling thread until SIGINT or SIGTERM; `ready` gets the base URL once the port is open."""
+    """Serve in the calling thread until SIGINT or SIGTERM; call `ready` with the base URL once the port is open."""
     _check_host(host, anywhere=anywhere)
-    ledger = RequestLog()
-    playing = _live_improvisation if script is None else ScriptPlayer(load_script(script)).next
-    routes = Routes(playing, ledger, key=key, models=(MODEL,))
+    log = RequestLog()
+    script_function = _improvise_slowly if script is None else ScriptPlayer(load_script(script)).next
+    routes = Routes(script_function, log, key=key, models=(MODEL,))
 
-    def tell(address: str, stop: asyncio.Event) -> None:
+    def on_open(address: str, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            # Neither Windows nor a thread that is not the main one has these; there KeyboardInterrupt ends it.
+            # Windows and threads other than the main one have no signal handlers; KeyboardInterrupt ends it there.
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, stop.set)
         ready(f"{address}/v1")
 
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(_numeric(host), port, routes, ledger, tell))
-    if problems := ledger.problems:
+        asyncio.run(_serve(_resolve_localhost(host), port, routes, log, on_open))
+    if problems := log.problems:
         raise problems[0]
 
 
-def _live_improvisation(request: ServedRequest) -> Scene:
-    """The actor at the pace of somebody who types, so that thinking can be watched."""
+def _improvise_slowly(request: ServedRequest) -> Scene:
+    """Return the actor's reply at typing speed, so that people can watch the thinking."""
     return msgspec.structs.replace(improvise(request), pause=0.02, piece=6)
 
 
@@ -213,27 +212,27 @@ def _check_host(host: str, *, anywhere: bool) -> None:
     if anywhere or host == "localhost":
         return
     try:
-        near = ipaddress.ip_address(host).is_loopback
+        is_local = ipaddress.ip_address(host).is_loopback
     except ValueError:
-        near = False
-    if not near:
+        is_local = False
+    if not is_local:
         raise ConfigError(f"{host} may be reached from other machines, and the stage is for this one; use 127.0.0.1.")
 
 
-def _numeric(host: str) -> str:
-    # The name stands for two addresses, which would be given two different ports.
+def _resolve_localhost(host: str) -> str:
+    # The name has two addresses, and each would get its own port.
     return "127.0.0.1" if host == "localhost" else host
 
 
 async def _serve(
-    host: str, port: int, routes: Routes, ledger: RequestLog, ready: Callable[[str, asyncio.Event], None]
+    host: str, port: int, routes: Routes, log: RequestLog, ready: Callable[[str, asyncio.Event], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     connections: set[Connection] = set()
     try:
         server = await loop.create_server(
-            lambda: Connection(routes.answer, ledger, connections), host, port, backlog=_BACKLOG
+            lambda: Connection(routes.answer, log, connections), host, port, backlog=_BACKLOG
         )
     except OSError as problem:
         raise ConfigError(f"the stage cannot open {host} port {port}: {problem.strerror or problem}.") from None
@@ -242,10 +241,10 @@ async def _serve(
         ready(f"http://{name}:{server.sockets[0].getsockname()[1]}", stop)
         await stop.wait()
     finally:
-        # First nobody else comes in, then those on the doorstep arrive (three turns of the loop, as asyncio accepts),
-        # and only then the server closes: it loses the sockets it has accepted and not yet handed over.
+        # First stop accepting, then let accepted connections arrive (asyncio needs three turns of the loop), and only
+        # then close the server: it would lose sockets that it has accepted and not yet handed over.
         for listening in server.sockets:
-            with contextlib.suppress(NotImplementedError):  # the loop of Windows has another way to listen
+            with contextlib.suppress(NotImplementedError):  # the event loop of Windows listens differently
                 loop.remove_reader(listening.fileno())
         for _ in range(3):
             await asyncio.sleep(0)

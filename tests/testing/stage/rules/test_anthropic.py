@@ -1,4 +1,4 @@
-"""The stage as strict as Anthropic's servers: what they refuse is refused, and what we send is never refused."""
+"""The stage refuses what Anthropic's servers refuse, and never what asides sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say, Stage
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -109,7 +109,7 @@ def test_a_tool_loop_of_three_steps_is_never_refused(
     assert refused(opened) == []
 
 
-def test_thinking_that_is_not_shown_is_signed_and_returns_all_the_same(client: asides.Client, stage: OpenStage) -> None:
+def test_hidden_thinking_is_signed_and_goes_back(client: asides.Client, stage: OpenStage) -> None:
     opened = stage(steps(2))
     history = loop(client, opened, ADAPTIVE_MODEL, asides.Thinking(effort="low", show="none"))
     thoughts = [part for part in history[1].parts if isinstance(part, Thought)]
@@ -150,7 +150,7 @@ def test_pain_C2_a_switch_of_models_and_back_is_never_refused(client: asides.Cli
     assert refused(opened) == []
 
 
-def test_another_stage_does_not_know_these_signatures(client: asides.Client, stage: OpenStage) -> None:
+def test_signatures_of_another_stage_are_refused(client: asides.Client, stage: OpenStage) -> None:
     first, second = stage(Say(text="42", thinking="plan")), stage(Say(text="43", thinking="plan"))
     reply = client.ask(f"anthropic:{BUDGET_MODEL}", "one", base_url=first.url, thinking=2000)
     message = reply.to_message()
@@ -163,7 +163,9 @@ def test_another_stage_does_not_know_these_signatures(client: asides.Client, sta
     assert refused(first) == refused(second) == []
 
 
-def test_the_newest_models_want_the_very_same_words_in_front(client: asides.Client, stage: OpenStage) -> None:
+def test_signatures_of_the_newest_models_are_bound_to_everything_before_them(
+    client: asides.Client, stage: OpenStage
+) -> None:
     opened = stage(Say(text="42", thinking="plan"))
     for model, accepted in ((BUDGET_MODEL, True), (ADAPTIVE_MODEL, False)):
         name = f"anthropic:{model}"
@@ -177,7 +179,9 @@ def test_the_newest_models_want_the_very_same_words_in_front(client: asides.Clie
 
 
 @pytest.mark.requirement("pain C3")
-def test_pain_C3_a_stream_left_at_any_event_can_be_gone_on_with(client: asides.Client, stage: OpenStage) -> None:
+def test_pain_C3_a_conversation_continues_after_a_stream_left_at_any_event(
+    client: asides.Client, stage: OpenStage
+) -> None:
     opened = stage(steps(2))
     model = f"anthropic:{BUDGET_MODEL}"
     options: dict[str, Any] = {"base_url": opened.url, "tools": TOOLS, "thinking": 2000, "retries": 0}
@@ -199,7 +203,7 @@ def test_pain_C3_a_stream_left_at_any_event_can_be_gone_on_with(client: asides.C
 
 @pytest.mark.requirement("pain C1")
 @pytest.mark.parametrize("model", [BUDGET_MODEL, "claude-opus-4-6", ADAPTIVE_MODEL])
-def test_pain_C1_a_turn_from_elsewhere_that_calls_tools_is_gone_on_with(
+def test_pain_C1_a_conversation_continues_after_a_tool_turn_from_elsewhere(
     client: asides.Client, stage: OpenStage, model: str
 ) -> None:
     """History in another library's shape has no thinking to give back; the request is made so that it is accepted."""
@@ -227,7 +231,7 @@ def test_pain_C1_a_turn_from_elsewhere_that_calls_tools_is_gone_on_with(
     assert refused(opened) == []
 
 
-def test_the_stage_itself_would_have_refused_it(stage: OpenStage) -> None:
+def test_the_stage_refuses_such_a_turn_without_a_thought(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     answer = post(
         opened,
@@ -254,7 +258,7 @@ HI = {"role": "user", "content": "hi"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"max_tokens": None}, "max_tokens: Field required"),
         ({"thinking": {"type": "enabled", "budget_tokens": 512}}, "greater than or equal to 1024"),
@@ -308,11 +312,11 @@ HI = {"role": "user", "content": "hi"}
         ),
     ],
 )
-def test_what_the_servers_refuse_is_refused(stage: OpenStage, changes: dict[str, Any], told: str) -> None:
+def test_a_request_that_breaks_a_rule_is_refused(stage: OpenStage, changes: dict[str, Any], message: str) -> None:
     body = {name: value for name, value in (ASKED | changes).items() if value is not None}
     answer = post(stage(Say(text="42")), body)
     assert answer.status == 400
-    assert told in answer.json["error"]["message"]
+    assert message in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -325,8 +329,25 @@ def test_what_the_servers_refuse_is_refused(stage: OpenStage, changes: dict[str,
         {"messages": [HI, CALLS, {"role": "user", "content": [RESULT, {"type": "text", "text": "and?"}]}]},
     ],
 )
-def test_what_they_take_is_taken(stage: OpenStage, changes: dict[str, Any]) -> None:
+def test_allowed_requests_are_answered(stage: OpenStage, changes: dict[str, Any]) -> None:
     assert post(stage(Say(text="42")), ASKED | changes).status == 200
+
+
+def tool_use(name: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": name, "name": "look", "input": {}}]}
+
+
+def tool_result(name: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": "fine"}]}
+
+
+@pytest.mark.parametrize(("second", "status"), [("b", 200), ("a", 400)])
+def test_an_id_is_used_once_in_a_conversation(stage: OpenStage, second: str, status: int) -> None:
+    go = {"role": "user", "content": "go"}
+    history = [go, tool_use("a"), tool_result("a"), tool_use(second), tool_result(second)]
+    answer = post(stage(Say(text="42")), {"model": "other", "max_tokens": 99, "messages": history})
+    assert answer.status == status
+    assert (b"`tool_use` ids must be unique" in answer.body) == (status == 400)
 
 
 def test_with_interleaved_thinking_a_budget_may_exceed_the_limit(stage: OpenStage) -> None:
@@ -344,7 +365,7 @@ def post(stage: Stage, body: dict[str, Any], headers: dict[str, str] | None = No
 
 
 def refused(stage: Stage) -> list[str | None]:
-    """What was refused: a client that heals itself would hide it."""
+    """Return what the stage refused; a client that heals itself would hide it."""
     return [request.problem for request in stage.requests if request.problem is not None]
 
 

@@ -1,6 +1,4 @@
-"""The stage as strict as Bedrock and Claude behind it: what they refuse is refused, what we send is never refused; and
-the loops of the languages that check nothing.
-"""
+"""The stage refuses what Bedrock and Claude refuse, and never what asides sends; also tool loops of other dialects."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say, Stage
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -114,9 +112,9 @@ def test_H4_thinking_goes_back_in_loops_of_the_other_languages(
 
 
 def post(stage: Stage, model: str, **body: Any) -> Answer:
-    told = {"messages": [{"role": "user", "content": [{"text": "hi"}]}], **body}
+    document = {"messages": [{"role": "user", "content": [{"text": "hi"}]}], **body}
     with connected(stage) as connection:
-        connection.request("POST", f"/v1/model/{model}/converse", json.dumps(told).encode())
+        connection.request("POST", f"/v1/model/{model}/converse", json.dumps(document).encode())
         return Answer(connection.getresponse())
 
 
@@ -177,13 +175,13 @@ def test_one_changed_byte_of_a_thought_is_refused(client: asides.Client, stage: 
         ({**THINKING, "toolConfig": {**CONFIG, "toolChoice": {"any": {}}}}, "forces tool use"),
     ],
 )
-def test_what_the_cloud_refuses_is_refused(stage: OpenStage, body: dict[str, Any], problem: str) -> None:
+def test_a_request_that_breaks_a_rule_is_refused(stage: OpenStage, body: dict[str, Any], problem: str) -> None:
     answer = post(stage(Say(text="42")), "us.anthropic.claude-sonnet-4-5-v1%3A0", **body)
     assert answer.status == 400
     assert problem in answer.json["message"]
 
 
-def test_what_is_allowed_is_answered(stage: OpenStage) -> None:
+def test_allowed_requests_are_answered(stage: OpenStage) -> None:
     open_stage = stage(Say(text="42", thinking="plan"))
     allowed = {"messages": turns([{"text": "a"}], [CALL], [RESULT]), "toolConfig": CONFIG, **THINKING}
     answer = post(open_stage, "us.anthropic.claude-sonnet-4-5-v1%3A0", **allowed)
@@ -195,7 +193,7 @@ def test_what_is_allowed_is_answered(stage: OpenStage) -> None:
     assert "signature" not in unsigned["reasoningContent"]["reasoningText"]
 
 
-def test_a_signature_is_taken_back_only_from_the_model_that_made_it(client: asides.Client, stage: OpenStage) -> None:
+def test_a_signature_of_another_model_is_refused(client: asides.Client, stage: OpenStage) -> None:
     open_stage = stage(Say(text="42", thinking="plan"))
     first = client.ask(CLAUDE, "?", base_url=open_stage.url, thinking=2000).to_message()
     assert first is not None
@@ -203,6 +201,17 @@ def test_a_signature_is_taken_back_only_from_the_model_that_made_it(client: asid
     reply = client.ask(other, [user("?"), first, user("again")], base_url=open_stage.url, thinking=2000)
     assert reply.text == "42"
     assert "reasoningContent" not in open_stage.requests[-1].body.decode()
-    kept = Message("assistant", tuple(part for part in first.parts if isinstance(part, (Thought, Text))))
-    client.ask(CLAUDE, [user("?"), kept, user("again")], base_url=open_stage.url, thinking=2000)
+    turn = Message("assistant", tuple(part for part in first.parts if isinstance(part, (Thought, Text))))
+    client.ask(CLAUDE, [user("?"), turn, user("again")], base_url=open_stage.url, thinking=2000)
     assert "reasoningContent" in open_stage.requests[-1].body.decode()
+
+
+def test_a_turn_does_not_end_with_a_thought(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="mull", text="hm"))
+    model = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+    go = {"role": "user", "content": [{"text": "go"}]}
+    turn = post(opened, model, messages=[go]).json["output"]["message"]
+    thought, words = turn["content"]
+    assert post(opened, model, messages=[go, turn, go]).status == 200
+    backwards = {"role": "assistant", "content": [words, thought]}
+    assert b"final block" in post(opened, model, messages=[go, backwards, go]).body

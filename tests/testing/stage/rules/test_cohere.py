@@ -1,4 +1,4 @@
-"""The stage as Cohere's v2 chat: calls and results in pairs, plans beside calls, and content that says something."""
+"""The stage as Cohere's v2 chat: calls paired with results, plans only next to calls, no empty content."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing.stage import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]
@@ -25,7 +25,7 @@ def result(name: str) -> Wire:
     return {"role": "tool", "tool_call_id": name, "content": "fine"}
 
 
-def said(*items: Wire, **fields: Any) -> Wire:
+def answer(*items: Wire, **fields: Any) -> Wire:
     return {"role": "assistant", "content": list(items), **fields}
 
 
@@ -46,20 +46,20 @@ TEXT = {"type": "text", "text": "so"}
         ([USER, called("a", "b"), result("a"), SO], "missing for b"),
         ([USER, result("a")], "was not found in the preceding tool calls"),
         ([USER, called("a"), result("a"), result("a")], "is not unique"),
-        ([USER, said(TEXT, tool_plan="I will look."), SO], "only allowed together with tool_calls"),
-        ([USER, said(), SO], "has content or tool_calls"),
-        ([USER, said({"type": "thinking", "thinking": ""}, TEXT), SO], "of type thinking is empty"),
+        ([USER, answer(TEXT, tool_plan="I will look."), SO], "only allowed together with tool_calls"),
+        ([USER, answer(), SO], "has content or tool_calls"),
+        ([USER, answer({"type": "thinking", "thinking": ""}, TEXT), SO], "of type thinking is empty"),
         ([{"role": "user", "content": " "}], "at least 1 token long"),
-        ([USER, said(TEXT)], "the last message must be"),
+        ([USER, answer(TEXT)], "the last message must be"),
     ],
 )
-def test_what_its_servers_refuse(stage: OpenStage, history: list[Wire], words: str) -> None:
+def test_a_request_that_breaks_a_rule_is_refused(stage: OpenStage, history: list[Wire], words: str) -> None:
     answer = asked(stage(Say(text="42")), *history)
     assert answer.status == 400
     assert words in answer.json["message"]
 
 
-def test_a_loop_with_a_plan_is_taken(stage: OpenStage) -> None:
+def test_a_loop_with_a_plan_is_accepted(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     turn = called("a", "b", tool_plan="I will look.", content=[{"type": "thinking", "thinking": "mull"}])
-    assert asked(opened, USER, turn, result("b"), result("a"), said(TEXT), SO).status == 200
+    assert asked(opened, USER, turn, result("b"), result("a"), answer(TEXT), SO).status == 200

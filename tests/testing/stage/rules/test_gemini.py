@@ -1,7 +1,8 @@
-"""The stage as Gemini's servers: loops with signatures pass, and what they refuse is refused here."""
+"""The stage as Gemini's servers: tool loops with signatures pass, and broken rules are refused."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -10,11 +11,13 @@ import pytest
 import asides
 from asides.providers.find import find_provider
 from asides.providers.provider import ModelRule
-from asides.testing.stage import OpenStage, Say
-from asides.testing.stage.server import Stage
+from asides.testing import OpenStage, Say, Stage
 from asides.values.errors import AuthError, ReplayRejected
 from asides.values.messages import Message, Part, ToolCall, ToolResult, user
 from asides.values.thinking import Seal
+from tests.testing.stage.http_client import Answer, connected
+
+Wire = dict[str, Any]
 
 MODEL = "google:gemini-3-pro-preview"
 
@@ -97,7 +100,7 @@ def test_a_call_without_its_signature_is_refused(stage: OpenStage) -> None:
         client.ask("careless:gemini-3-pro-preview", history)
 
 
-def test_a_call_of_elsewhere_passes_with_the_stand_in(stage: OpenStage) -> None:
+def test_a_call_from_elsewhere_passes_with_the_stand_in(stage: OpenStage) -> None:
     open_stage, history = first_step(stage)
     history[1] = changed(history[1], seals=())
     reply = asked(open_stage, history)
@@ -120,7 +123,7 @@ def test_a_signature_under_another_call_is_refused(stage: OpenStage) -> None:
     assert_refused_and_healed(open_stage, asked(open_stage, history))
 
 
-def test_a_signature_that_a_script_gave_is_known_again(stage: OpenStage) -> None:
+def test_a_signature_from_the_script_is_accepted(stage: OpenStage) -> None:
     signed = msgspec.structs.replace(look(1), seals=(Seal("thought_signature", "bXkgb3du"),))
     open_stage = stage(Say(tool_calls=(signed,)), Say(text="42"))
     reply = asked(open_stage, [user("look")])
@@ -128,8 +131,47 @@ def test_a_signature_that_a_script_gave_is_known_again(stage: OpenStage) -> None
     assert asked(open_stage, [user("look"), *answers(reply)]).text == "42"
 
 
-def test_the_key_comes_in_the_dialects_own_header(stage: OpenStage) -> None:
+def test_the_key_is_in_the_header_of_the_dialect(stage: OpenStage) -> None:
     open_stage = stage(Say(text="42"), key="right")
     assert asides.ask(MODEL, "?", base_url=base(open_stage), api_key="right").text == "42"
     with pytest.raises(AuthError):
         asides.ask(MODEL, "?", base_url=base(open_stage), api_key="wrong", retries=0)
+
+
+# --- order of turns ---------------------------------------------------------------------------------------------------
+
+PERSON: Wire = {"role": "user", "parts": [{"text": "go"}]}
+SAID: Wire = {"role": "model", "parts": [{"text": "hm"}]}
+
+
+def call(count: int = 1) -> Wire:
+    return {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"at": n}}} for n in range(count)]}
+
+
+def response(count: int = 1) -> Wire:
+    parts = [{"functionResponse": {"name": "look", "response": {"output": "fine"}}} for _ in range(count)]
+    return {"role": "user", "parts": parts}
+
+
+@pytest.mark.parametrize(
+    ("contents", "words"),
+    [
+        ([PERSON, call(2), response(2), PERSON], b""),
+        ([PERSON, call(), response(), call(), response()], b""),
+        ([call(), response()], b"comes immediately after a user turn"),
+        ([PERSON, SAID, call(), response()], b"comes immediately after a user turn"),
+        ([PERSON, response()], b"immediately after a function call turn"),
+        ([PERSON, call(2), response(1)], b"number of function response parts"),
+        ([PERSON, call(2), response(1), response(1)], b"number of function response parts"),
+        ([PERSON, call(), PERSON], b"number of function response parts"),
+    ],
+)
+def test_calls_follow_a_user_turn_and_get_their_results_at_once(
+    stage: OpenStage, contents: list[Wire], words: bytes
+) -> None:
+    with connected(stage(Say(text="42"))) as connection:
+        path = "/v1beta/models/gemini-2.5-flash:generateContent"
+        connection.request("POST", path, json.dumps({"contents": contents}).encode())
+        answer = Answer(connection.getresponse())
+    assert answer.status == (400 if words else 200)
+    assert words in answer.body

@@ -1,4 +1,4 @@
-"""The stage as a strict reader of Ollama's chat: results named, and behind the calls that asked for them."""
+"""The stage as a strict reader of Ollama's chat: each result follows its call and names the tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing.stage import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]
@@ -44,13 +44,13 @@ def asked(stage: Stage, *messages: Wire) -> Answer:
         ([USER, called("a", arguments='{"at":1}'), result("a")], "arguments of a tool call are an object"),
     ],
 )
-def test_what_a_template_could_not_tell_is_refused(stage: OpenStage, history: list[Wire], words: str) -> None:
+def test_a_history_that_a_template_cannot_read_is_refused(stage: OpenStage, history: list[Wire], words: str) -> None:
     answer = asked(stage(Say(text="42")), *history)
     assert answer.status == 400
     assert words in answer.json["error"]
 
 
-def test_pairs_are_taken_with_ids_and_without(stage: OpenStage) -> None:
+def test_pairs_are_accepted_with_ids_and_without(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     assert asked(opened, USER, called("a", "b"), result("b"), result("a"), SO).status == 200
     bare = called("")

@@ -1,4 +1,4 @@
-"""The stage as the hosts of chat completions: what all refuse, what some refuse, and what they know again."""
+"""The stage as the hosts of chat completions: what all refuse, what some refuse, and the state that they issue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing.stage import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say, Stage
 from asides.values.messages import ToolCall
 from tests.testing.stage.http_client import Answer, connected
 
@@ -43,8 +43,8 @@ def refused(stage: Stage, model: str, *messages: Wire, **fields: Any) -> str:
 def accepted(stage: Stage, model: str, *messages: Wire, **fields: Any) -> Wire:
     answer = asked(stage, model, *messages, **fields)
     assert answer.status == 200, answer.body
-    told: Wire = answer.json["choices"][0]["message"]
-    return told
+    message: Wire = answer.json["choices"][0]["message"]
+    return message
 
 
 # --- what all of them check -------------------------------------------------------------------------------------------
@@ -67,11 +67,11 @@ def test_calls_and_results_that_do_not_pair_are_refused(stage: OpenStage, histor
     assert words in refused(stage(Say(text="42")), "any", *history)
 
 
-def test_pairs_are_taken_also_where_two_turns_use_one_id(stage: OpenStage) -> None:
+def test_pairs_are_accepted_even_if_two_turns_use_one_id(stage: OpenStage) -> None:
     accepted(stage(Say(text="42")), "any", USER, called("a"), result("a"), called("a", "b"), result("b"), result("a"))
 
 
-def test_a_refusal_is_something_that_was_said(stage: OpenStage) -> None:
+def test_a_refusal_counts_as_content(stage: OpenStage) -> None:
     accepted(stage(Say(text="42")), "any", USER, {"role": "assistant", "content": None, "refusal": "No."}, SO)
 
 
@@ -82,7 +82,7 @@ GIVEN_BACK = [USER, called("a", reasoning_content=""), result("a")]
 
 
 @pytest.mark.parametrize("model", ["deepseek-v4-pro", "deepseek-flash", "deepseek-reasoner", "kimi-k2.6", "kimi-k3"])
-def test_a_turn_that_called_tools_has_to_bring_its_thinking_also_empty(stage: OpenStage, model: str) -> None:
+def test_a_turn_with_tool_calls_must_bring_its_thinking_even_if_empty(stage: OpenStage, model: str) -> None:
     opened = stage(Say(text="42"))
     assert "reasoning_content" in refused(opened, model, *LOOP)
     assert "reasoning_content" in refused(opened, model, *LOOP, {"role": "assistant", "content": "so"}, SO)
@@ -91,24 +91,24 @@ def test_a_turn_that_called_tools_has_to_bring_its_thinking_also_empty(stage: Op
 
 
 @pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.6"])
-def test_without_thinking_nothing_has_to_come_back(stage: OpenStage, model: str) -> None:
+def test_without_thinking_nothing_must_come_back(stage: OpenStage, model: str) -> None:
     accepted(stage(Say(text="42")), model, *LOOP, thinking={"type": "disabled"})
 
 
-def test_a_model_that_thinks_when_told_wants_it_back_only_then(stage: OpenStage) -> None:
+def test_a_model_that_thinks_on_request_demands_it_back_only_then(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     accepted(opened, "deepseek-chat", *LOOP)
     assert "must be passed back" in refused(opened, "deepseek-chat", *LOOP, thinking={"type": "enabled"})
 
 
-def test_an_older_model_wants_it_back_inside_the_loop_alone(stage: OpenStage) -> None:
+def test_an_older_model_demands_it_back_only_inside_the_loop(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     thinks = {"thinking": {"type": "enabled"}}
     assert "must be passed back" in refused(opened, "deepseek-v3.2", *LOOP, **thinks)
     accepted(opened, "deepseek-v3.2", *LOOP, {"role": "assistant", "content": "so"}, SO, **thinks)
 
 
-def test_the_first_of_them_took_none(stage: OpenStage) -> None:
+def test_the_first_of_these_models_refuses_thinking(stage: OpenStage) -> None:
     turn = {"role": "assistant", "content": "plain", "reasoning_content": "mull"}
     assert "not supported" in refused(stage(Say(text="42")), "deepseek-r1", USER, turn, SO)
 
@@ -124,7 +124,7 @@ def test_a_turn_comes_back_with_its_own_thinking(stage: OpenStage, model: str) -
     accepted(opened, "any", USER, other, result("call_1"))
 
 
-def test_a_host_that_takes_no_empty_message(stage: OpenStage) -> None:
+def test_a_host_that_refuses_empty_messages(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     blank = {"role": "assistant", "content": " "}
     assert "must not be empty" in refused(opened, "kimi-k2.6", USER, blank, SO)
@@ -152,7 +152,7 @@ def test_a_strict_order_and_strict_ids(stage: OpenStage) -> None:
     )
 
 
-def test_thinking_stands_in_a_list_of_texts(stage: OpenStage) -> None:
+def test_thinking_is_a_list_of_texts(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
 
     def turn(thinking: object) -> Wire:
@@ -207,8 +207,8 @@ def test_a_part_of_the_details_is_refused(stage: OpenStage) -> None:
     turn = accepted(opened, "openai/gpt-5", USER)
     assert len(turn["reasoning_details"]) == 2
     for part in (turn["reasoning_details"][:1], turn["reasoning_details"][1:], turn["reasoning_details"][::-1]):
-        told = refused(opened, "openai/gpt-5", USER, {**turn, "reasoning_details": part}, result("call_1"))
-        assert "whole, once, and in their order" in told
+        refusal = refused(opened, "openai/gpt-5", USER, {**turn, "reasoning_details": part}, result("call_1"))
+        assert "whole, once, and in their order" in refusal
 
 
 def test_text_without_its_signed_details_is_refused(stage: OpenStage) -> None:

@@ -1,4 +1,4 @@
-"""The stage refuses what OpenAI's endpoint refuses, in its words, and answers what it answers."""
+"""The stage refuses what OpenAI's Responses endpoint refuses, in its words, and answers as it answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import asides
-from asides.testing.stage import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say, Stage
 from asides.values.messages import user
 from tests.testing.stage.http_client import Answer, connected
 
@@ -32,7 +32,7 @@ def refusal(stage: Stage, sent: list[dict[str, Any]], **fields: Any) -> str:
     return "" if answer.status == 200 else str(answer.json["error"]["message"])
 
 
-def test_a_turn_that_goes_back_as_it_came_is_taken(stage: OpenStage) -> None:
+def test_a_turn_that_goes_back_unchanged_is_accepted(stage: OpenStage) -> None:
     open_stage = stage()
     thought, message = items(open_stage)
     assert (thought["type"], message["type"]) == ("reasoning", "message")
@@ -41,7 +41,7 @@ def test_a_turn_that_goes_back_as_it_came_is_taken(stage: OpenStage) -> None:
     assert refusal(open_stage, [bare, {"role": "assistant", "content": "5"}]) == ""
 
 
-def test_what_is_refused_and_how(stage: OpenStage) -> None:
+def test_a_request_that_breaks_a_rule_is_refused(stage: OpenStage) -> None:
     open_stage = stage()
     thought, message = items(open_stage)
     later_thought, later = items(open_stage)
@@ -63,13 +63,15 @@ def test_what_is_refused_and_how(stage: OpenStage) -> None:
     assert "Previous response with id 'resp_x' not found" in refusal(open_stage, [], previous_response_id="resp_x")
 
 
-def test_a_stored_turn_can_be_gone_on_from_and_another_cannot(stage: OpenStage) -> None:
+def test_a_conversation_continues_from_a_stored_turn_only(stage: OpenStage) -> None:
     open_stage = stage()
-    kept = post(open_stage, "/v1/responses", {**FIRST, "store": True}).json
-    assert kept["store"] is True
-    assert refusal(open_stage, [], previous_response_id=kept["id"]) == ""
+    stored = post(open_stage, "/v1/responses", {**FIRST, "store": True}).json
+    assert stored["store"] is True
+    assert refusal(open_stage, [], previous_response_id=stored["id"]) == ""
     assert (
-        refusal(open_stage, [{"type": "reasoning", "id": kept["output"][0]["id"], "summary": []}, kept["output"][1]])
+        refusal(
+            open_stage, [{"type": "reasoning", "id": stored["output"][0]["id"], "summary": []}, stored["output"][1]]
+        )
         == ""
     )
     gone = post(open_stage, "/v1/responses", FIRST).json

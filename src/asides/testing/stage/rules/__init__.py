@@ -1,14 +1,14 @@
-"""What a strict provider checks before it answers, and adds to what it says: one set of rules for each such dialect.
+"""What a strict provider checks in a request and signs in a reply: one module of rules for each dialect.
 
-Not here: whether a request can be read at all (dialects), and what is answered (script).
+Here are the protocol, the lookup, and the checks that dialects with a flat list of messages share.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -16,8 +16,10 @@ from asides import dialects
 from asides.testing.stage.http_requests import Request
 from asides.values.events import Event
 
-# The module of each dialect's rules, which has a class `Rules`; loaded when first used.
-_RULES = {
+Wire: TypeAlias = dict[str, Any]
+"""A JSON object as it was sent."""
+# Each module has a function `request_rules(secret)`. It is imported at the first request in its dialect.
+_MODULES = {
     "anthropic": "asides.testing.stage.rules.anthropic",
     "bedrock": "asides.testing.stage.rules.bedrock",
     "cohere": "asides.testing.stage.rules.cohere",
@@ -32,51 +34,93 @@ class RequestRules(Protocol):
     """The rules of one dialect, as its real providers enforce them."""
 
     def refuse(self, request: Request) -> str | None:
-        """Why this request is refused, in the provider's words; None when it is not."""
+        """Return why the provider refuses this request, in its words; None if it accepts it."""
         ...
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """The events of a reply with the seals that the provider would put on its thoughts."""
+        """Return the events of a reply with the seals that the provider puts on them."""
         ...
 
 
-class SealsNothing:
-    """Rules of a server that hands out nothing it would have to know again: what it refuses is all there is to them."""
+class RulesByDialect:
+    """The rules of every dialect, for one stage. Each stage has its own secret and refuses the seals of another."""
 
-    def __init__(self, secret: bytes) -> None:
-        del secret
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+        self._loaded: dict[str, RequestRules | None] = {}
 
-    def problems(self, messages: list[dict[str, Any]]) -> Iterator[str]:
-        """Whatever is wrong with a history, in the server's words as far as they are known."""
-        raise NotImplementedError
+    def find(self, dialect: str) -> RequestRules | None:
+        """Return the rules of this dialect; None if its providers check nothing."""
+        if dialect not in self._loaded:
+            self._loaded[dialect] = self._load(dialect)
+        return self._loaded[dialect]
+
+    def _load(self, dialect: str) -> RequestRules | None:
+        module = _MODULES.get(dialect)
+        # A registered dialect brings its own rules, if its providers have any.
+        owner = dialects.find_dialect(dialect) if module is None else import_module(module)
+        build = getattr(owner, "request_rules", None)
+        return None if build is None else cast("RequestRules", build(self._secret))
+
+
+# --- flat lists of messages -------------------------------------------------------------------------------------------
+
+
+class HistoryRules:
+    """Rules of a server that checks the list of messages and seals nothing."""
+
+    def __init__(self, check: Callable[[list[Wire]], Iterator[str]]) -> None:
+        self._check = check
 
     def refuse(self, request: Request) -> str | None:
-        """Why this request is refused: the first problem; None when there is none."""
-        body: dict[str, Any] = msgspec.json.decode(request.body)
-        return next(self.problems(body.get("messages") or []), None)
+        """Return the first problem of the messages; None if there is none."""
+        body: Wire = msgspec.json.decode(request.body)
+        return next(self._check(body.get("messages") or []), None)
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """As they are."""
+        """Return the events unchanged."""
         del request
         return events
 
 
-class RulesByDialect:
-    """The rules of every dialect, for one stage. Its secret is its own, so that no other stage's seals are taken."""
+class PairingFault(msgspec.Struct, frozen=True):
+    """A tool call without a result, a result without a call, or either of them twice."""
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
-        self._known: dict[str, RequestRules | None] = {}
+    kind: Literal["unanswered", "unasked", "twice"]
+    place: int
+    """The index of the message that makes the calls or holds the result."""
+    ids: tuple[str, ...]
 
-    def of(self, dialect: str) -> RequestRules | None:
-        """The rules of this dialect; None where its providers check nothing."""
-        if dialect not in self._known:
-            self._known[dialect] = self._load(dialect)
-        return self._known[dialect]
 
-    def _load(self, dialect: str) -> RequestRules | None:
-        if (module := _RULES.get(dialect)) is not None:
-            return cast("HouseRules", import_module(module).Rules(self._secret))
-        # A dialect that is not ours brings its rules itself, where its providers have any.
-        own = getattr(dialects.find_dialect(dialect), "house_rules", None)
-        return None if own is None else cast("HouseRules", own(self._secret))
+def find_pairing_faults(messages: list[Wire]) -> Iterator[PairingFault]:
+    """Yield every fault in order. Results must follow directly after the turn that made the calls, once each."""
+    asked: list[str] = []
+    waiting: list[str] = []
+    asked_at = 0
+    for place, message in enumerate(messages):
+        if message.get("role") == "tool":
+            name = str(message.get("tool_call_id"))
+            if name in waiting:
+                waiting.remove(name)
+            else:
+                yield PairingFault("twice" if name in asked else "unasked", place, (name,))
+            continue
+        if waiting:
+            yield PairingFault("unanswered", asked_at, tuple(waiting))
+        asked, asked_at = list_call_ids(message), place
+        waiting = list(dict.fromkeys(asked))
+        if len(waiting) != len(asked):
+            yield PairingFault("twice", place, tuple(name for name in waiting if asked.count(name) > 1))
+    if waiting:
+        yield PairingFault("unanswered", asked_at, tuple(waiting))
+
+
+def list_call_ids(message: Wire) -> list[str]:
+    """Return the ids of the calls of an assistant message; [] for any other message."""
+    calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+    return [str(call.get("id")) for call in calls or ()]
+
+
+def find_turn_start(messages: list[Wire]) -> int:
+    """Return the index of the last user message, which starts the current turn; -1 if there is none."""
+    return max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)

@@ -1,7 +1,7 @@
-"""What Anthropic's servers check, and sign: order of blocks, signatures, budgets, sampling, forced tools.
+"""Rules of Anthropic's Messages: order of blocks, signatures, budgets, sampling, forced tools.
 
-Not a copy of any server: written from the documented rules and from the errors that people report. A model whose name
-is known is held to its own row, others to the rules that all have. Signatures are made here and known when they return.
+Written from the documented rules and from reported errors, not copied from a server. A known model is checked against
+its row, an unknown one against the rules of all models. The stage makes signatures and verifies those that come back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -18,30 +18,32 @@ from asides.dialects.anthropic.encode_thinking import INTERLEAVED
 from asides.providers.provider import ModelRule
 from asides.providers.table import plain_row
 from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import RequestRules, Wire
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed
 from asides.values.thinking import Seal
-
-Wire: TypeAlias = dict[str, Any]
 
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
-class Rules:
-    """One stage's rules for requests for a message, and the signatures it gives out."""
+def request_rules(secret: bytes) -> RequestRules:
+    """Build the rules for one stage."""
+    return _MessagesRules(secret)
 
+
+class _MessagesRules:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self._given: dict[tuple[str, str], tuple[str, str]] = {}
-        """Seals that a script gave out itself, with their model and text."""
+        self._scripted_seals: dict[tuple[str, str], tuple[str, str]] = {}
+        """Seals from the script itself, with their model and text."""
 
     # --- signing ------------------------------------------------------------------------------------------------------
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """Every thought signed, unless the script did; without its text where the request does not ask to see it."""
-        body = _read(request)
-        rule = _rule_of(body)
-        hidden = _hides(body, rule)
-        seals = _Sealing(body, rule)
+        """Sign every thought that the script did not sign; drop its text if the request hides it."""
+        body: Wire = msgspec.json.decode(request.body)
+        rule = _find_rule(body)
+        hidden = _hides_thinking(body, rule)
+        context = _SigningContext(body, rule)
         texts: dict[int, str] = {}
         signed = {event.block for event in events if isinstance(event, ThoughtSealed)}
         sealed: list[Event] = []
@@ -50,7 +52,7 @@ class Rules:
             block = getattr(event, "block", None)
             if waiting is not None and block != waiting:
                 if waiting not in signed:
-                    seal = Seal(SIGNATURE, self._sign(seals, texts[waiting]))
+                    seal = Seal(SIGNATURE, self._sign(context, texts[waiting]))
                     sealed.append(ThoughtSealed(seal, waiting, "summary", "block"))
                 waiting = None
             if isinstance(event, ThinkingDelta):
@@ -59,40 +61,40 @@ class Rules:
                 if hidden:
                     continue
             if isinstance(event, ThoughtSealed):
-                self._given[event.seal.kind, event.seal.value] = (seals.model, texts.get(event.block, ""))
+                self._scripted_seals[event.seal.kind, event.seal.value] = (context.model, texts.get(event.block, ""))
             sealed.append(event)
         return sealed
 
-    def _sign(self, seals: _Sealing, text: str, place: int | None = None) -> str:
-        told = msgspec.json.encode([seals.model, seals.prefix(place), text])
-        return b64encode(hmac.digest(self._secret, told, "sha256")).decode()
+    def _sign(self, context: _SigningContext, text: str, place: int | None = None) -> str:
+        content = msgspec.json.encode([context.model, context.prefix(place), text])
+        return b64encode(hmac.digest(self._secret, content, "sha256")).decode()
 
     # --- refusing -----------------------------------------------------------------------------------------------------
 
     def refuse(self, request: Request) -> str | None:
-        """The first rule that this request breaks, in the words of the real servers as far as they are known."""
-        body = _read(request)
-        return next(self._problems(body, request), None)
+        """Return the first rule that this request breaks, in the real servers' words where known."""
+        body: Wire = msgspec.json.decode(request.body)
+        return next(self._check(body, request), None)
 
-    def _problems(self, body: Wire, request: Request) -> Iterator[str]:
-        rule = _rule_of(body)
+    def _check(self, body: Wire, request: Request) -> Iterator[str]:
+        rule = _find_rule(body)
         interleaved = INTERLEAVED in request.headers.get("anthropic-beta", "")
         if not isinstance(body.get("max_tokens"), int):
             yield "max_tokens: Field required"
-        yield from _form_problems(body, rule, interleaved)
-        yield from _sampling_problems(body, rule)
-        messages = [_as_blocks(message) for message in body.get("messages") or []]
-        yield from _turn_problems(messages, body, rule)
-        yield from self._seal_problems(messages, _Sealing(body, rule))
+        yield from _check_form(body, rule, interleaved)
+        yield from _check_sampling(body, rule)
+        messages = [_to_blocks(message) for message in body.get("messages") or []]
+        yield from _check_turns(messages, body, rule)
+        yield from self._check_seals(messages, _SigningContext(body, rule))
 
-    def _seal_problems(self, messages: list[Wire], seals: _Sealing) -> Iterator[str]:
+    def _check_seals(self, messages: list[Wire], context: _SigningContext) -> Iterator[str]:
         latest = max((place for place, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
         for place, message in enumerate(messages):
             for number, block in enumerate(message["content"]):
-                if block.get("type") not in _THOUGHTS or self._is_ours(block, seals, place):
+                if block.get("type") not in _THOUGHTS or self._is_ours(block, context, place):
                     continue
                 where = f"messages.{place}.content.{number}"
-                if self._is_known(block) and place == latest:
+                if self._is_from_script(block) and place == latest:
                     yield (
                         f"{where}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
                         "modified. These blocks must remain as they were in the original response."
@@ -100,74 +102,68 @@ class Rules:
                 field = "data" if block["type"] == "redacted_thinking" else "signature"
                 yield f"{where}: Invalid `{field}` in `{block['type']}` block"
 
-    def _is_ours(self, block: Wire, seals: _Sealing, place: int) -> bool:
+    def _is_ours(self, block: Wire, context: _SigningContext, place: int) -> bool:
         if block["type"] == "redacted_thinking":
-            return self._given.get((REDACTED, block.get("data", ""))) == (seals.model, "")
+            return self._scripted_seals.get((REDACTED, block.get("data", ""))) == (context.model, "")
         text, signature = block.get("thinking", ""), block.get("signature", "")
-        if self._given.get((SIGNATURE, signature)) == (seals.model, text):
+        if self._scripted_seals.get((SIGNATURE, signature)) == (context.model, text):
             return True
-        made = self._sign(seals, text, place)
-        return hmac.compare_digest(made.encode(), str(signature).encode())
+        return hmac.compare_digest(self._sign(context, text, place).encode(), str(signature).encode())
 
-    def _is_known(self, block: Wire) -> bool:
-        """Whether a script gave this signature out, for another text."""
-        return (SIGNATURE, block.get("signature")) in self._given
+    def _is_from_script(self, block: Wire) -> bool:
+        """Return whether the script issued this signature, for any text."""
+        return (SIGNATURE, block.get("signature")) in self._scripted_seals
 
 
-class _Sealing:
-    """What a signature is bound to: the model, and for the newest ones all that stands in front of it."""
+class _SigningContext:
+    """What a signature is bound to: the model, and for the newest models everything before it."""
 
     def __init__(self, body: Wire, rule: ModelRule) -> None:
         self.model = str(body.get("model"))
         self._bound = rule.prefix_bound
-        self._front = [_plain(body.get("system")), _plain(body.get("tools"))]
-        self._messages = [_plain(_as_blocks(message)) for message in body.get("messages") or []]
+        self._front = [_without_cache_marks(body.get("system")), _without_cache_marks(body.get("tools"))]
+        self._messages = [_without_cache_marks(_to_blocks(message)) for message in body.get("messages") or []]
 
     def prefix(self, place: int | None) -> list[Any]:
-        """What stands in front of the message at this place; of the reply, where none is given."""
+        """Return everything before the message at this index; None means before the reply."""
         return [*self._front, *self._messages[:place]] if self._bound else []
 
 
-def _read(request: Request) -> Wire:
-    document: Wire = msgspec.json.decode(request.body)
-    return document
-
-
-def _rule_of(body: Wire) -> ModelRule:
+def _find_rule(body: Wire) -> ModelRule:
     return plain_row("anthropic").rule(str(body.get("model")))
 
 
-def _thinking(body: Wire) -> Wire:
-    told = body.get("thinking")
-    return told if isinstance(told, dict) else {}
+def _thinking_settings(body: Wire) -> Wire:
+    thinking = body.get("thinking")
+    return thinking if isinstance(thinking, dict) else {}
 
 
 def _thinks(body: Wire, rule: ModelRule) -> bool:
-    kind = _thinking(body).get("type")
+    kind = _thinking_settings(body).get("type")
     if kind is None:
         return rule.thinking == "always" or rule.default == "on"
     return bool(kind != "disabled")
 
 
-def _hides(body: Wire, rule: ModelRule) -> bool:
-    return bool((_thinking(body).get("display") or rule.display) == "omitted")
+def _hides_thinking(body: Wire, rule: ModelRule) -> bool:
+    return bool((_thinking_settings(body).get("display") or rule.display) == "omitted")
 
 
-def _as_blocks(message: Wire) -> Wire:
+def _to_blocks(message: Wire) -> Wire:
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
     return {"role": message.get("role"), "content": blocks}
 
 
-def _plain(value: Any) -> Any:
-    """A value without the marks of the cache, which may move from request to request."""
+def _without_cache_marks(value: Any) -> Any:
+    """Remove cache_control marks, which may move from request to request."""
     if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items() if name != "cache_control"}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+        return {name: _without_cache_marks(inner) for name, inner in value.items() if name != "cache_control"}
+    return [_without_cache_marks(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _form_problems(body: Wire, rule: ModelRule, interleaved: bool) -> Iterator[str]:
-    thinking = _thinking(body)
+def _check_form(body: Wire, rule: ModelRule, interleaved: bool) -> Iterator[str]:
+    thinking = _thinking_settings(body)
     kind = thinking.get("type")
     if kind is None:
         return
@@ -182,7 +178,7 @@ def _form_problems(body: Wire, rule: ModelRule, interleaved: bool) -> Iterator[s
         yield "`max_tokens` must be greater than `thinking.budget_tokens`"
 
 
-def _sampling_problems(body: Wire, rule: ModelRule) -> Iterator[str]:
+def _check_sampling(body: Wire, rule: ModelRule) -> Iterator[str]:
     yield from (f"{name}: not supported by this model" for name in rule.refuses if name in body)
     if not _thinks(body, rule):
         return
@@ -193,33 +189,33 @@ def _sampling_problems(body: Wire, rule: ModelRule) -> Iterator[str]:
     if body.get("top_p") is not None and not 0.95 <= float(body["top_p"]) <= 1:
         yield "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled"
     forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
-    budget = _thinking(body).get("type") == "enabled"
+    budget = _thinking_settings(body).get("type") == "enabled"
     if forced and (budget or not rule.forced_tools):
         yield "Thinking may not be enabled when tool_choice forces tool use"
 
 
-def _turn_problems(messages: list[Wire], body: Wire, rule: ModelRule) -> Iterator[str]:
+def _check_turns(messages: list[Wire], body: Wire, rule: ModelRule) -> Iterator[str]:
     if messages and messages[0]["role"] != "user":
         yield 'messages: first message must use the "user" role'
     if messages and any(block.get("type") == "tool_result" for block in messages[0]["content"]):
         yield "messages.0: unexpected `tool_use_id` found in `tool_result` blocks"
     called: set[object] = set()
     for place, message in enumerate(messages):
-        yield from _twice_called(message, called, place)
+        yield from _check_unique_ids(message, called, place)
         following = messages[place + 1] if place + 1 < len(messages) else None
-        yield from _block_problems(message, place)
-        yield from _pair_problems(message, following, place)
+        yield from _check_blocks(message, place)
+        yield from _check_pairs(message, following, place)
     if messages and messages[-1]["role"] == "assistant" and not _is_paused(messages[-1]):
         if rule.prefill == "never":
             yield "This model does not support assistant message prefill: the conversation must end with a user message"
         if _thinks(body, rule):
             yield "Expected the conversation to end with a user message: prefill is not compatible with thinking"
-    if _thinking(body).get("type") == "enabled":
-        yield from _beginning_problems(messages)
+    if _thinking_settings(body).get("type") == "enabled":
+        yield from _check_turn_start(messages)
 
 
-def _twice_called(message: Wire, called: set[object], place: int) -> Iterator[str]:
-    """Ids are unique in the whole conversation, not only in their turn."""
+def _check_unique_ids(message: Wire, called: set[object], place: int) -> Iterator[str]:
+    """Call ids are unique in the whole conversation, not only in their turn."""
     for number, block in enumerate(message["content"]):
         if block.get("type") == "tool_use":
             if block.get("id") in called:
@@ -227,7 +223,7 @@ def _twice_called(message: Wire, called: set[object], place: int) -> Iterator[st
             called.add(block.get("id"))
 
 
-def _block_problems(message: Wire, place: int) -> Iterator[str]:
+def _check_blocks(message: Wire, place: int) -> Iterator[str]:
     blocks = message["content"]
     for number, block in enumerate(blocks):
         if block.get("type") == "text" and not str(block.get("text", "")).strip():
@@ -238,7 +234,7 @@ def _block_problems(message: Wire, place: int) -> Iterator[str]:
         yield f"messages.{place}: `thinking` blocks are only allowed in assistant messages"
 
 
-def _pair_problems(message: Wire, following: Wire | None, place: int) -> Iterator[str]:
+def _check_pairs(message: Wire, following: Wire | None, place: int) -> Iterator[str]:
     calls = [block.get("id") for block in message["content"] if block.get("type") == "tool_use"]
     answered = [block.get("tool_use_id") for block in (following or {"content": []})["content"]]
     missing = [call for call in calls if call not in answered]
@@ -261,8 +257,8 @@ def _is_paused(message: Wire) -> bool:
     return any(str(block.get("type")).startswith("server_tool") for block in message["content"])
 
 
-def _beginning_problems(messages: list[Wire]) -> Iterator[str]:
-    """While a turn with tools is under way, its first message begins with a thought."""
+def _check_turn_start(messages: list[Wire]) -> Iterator[str]:
+    """Inside a turn with tool calls, the first assistant message must begin with a thought."""
     first = len(messages)
     for place in range(len(messages) - 1, -1, -1):
         if messages[place]["role"] == "assistant":

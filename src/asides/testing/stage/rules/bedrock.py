@@ -1,7 +1,7 @@
-"""What Bedrock checks, and Claude behind it signs: turns, pairs of calls and results, signatures, budgets, sampling.
+"""Rules of Bedrock's Converse: turns, calls paired with results, Claude's signatures, budgets, sampling.
 
-Not a copy of any server: written from the documented rules and from the errors that people report. A model whose name
-is known is held to its own row, others to the rules that all have. Signatures are made here and known when they return.
+Written from the documented rules and from reported errors, not copied from a server. A known model is checked against
+its row, an unknown one against the rules of all models. The stage makes signatures and verifies those that come back.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hmac
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -19,34 +18,36 @@ from asides.dialects.bedrock.blocks import REDACTED, SIGNATURE
 from asides.providers.provider import ModelRule
 from asides.providers.table import plain_row
 from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import RequestRules, Wire
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed
 from asides.values.thinking import Seal
-
-Wire: TypeAlias = dict[str, Any]
 
 _MODEL = re.compile(r"/model/([^/]+)/")
 
 
-class Rules:
-    """One stage's rules for Converse, and the signatures it gives out."""
+def request_rules(secret: bytes) -> RequestRules:
+    """Build the rules for one stage."""
+    return _ConverseRules(secret)
 
+
+class _ConverseRules:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self._given: dict[tuple[str, str], tuple[str, str]] = {}
-        """Seals that a script gave out itself, with their model and text."""
+        self._scripted_seals: dict[tuple[str, str], tuple[str, str]] = {}
+        """Seals from the script itself, with their model and text."""
 
     # --- signing ------------------------------------------------------------------------------------------------------
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """Every thought of a model that signs, signed, unless the script did it."""
-        model = _model_of(request)
+        """Sign every thought that the script did not sign, for models that sign."""
+        model = _read_model(request)
         texts: dict[int, str] = {}
         sealed: list[Event] = []
         signed = {event.block for event in events if isinstance(event, ThoughtSealed)}
         waiting: int | None = None
         for event in events:
             if waiting is not None and getattr(event, "block", None) != waiting:
-                if waiting not in signed and _signs(model):
+                if waiting not in signed and _has_signatures(model):
                     seal = Seal(SIGNATURE, self._sign(model, texts[waiting]))
                     sealed.append(ThoughtSealed(seal, waiting, "summary", "block"))
                 waiting = None
@@ -54,7 +55,7 @@ class Rules:
                 waiting = event.block
                 texts[waiting] = texts.get(waiting, "") + event.text
             if isinstance(event, ThoughtSealed):
-                self._given[event.seal.kind, event.seal.value] = (model, texts.get(event.block, ""))
+                self._scripted_seals[event.seal.kind, event.seal.value] = (model, texts.get(event.block, ""))
             sealed.append(event)
         return sealed
 
@@ -64,23 +65,23 @@ class Rules:
     # --- refusing -----------------------------------------------------------------------------------------------------
 
     def refuse(self, request: Request) -> str | None:
-        """The first rule that this request breaks, in the words of the real servers as far as they are known."""
+        """Return the first rule that this request breaks, in the real servers' words where known."""
         body: Wire = msgspec.json.decode(request.body)
-        return next(self._problems(body, _model_of(request)), None)
+        return next(self._check(body, _read_model(request)), None)
 
-    def _problems(self, body: Wire, model: str) -> Iterator[str]:
+    def _check(self, body: Wire, model: str) -> Iterator[str]:
         messages: list[Wire] = body.get("messages") or []
-        yield from _turn_problems(messages)
-        held = {name for message in messages for block in message["content"] for name in block}
-        if held & {"toolUse", "toolResult"} and not (body.get("toolConfig") or {}).get("tools"):
+        yield from _check_turns(messages)
+        kinds = {name for message in messages for block in message["content"] for name in block}
+        if kinds & {"toolUse", "toolResult"} and not (body.get("toolConfig") or {}).get("tools"):
             yield "The toolConfig field must be defined when using toolUse and toolResult content blocks."
-        yield from _thinking_problems(body, _rule_of(model))
-        yield from self._seal_problems(messages, model)
+        yield from _check_thinking(body, _find_rule(model))
+        yield from self._check_seals(messages, model)
         for place, message in enumerate(messages):
             if message["role"] == "assistant" and "reasoningContent" in (message["content"] or [{}])[-1]:
                 yield f"messages.{place}: The final block in an assistant message cannot be `thinking`."
 
-    def _seal_problems(self, messages: list[Wire], model: str) -> Iterator[str]:
+    def _check_seals(self, messages: list[Wire], model: str) -> Iterator[str]:
         for place, message in enumerate(messages):
             for number, block in enumerate(message["content"]):
                 reasoning = block.get("reasoningContent")
@@ -91,29 +92,29 @@ class Rules:
 
     def _is_ours(self, reasoning: Wire, model: str) -> bool:
         if "redactedContent" in reasoning:
-            return self._given.get((REDACTED, reasoning["redactedContent"])) == (model, "")
-        told = reasoning.get("reasoningText") or {}
-        text, signature = told.get("text", ""), told.get("signature", "")
-        if self._given.get((SIGNATURE, signature)) == (model, text):
+            return self._scripted_seals.get((REDACTED, reasoning["redactedContent"])) == (model, "")
+        content = reasoning.get("reasoningText") or {}
+        text, signature = content.get("text", ""), content.get("signature", "")
+        if self._scripted_seals.get((SIGNATURE, signature)) == (model, text):
             return True
-        return _signs(model) and hmac.compare_digest(self._sign(model, text).encode(), str(signature).encode())
+        return _has_signatures(model) and hmac.compare_digest(self._sign(model, text).encode(), str(signature).encode())
 
 
-def _model_of(request: Request) -> str:
+def _read_model(request: Request) -> str:
     found = _MODEL.search(request.path)
     return unquote(found[1]) if found else ""
 
 
-def _rule_of(model: str) -> ModelRule:
+def _find_rule(model: str) -> ModelRule:
     return plain_row("bedrock").rule(model)
 
 
-def _signs(model: str) -> bool:
-    """Whether thoughts of this model carry signatures: those that are told a form of thinking do."""
-    return bool(_rule_of(model).forms)
+def _has_signatures(model: str) -> bool:
+    """Return whether thoughts of this model carry signatures: the models with forms of thinking do."""
+    return bool(_find_rule(model).forms)
 
 
-def _turn_problems(messages: list[Wire]) -> Iterator[str]:
+def _check_turns(messages: list[Wire]) -> Iterator[str]:
     if not messages or messages[0].get("role") != "user":
         yield "A conversation must start with a user message."
     for place, message in enumerate(messages):
@@ -122,10 +123,10 @@ def _turn_problems(messages: list[Wire]) -> Iterator[str]:
             yield "A conversation must alternate between user and assistant roles."
         if any(not block["text"].strip() for block in message["content"] if "text" in block):
             yield f"The text field in the ContentBlock object at messages.{place} is blank."
-        yield from _pair_problems(message, messages[place + 1] if place + 1 < len(messages) else None, place)
+        yield from _check_pairs(message, messages[place + 1] if place + 1 < len(messages) else None, place)
 
 
-def _pair_problems(message: Wire, following: Wire | None, place: int) -> Iterator[str]:
+def _check_pairs(message: Wire, following: Wire | None, place: int) -> Iterator[str]:
     calls = {block["toolUse"]["toolUseId"] for block in message["content"] if _is_call(block)}
     results = {
         block["toolResult"]["toolUseId"]
@@ -140,7 +141,7 @@ def _is_call(block: Wire) -> bool:
     return "toolUse" in block and "type" not in block["toolUse"]
 
 
-def _thinking_problems(body: Wire, rule: ModelRule) -> Iterator[str]:
+def _check_thinking(body: Wire, rule: ModelRule) -> Iterator[str]:
     native = body.get("additionalModelRequestFields") or {}
     inference = body.get("inferenceConfig") or {}
     thinking = native.get("thinking") or {}

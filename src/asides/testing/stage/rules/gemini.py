@@ -1,8 +1,8 @@
-"""What Gemini's servers check, and sign: a reply is signed on its first call, or behind its text if it has none.
+"""Rules of Gemini: a reply is signed on its first call, or after its text if it has no call.
 
-Not a copy of any server: written from the documented rules. In the turn that is under way the first call of each step
-must carry its signature, for the models that ask for it; whatever signature comes back must be one that was given for
-this model and this very part, or the documented stand-in.
+Written from the documented rules, not copied from a server. For models that demand it, the first call of each step of
+the current turn must carry its signature. A signature that comes back must be one issued for this model and this part,
+or the documented stand-in.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from asides.dialects.gemini.server.read_request import read
 from asides.dialects.message_encoder import STAND_IN
 from asides.providers.table import plain_row
 from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import RequestRules, Wire
 from asides.values.events import Event, ReplyEnded, TextDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
 from asides.values.messages import Message, Part, Refusal, Text, ToolCall, ToolResult
@@ -29,24 +29,27 @@ _MISSING = "Function call is missing a thought_signature in functionCall parts. 
 _CORRUPTED = "Corrupted thought signature: that of a {kind} was not given for it by this model."
 
 
-class Rules:
-    """One stage's rules for requests for content, and the signatures it gives out."""
+def request_rules(secret: bytes) -> RequestRules:
+    """Build the rules for one stage."""
+    return _GeminiRules(secret)
 
+
+class _GeminiRules:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self._given: set[tuple[str, str, str]] = set()
-        """Signatures that a script gave out itself, with their model and part."""
+        self._scripted_seals: set[tuple[str, str, str]] = set()
+        """Signatures from the script itself, with their model and part."""
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """The reply with a signature where there is to be one, unless the script put any there."""
-        model = _served(request).model
+        """Add the signature of a reply, unless the script signed it."""
+        model = _read_request(request).model
         if not any(isinstance(event, ThoughtSealed) for event in events):
-            return self._signed(events, model)
+            return self._add_signature(events, model)
         for part in fold(events).parts:
-            self._given |= {(seal.value, model, _fingerprint(part)) for seal in _signatures(part)}
+            self._scripted_seals |= {(seal.value, model, _fingerprint(part)) for seal in _signatures(part)}
         return events
 
-    def _signed(self, events: list[Event], model: str) -> list[Event]:
+    def _add_signature(self, events: list[Event], model: str) -> list[Event]:
         called = next((event.block for event in events if isinstance(event, ToolCallDelta)), None)
         if called is None:
             block = 1 + max((getattr(event, "block", -1) for event in events), default=-1)
@@ -56,21 +59,21 @@ class Rules:
             block, added = called, []
             part = next(iter(fold(events).tool_calls))
         added.append(ThoughtSealed(Seal(SIGNATURE, self._sign(model, part)), block, "hidden", "block"))
-        ending = (UsageReported, Warned, ReplyEnded)
-        behind = 1 + max((place for place, event in enumerate(events) if not isinstance(event, ending)), default=-1)
-        return [*events[:behind], *added, *events[behind:]]
+        closing = (UsageReported, Warned, ReplyEnded)
+        end = 1 + max((place for place, event in enumerate(events) if not isinstance(event, closing)), default=-1)
+        return [*events[:end], *added, *events[end:]]
 
     def _sign(self, model: str, part: Part) -> str:
         return b64encode(hmac.digest(self._secret, f"{model}\n{_fingerprint(part)}".encode(), "sha256")).decode()
 
     def refuse(self, request: Request) -> str | None:
-        """Why the real servers would not take this request; None when they would."""
-        served = _served(request)
+        """Return why the real servers refuse this request; None if they accept it."""
+        served = _read_request(request)
         messages = served.prompt.messages
-        if (problem := next(_order_problems(request), None)) is not None:
+        if (problem := next(_check_order(request), None)) is not None:
             return problem
         needs_signatures = plain_row("gemini").rule(served.model).signed_calls
-        turn = max((place for place, message in enumerate(messages) if _begins_a_turn(message)), default=-1)
+        turn = max((place for place, message in enumerate(messages) if _starts_turn(message)), default=-1)
         for place, message in enumerate(messages):
             for part in message.parts:
                 if not all(self._is_ours(seal.value, served.model, part) for seal in _signatures(part)):
@@ -83,18 +86,18 @@ class Rules:
     def _is_ours(self, signature: str, model: str, part: Part) -> bool:
         if signature == STAND_IN and isinstance(part, ToolCall):
             return True
-        if (signature, model, _fingerprint(part)) in self._given:
+        if (signature, model, _fingerprint(part)) in self._scripted_seals:
             return True
         return hmac.compare_digest(self._sign(model, part).encode(), signature.encode())
 
 
-def _served(request: Request) -> ServedRequest:
+def _read_request(request: Request) -> ServedRequest:
     return read(request.body, request.path)
 
 
-def _order_problems(request: Request) -> Iterator[str]:
-    """A turn with calls follows a person or results, and is followed by as many results as it has calls."""
-    contents: list[dict[str, Any]] = msgspec.json.decode(request.body).get("contents") or []
+def _check_order(request: Request) -> Iterator[str]:
+    """A turn with calls follows a user or results, and as many results as calls follow it."""
+    contents: list[Wire] = msgspec.json.decode(request.body).get("contents") or []
     for place, content in enumerate(contents):
         before = contents[place - 1] if place else {}
         calls, results = _count(content, "functionCall"), _count(content, "functionResponse")
@@ -112,11 +115,11 @@ def _order_problems(request: Request) -> Iterator[str]:
             )
 
 
-def _count(content: dict[str, Any], kind: str) -> int:
+def _count(content: Wire, kind: str) -> int:
     return sum(kind in part for part in content.get("parts") or ())
 
 
-def _begins_a_turn(message: Message) -> bool:
+def _starts_turn(message: Message) -> bool:
     return message.role == "user" and not all(isinstance(part, ToolResult) for part in message.parts)
 
 
@@ -125,7 +128,7 @@ def _signatures(part: Part) -> tuple[Seal, ...]:
 
 
 def _fingerprint(part: Part) -> str:
-    """What a signature is bound to besides the model."""
+    """Return what a signature is bound to besides the model."""
     match part:
         case ToolCall():
             return f"{part.name} {msgspec.json.encode(part.arguments, order='sorted').decode()}"

@@ -1,6 +1,6 @@
-"""What OpenAI's Responses endpoint refuses, and the encrypted reasoning that it hands out: the rules of that dialect.
+"""Rules of OpenAI's Responses: unknown fields, items in order, stored ids, encrypted reasoning.
 
-A key with "unverified" in it belongs to an organisation that gets no summaries. Not here: the rules of chat.
+A key that contains "unverified" plays an organisation that gets no summaries.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import hmac
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import count
-from typing import Any
 
 import msgspec
 
 from asides.dialects.openai_responses.server.items import item_id
 from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import RequestRules, Wire
 from asides.values.events import (
     Event,
     PartArrived,
@@ -27,7 +27,7 @@ from asides.values.events import (
 from asides.values.messages import ServerTool
 from asides.values.thinking import Seal
 
-# The fields that the endpoint takes (openai-python types/responses/response_create_params.py, 2026-08).
+# The fields that the endpoint accepts (openai-python types/responses/response_create_params.py, 2026-08).
 _FIELDS = frozenset({
     "background", "conversation", "context_management", "include", "input", "instructions", "max_output_tokens",
     "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "previous_response_id", "prompt",
@@ -44,15 +44,20 @@ _UNVERIFIED = (
 
 
 class _Issued(msgspec.Struct):
-    """A response that this stage has given."""
+    """A response that this stage has sent."""
 
     stored: bool
     parent: str | None
     calls: list[str]
 
 
-class Rules:
-    """The rules for one stage, and what it remembers of the responses it gave."""
+def request_rules(secret: bytes) -> RequestRules:
+    """Build the rules for one stage."""
+    return _ResponsesRules(secret)
+
+
+class _ResponsesRules:
+    """Also remembers the responses that the stage sent."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -62,14 +67,14 @@ class Rules:
         self._follower: dict[str, str] = {}
         self._leader: dict[str, str] = {}
 
-    # --- what is refused --------------------------------------------------------------------------------------------
+    # --- refusing ---------------------------------------------------------------------------------------------------
 
     def refuse(self, request: Request) -> str | None:
-        """Why this request is refused, in the provider's words; None when it is not."""
+        """Return why the provider refuses this request, in its words; None if it accepts it."""
         body = msgspec.json.decode(request.body)
-        return next(self._problems(body, request.headers), None)
+        return next(self._check(body, request.headers), None)
 
-    def _problems(self, body: dict[str, Any], headers: Mapping[str, str]) -> Iterator[str]:
+    def _check(self, body: Wire, headers: Mapping[str, str]) -> Iterator[str]:
         yield from (f"Unknown parameter: '{name}'." for name in body if name not in _FIELDS)
         reasoning = body.get("reasoning") or {}
         yield from (f"Unknown parameter: 'reasoning.{name}'." for name in reasoning if name not in _REASONING_FIELDS)
@@ -82,43 +87,41 @@ class Rules:
             yield f"Previous response with id '{parent}' not found. (code previous_response_not_found)"
         items = body.get("input")
         if isinstance(items, list):
-            yield from self._item_problems(items, body)
-            yield from self._call_problems(items, parent)
+            yield from self._check_items(items, body)
+            yield from self._check_calls(items, parent)
 
-    def _item_problems(self, items: list[dict[str, Any]], body: dict[str, Any]) -> Iterator[str]:
+    def _check_items(self, items: list[Wire], body: Wire) -> Iterator[str]:
         for place, item in enumerate(items):
-            behind = items[place + 1] if place + 1 < len(items) else None
+            following = items[place + 1] if place + 1 < len(items) else None
             before = items[place - 1] if place else None
             if item.get("type") == "reasoning":
-                yield from self._reasoning_problems(place, item, behind, str(body.get("model")))
+                yield from self._check_reasoning(place, item, following, str(body.get("model")))
             elif (leader := self._leader.get(str(item.get("id")))) is not None:
                 led = before is not None and before.get("type") == "reasoning" and before.get("id") in (None, leader)
                 if not led:
-                    told = f"Item '{item['id']}' of type '{item.get('type')}' was provided without its required"
-                    yield f"{told} 'reasoning' item: '{leader}'."
+                    name = f"Item '{item['id']}' of type '{item.get('type')}'"
+                    yield f"{name} was provided without its required 'reasoning' item: '{leader}'."
 
-    def _reasoning_problems(
-        self, place: int, item: dict[str, Any], behind: dict[str, Any] | None, model: str
-    ) -> Iterator[str]:
+    def _check_reasoning(self, place: int, item: Wire, following: Wire | None, model: str) -> Iterator[str]:
         name = item.get("id")
         if not isinstance(item.get("summary"), list):
             yield f"Missing required parameter: 'input[{place}].summary'."
         token = item.get("encrypted_content")
-        if token and not self._is_own(token, model):
+        if token and not self._is_ours(token, model):
             yield f"The encrypted content for item {name} could not be verified. (code invalid_encrypted_content)"
         if not token and name not in self._stored_items:
             yield (
                 f"Item with id '{name}' not found. Items are not persisted when `store` is set to false. Try again "
                 "with `store` set to true, or remove this item from your input."
             )
-        follows = behind is not None and _is_of_the_model(behind)
+        follows = following is not None and _is_by_model(following)
         expected = self._follower.get(str(name))
-        if follows and behind is not None and expected is not None and behind.get("id") not in (None, expected):
+        if follows and following is not None and expected is not None and following.get("id") not in (None, expected):
             follows = False
         if not follows:
             yield f"Item '{name}' of type 'reasoning' was provided without its required following item."
 
-    def _call_problems(self, items: list[dict[str, Any]], parent: str | None) -> Iterator[str]:
+    def _check_calls(self, items: list[Wire], parent: str | None) -> Iterator[str]:
         waiting = set(self._issued[parent].calls) if parent in self._issued else set()
         for item in items:
             if item.get("type") in _CALLS:
@@ -130,44 +133,43 @@ class Rules:
                 waiting.discard(call)
         yield from (f"No tool output found for function call {call}." for call in sorted(waiting))
 
-    # --- what is added ----------------------------------------------------------------------------------------------
+    # --- sealing ----------------------------------------------------------------------------------------------------
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
-        """The events as this endpoint would send them: its own ids, thoughts as summaries where one was asked for,
-        their encrypted content always."""
+        """Return the events as the endpoint sends them: its ids, summaries if asked for, encrypted reasoning."""
         body = msgspec.json.decode(request.body)
         stored = body.get("store") is not False
         response = f"resp_{next(self._numbers):04d}"
         if isinstance(events[0], ReplyStarted):
-            given = events[0].id
-            response = response if given in (None, "stage-reply") else str(given)
+            scripted = events[0].id
+            response = response if scripted in (None, "stage-reply") else str(scripted)
             events = [msgspec.structs.replace(events[0], id=response, stored=stored), *events[1:]]
         reasoning, model = body.get("reasoning") or {}, str(body.get("model"))
         thought = any(isinstance(event, (ThinkingDelta, ThoughtSealed)) for event in events)
         if not thought and reasoning.get("effort") not in (None, "none"):
-            events = self._thoughtful(events, model)
-        sealed = list(self._with_state(events, bool(reasoning.get("summary")), model))
-        self._note(sealed, response, stored, body.get("previous_response_id"))
+            events = self._add_hidden_thought(events, model)
+        sealed = list(self._add_state(events, bool(reasoning.get("summary")), model))
+        self._remember(sealed, response, stored, body.get("previous_response_id"))
         return sealed
 
-    def _thoughtful(self, events: list[Event], model: str) -> list[Event]:
-        """The events of a reply before which the model has thought, though nothing of it is shown."""
+    def _add_hidden_thought(self, events: list[Event], model: str) -> list[Event]:
+        """Put a thought without text before the events of a reply."""
         later = [
             event
             if (block := getattr(event, "block", None)) is None
             else msgspec.structs.replace(event, block=block + 1)
             for event in events
         ]
-        return [later[0], self._token(0, model), *later[1:]]
+        return [later[0], self._issue_token(0, model), *later[1:]]
 
-    def _with_state(self, events: list[Event], summarises: bool, model: str) -> Iterator[Event]:
+    def _add_state(self, events: list[Event], summarises: bool, model: str) -> Iterator[Event]:
         already = {event.block for event in events if isinstance(event, ThoughtSealed)}
         thought: int | None = None
         for event in events:
             block = getattr(event, "block", None)
             if thought is not None and block != thought:
                 if thought not in already:
-                    yield self._token(thought, model)
+                    yield self._issue_token(thought, model)
                 thought = None
             if isinstance(event, ThinkingDelta):
                 thought = event.block
@@ -178,26 +180,26 @@ class Rules:
             else:
                 yield event
 
-    def _token(self, block: int, model: str) -> ThoughtSealed:
+    def _issue_token(self, block: int, model: str) -> ThoughtSealed:
         nonce = f"{next(self._numbers):06d}"
-        return ThoughtSealed(Seal("encrypted", f"{nonce}.{self._signed(nonce, model)}"), block, "hidden")
+        return ThoughtSealed(Seal("encrypted", f"{nonce}.{self._sign(nonce, model)}"), block, "hidden")
 
-    def _signed(self, nonce: str, model: str) -> str:
+    def _sign(self, nonce: str, model: str) -> str:
         return blake2b(f"{nonce}|{model}".encode(), key=self._secret, digest_size=24).hexdigest()
 
-    def _is_own(self, token: object, model: str) -> bool:
+    def _is_ours(self, token: object, model: str) -> bool:
         nonce, _, signature = str(token).partition(".")
-        return hmac.compare_digest(signature, self._signed(nonce, model))
+        return hmac.compare_digest(signature, self._sign(nonce, model))
 
-    def _note(self, events: list[Event], response: str, stored: bool, parent: str | None) -> None:
-        """Remember the items of a reply: what follows what, and which calls wait for an answer."""
+    def _remember(self, events: list[Event], response: str, stored: bool, parent: str | None) -> None:
+        """Remember the items of a reply: which follows which, and which calls await a result."""
         kinds: dict[int, str] = {}
         calls: list[str] = []
         for event in events:
             block = getattr(event, "block", None)
             if block is None:
                 continue
-            if block not in kinds and (kind := _kind_of(event)) is not None:
+            if block not in kinds and (kind := _find_item_kind(event)) is not None:
                 kinds[block] = kind
             if isinstance(event, ToolCallDelta) and event.id is not None:
                 calls.append(event.id)
@@ -210,7 +212,7 @@ class Rules:
         self._issued[response] = _Issued(stored, parent, calls)
 
 
-def _kind_of(event: Event) -> str | None:
+def _find_item_kind(event: Event) -> str | None:
     match event:
         case ThinkingDelta() | ThoughtSealed():
             return "reasoning"
@@ -224,8 +226,8 @@ def _kind_of(event: Event) -> str | None:
             return None
 
 
-def _is_of_the_model(item: Mapping[str, Any]) -> bool:
-    """Whether an item is something that the model said, and not somebody else."""
+def _is_by_model(item: Wire) -> bool:
+    """Return whether the model produced this item."""
     if item.get("type", "message") == "message":
         return item.get("role") == "assistant"
     return item.get("type") not in _OUTPUTS

@@ -1,4 +1,4 @@
-"""How the tests of the stage talk to it: the standard library's HTTP client, and bare sockets."""
+"""HTTP clients for the tests of the stage: the standard library's, and bare sockets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from asides.testing.stage import Stage
+from asides.testing import Stage
 from asides.wire.sse import SseReader
 
 
 class Answer:
-    """A response, read to its end."""
+    """A complete response."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status

@@ -1,6 +1,6 @@
-"""The same over real sockets: the offline stage serves the dialect on loopback, both shells ask, whole and streamed.
+"""Checks over real sockets: the offline stage serves the dialect on loopback; both clients ask, whole and streamed.
 
-Not here: the provider's own host, which is never asked.
+Nothing is sent to the provider's own host.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from asides.dialects.dialect import ServedRequest
 from asides.options import Options
 from asides.settings import Settings
 from asides.testing.conformance.case import ANSWER, CALLING, PLAIN, THOUGHT, Case, Sample
-from asides.testing.conformance.check_next_turn import behind, is_strict, refused
+from asides.testing.conformance.check_next_turn import explain_refusal, follow_up, is_strict
 from asides.testing.conformance.check_requests import TOOLS
-from asides.testing.conformance.report import NotHere, expect
+from asides.testing.conformance.report import CheckSkipped, expect
 from asides.testing.stage import Fail, Raw, Say, Scene, Stage
 from asides.values.errors import AsidesError, AuthError, BadRequest, TransportError
 from asides.values.events import Event, ThoughtSealed
@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 
 class _Answers(msgspec.Struct, frozen=True):
-    """What one shell got: the reply in one piece, the streamed one and its events."""
+    """What one client received: the whole reply, the streamed reply and its events."""
 
     whole: Reply
     streamed: Reply
@@ -57,7 +57,7 @@ def _model(case: Case) -> str:
 
 
 class _Script:
-    """Scenes one after the other, the last again and again; a sample is said in the form that is asked for."""
+    """Plays scenes in order and repeats the last; a sample is written in the requested form."""
 
     def __init__(self, case: Case, scenes: tuple[Sample | Scene, ...]) -> None:
         self._case = case
@@ -68,70 +68,70 @@ class _Script:
         if not isinstance(scene, Sample):
             return scene
         case = self._case
-        if not case.renames:
+        if not case.has_own_thinking_field:
             return Say(events=tuple(scene.events(case.target)))
         writer = case.dialect.writer(model=case.model, stream=request.stream)
-        return Raw(case.body_of(scene, stream=request.stream), content_type=writer.content_type)
+        return Raw(case.write_sample(scene, stream=request.stream), content_type=writer.content_type)
 
 
-def _stage(case: Case, *scenes: Sample | Scene) -> Stage:
+def _open_stage(case: Case, *scenes: Sample | Scene) -> Stage:
     if case.target.quirks.transport != "direct":
-        raise NotHere("its address is a cloud's, which the stage does not have")
+        raise CheckSkipped("its address is a cloud's, which the stage cannot serve")
     key = None if case.target.quirks.auth == "nothing" else _KEY
     return Stage(_Script(case, scenes), key=key, dialect=case.dialect.name)
 
 
-def _apart(work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-    """Run it in a loop of its own, also where the caller is inside of one."""
+def _run_in_thread(work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+    """Run it in a new event loop, even if the caller is inside one."""
     with ThreadPoolExecutor(1, thread_name_prefix="asides-conformance") as thread:
         return thread.submit(lambda: asyncio.run(work())).result()
 
 
-def blocking_is_awaiting(case: Case) -> None:
-    """Asked over real sockets, whole and streamed, blocking and awaiting: the same requests, events and reply."""
-    with _stage(case, PLAIN) as stage:
+def sync_is_async(case: Case) -> None:
+    """Over real sockets, whole and streamed, sync and async give the same requests, events and reply."""
+    with _open_stage(case, PLAIN) as stage:
         options = _options(case, stage)
-        blocking = _ask_blocking(case, options)
-        awaiting = _apart(lambda: _ask_awaiting(case, options))
+        sync = _ask_sync(case, options)
+        async_ = _run_in_thread(lambda: _ask_async(case, options))
         bodies = [received.body for received in stage.requests]
-    got = [blocking.whole, blocking.streamed, awaiting.whole, awaiting.streamed]
-    replies = [_comparable(case, reply) for reply in got]
+    received = [sync.whole, sync.streamed, async_.whole, async_.streamed]
+    replies = [_normalise(case, reply) for reply in received]
     expect(
         bodies[0] == bodies[2] and bodies[1] == bodies[3],
-        expected="the same requests, blocking and awaiting",
-        came="others",
-        to_do="let encode() depend on nothing but the prompt and the target.",
+        expected="the same requests, sync and async",
+        actual="different requests",
+        to_do="let encode() depend only on the prompt and the target.",
     )
     expect(
-        _without_seals(blocking.events) == _without_seals(awaiting.events),
-        expected="the same events, blocking and awaiting",
-        came=f"{len(blocking.events)} and {len(awaiting.events)} events, or others",
-        to_do="let a decoder depend on nothing but its bytes.",
+        _without_seals(sync.events) == _without_seals(async_.events),
+        expected="the same events, sync and async",
+        actual=f"{len(sync.events)} and {len(async_.events)} events, or different ones",
+        to_do="let a decoder depend only on its bytes.",
     )
     expect(
         all(reply == replies[0] for reply in replies),
-        expected="the same reply, blocking and awaiting, whole and streamed",
-        came="several",
+        expected="the same reply, sync and async, whole and streamed",
+        actual="different replies",
         to_do="see streamed_is_whole and any_chunking_is_the_same.",
     )
     expect(
         replies[0].text == ANSWER,
-        expected="the answer that the server said",
-        came=f"{len(replies[0].text)} characters, of {len(ANSWER)}",
+        expected="the answer that the server sent",
+        actual=f"{len(replies[0].text)} characters, of {len(ANSWER)}",
         to_do="see thinking_is_filtered_from_the_answer.",
     )
-    thought = got[0].thinking
+    thought = received[0].thinking
     expect(
         thought is not None and (thought.text == THOUGHT or thought.kind == "hidden"),
-        expected="the thinking that the server sent, or its seals where it keeps the words to itself",
-        came="none" if thought is None else f"{len(thought.text)} characters, of {len(THOUGHT)}",
+        expected="the thinking that the server sent, or its seals if it hides the text",
+        actual="none" if thought is None else f"{len(thought.text)} characters, of {len(THOUGHT)}",
         to_do="see thinking_is_extracted.",
     )
 
 
-def _comparable(case: Case, reply: Reply) -> Reply:
-    """The reply without its seals, since a server may seal each answer anew, the same words too; and without counts
-    where they are not asked for in a stream, since the stage then sends none. Both are other checks'.
+def _normalise(case: Case, reply: Reply) -> Reply:
+    """Return the reply without its seals, since a server may seal each answer anew; and without counts if the row does
+    not ask for them in a stream, since the stage then sends none. Other checks examine both.
     """
     parts = tuple(msgspec.structs.replace(part, seals=()) if hasattr(part, "seals") else part for part in reply.parts)
     usage = reply.usage if case.target.quirks.stream_usage else Usage()
@@ -142,7 +142,7 @@ def _without_seals(events: list[Event]) -> list[Event]:
     return [event for event in events if not isinstance(event, ThoughtSealed)]
 
 
-def _ask_blocking(case: Case, options: Options) -> _Answers:
+def _ask_sync(case: Case, options: Options) -> _Answers:
     with Client(providers=[case.row], settings=Settings()) as client:
         whole = client.ask(_model(case), "What is it?", **options)
         with client.stream(_model(case), "What is it?", **options) as stream:
@@ -150,7 +150,7 @@ def _ask_blocking(case: Case, options: Options) -> _Answers:
             return _Answers(whole, stream.reply, events)
 
 
-async def _ask_awaiting(case: Case, options: Options) -> _Answers:
+async def _ask_async(case: Case, options: Options) -> _Answers:
     async with AsyncClient(providers=[case.row], settings=Settings()) as client:
         whole = await client.ask(_model(case), "What is it?", **options)
         async with client.stream(_model(case), "What is it?", **options) as stream:
@@ -159,11 +159,11 @@ async def _ask_awaiting(case: Case, options: Options) -> _Answers:
 
 
 def a_server_accepts_the_next_turn(case: Case) -> None:
-    """A question, a call, its result, the answer, one more question: a strict server takes every turn."""
+    """A strict server accepts every turn: a question, a call, its result, the answer, another question."""
     if not is_strict(case):
-        raise NotHere("the stage's rules for this dialect are those of stricter hosts")
+        raise CheckSkipped("the stage's rules for this dialect are those of stricter hosts")
     scenes = (CALLING, PLAIN, LAST)
-    with _stage(case, *scenes) as stage, Client(providers=[case.row], settings=Settings()) as client:
+    with _open_stage(case, *scenes) as stage, Client(providers=[case.row], settings=Settings()) as client:
         options = _options(case, stage)
         options["tools"] = TOOLS
         history: list[Message] = [user("What is it?")]
@@ -173,57 +173,57 @@ def a_server_accepts_the_next_turn(case: Case) -> None:
                 with client.stream(_model(case), history, **options) as stream:
                     reply = stream.reply
             except BadRequest as problem:
-                raise refused(case, f"turn {number + 1} to be accepted", str(problem)) from problem
+                raise explain_refusal(case, f"turn {number + 1} to be accepted", str(problem)) from problem
             message = reply.to_message()
-            history += [*([] if message is None else [message]), *behind(reply)]
+            history += [*([] if message is None else [message]), *follow_up(reply)]
     expect(
         reply.text == LAST.text,
         expected="the answer of the last turn",
-        came=f"{len(reply.text)} characters",
+        actual=f"{len(reply.text)} characters",
         to_do="see thinking_is_filtered_from_the_answer.",
     )
 
 
-def errors_carry_what_had_come(case: Case) -> None:
-    """A wrong key is an AuthError; a stream that breaks off raises, with its thinking so far in `.partial`."""
-    body = case.body_of(LONG, stream=True)
+def errors_carry_the_partial_reply(case: Case) -> None:
+    """A wrong key is an AuthError; a stream that breaks off raises, with the thinking so far in `.partial`."""
+    body = case.write_sample(LONG, stream=True)
     content_type = case.dialect.writer(model=case.model, stream=True).content_type
     cut = Raw(body, content_type=content_type, cut_after=len(body) * 3 // 4)
     with (
-        _stage(case, Fail(status=401, message="no such key"), cut) as stage,
+        _open_stage(case, Fail(status=401, message="no such key"), cut) as stage,
         Client(providers=[case.row], settings=Settings()) as client,
     ):
         options = _options(case, stage)
-        refused = _error_of(lambda: client.ask(_model(case), "What is it?", **options))
+        refused = _catch_error(lambda: client.ask(_model(case), "What is it?", **options))
         expect(
             isinstance(refused, AuthError),
             expected="AuthError for status 401",
-            came=type(refused).__name__,
+            actual=type(refused).__name__,
             to_do="see errors_are_typed.",
         )
         expect(
             _KEY not in f"{refused} {refused!r}",
             expected="no key in an error",
-            came="it stands there",
+            actual="the error contains it",
             to_do="put nothing of the request into errors.",
         )
-        broken = _error_of(lambda: client.stream(_model(case), "What is it?", **options).reply)
+        broken = _catch_error(lambda: client.stream(_model(case), "What is it?", **options).reply)
     expect(
         isinstance(broken, TransportError),
         expected="a TransportError for a stream that breaks off",
-        came=type(broken).__name__,
+        actual=type(broken).__name__,
         to_do="see a_cut_stream_is_never_silently_short.",
     )
     partial = None if broken is None else broken.partial
     expect(
         partial is not None and partial.thinking is not None and not partial.complete,
-        expected="the thinking that had come in .partial",
-        came="none" if partial is None or partial.thinking is None else "a reply that calls itself complete",
-        to_do="emit deltas as they come; a failure keeps the events before it.",
+        expected="the thinking so far in .partial",
+        actual="none" if partial is None or partial.thinking is None else "a reply that calls itself complete",
+        to_do="emit deltas as they arrive; a failure keeps the events before it.",
     )
 
 
-def _error_of(work: Callable[[], object]) -> AsidesError | None:
+def _catch_error(work: Callable[[], object]) -> AsidesError | None:
     try:
         work()
     except AsidesError as problem:
