@@ -86,24 +86,24 @@ def _choose_format(items: list[Any], system_prompt: object, list_name: str | Non
 def _parse_system(system_prompt: object) -> tuple[Message, ...]:
     if system_prompt is None:
         return ()
-    from asides.dialects.anthropic.import_messages import read_texts
+    from asides.dialects.anthropic.import_messages import import_texts
 
-    texts = read_texts(system_prompt)
+    texts = import_texts(system_prompt)
     return (Message("system", texts),) if texts else ()
 
 
 def _parse_items(items: list[Any], chosen: MessageFormat) -> tuple[Message, ...]:
     match chosen:
         case "openai_chat":
-            from asides.dialects.openai_chat.import_messages import read_messages as parse_chat
+            from asides.dialects.openai_chat.import_messages import import_messages as parse_chat
 
             return tuple(parse_chat(items))
         case "anthropic":
-            from asides.dialects.anthropic.import_messages import read_messages as parse_turns
+            from asides.dialects.anthropic.import_messages import import_messages as parse_turns
 
             return tuple(parse_turns(items))
         case "openai_responses":
-            from asides.dialects.openai_responses.import_items import read_items as parse_items
+            from asides.dialects.openai_responses.import_items import import_items as parse_items
 
             return tuple(parse_items(items))
 
@@ -204,13 +204,13 @@ def export_messages(
         case "openai_chat":
             return [wire for message in exported for wire in _export_chat(message)]
         case "anthropic":
-            from asides.dialects.anthropic.encode_messages import spell_messages as encode_turns
+            from asides.dialects.anthropic.encode_messages import encode_messages as encode_turns
 
             encoded = encode_turns(Prompt(tuple(exported)), [])
             system = {} if encoded.system is None else {"system": encoded.system}
             return _to_plain({**system, "messages": encoded.messages})
         case "openai_responses":
-            from asides.dialects.openai_responses.encode_items import spell_items as encode_items
+            from asides.dialects.openai_responses.encode_items import encode_items as encode_items
 
             return _to_plain(encode_items(Prompt(tuple(exported)), _plain_target("openai_responses"), []))
 
@@ -259,7 +259,7 @@ def _has_place(thought: Thought, chosen: MessageFormat) -> bool:
 
 
 def _export_chat(message: Message) -> list[Any]:
-    from asides.dialects.openai_chat.encode_messages import spell_messages as encode_chat
+    from asides.dialects.openai_chat.encode_messages import encode_messages as encode_chat
 
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
     in_content = any(thought.via == "content" for thought in thoughts)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import asides
-from asides.dialects import others
+from asides.dialects import list_third_party
 from asides.dialects.dialect import Dialect
 from asides.testing import (
     CHECKS,
@@ -100,9 +100,9 @@ def test_sockets_can_be_left_out_and_so_can_checks() -> None:
 
 
 def test_a_dialect_is_known_only_while_it_is_examined() -> None:
-    assert "toy" not in others()
+    assert "toy" not in list_third_party()
     examine(TOY, dialect=dialect, network=False, quick=True).raise_on_failure()
-    assert "toy" not in others()
+    assert "toy" not in list_third_party()
     with pytest.raises(asides.Unsupported, match="'toy' is neither a dialect nor a provider"):
         asides.decode("toy", b"{}", provider=TOY)
 

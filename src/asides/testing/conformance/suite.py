@@ -158,7 +158,7 @@ def checks(
     def register() -> AbstractContextManager[None]:
         if dialect is None or isinstance(dialect, str):
             return nullcontext()
-        return dialects.registered_for_now(dialect.name, dialect)
+        return dialects.register_temporarily(dialect.name, dialect)
 
     def build() -> Case:
         return build_case(row, model=model, dialect=dialect_name, examples=example_list, quick=quick)

@@ -127,7 +127,9 @@ def _match_ending(path: str, endings: Mapping[str, str]) -> str | None:
 def _read_registered_paths(attribute: Literal["reply_paths", "list_paths"]) -> dict[str, str]:
     """Return the path endings that registered dialects name as theirs."""
     return {
-        ending: name for name in dialects.others() for ending in getattr(dialects.find_dialect(name), attribute, ())
+        ending: name
+        for name in dialects.list_third_party()
+        for ending in getattr(dialects.find_dialect(name), attribute, ())
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asides.dialects import DIALECTS, registered_for_now
+from asides.dialects import DIALECTS, register_temporarily
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import HistoryRules, RulesByDialect, find_pairing_faults, find_turn_start, list_call_ids
 from tests.testing.conformance.toy import ToyDialect, ToyRules
@@ -34,9 +34,9 @@ def test_a_registered_dialect_brings_its_rules_or_has_none() -> None:
     class Lenient(ToyDialect):
         request_rules = None  # type: ignore[assignment]
 
-    with registered_for_now("toy", ToyDialect()):
+    with register_temporarily("toy", ToyDialect()):
         assert isinstance(RulesByDialect().find("toy"), ToyRules)
-    with registered_for_now("toy", Lenient()):
+    with register_temporarily("toy", Lenient()):
         assert RulesByDialect().find("toy") is None
 
 
