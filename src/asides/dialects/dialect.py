@@ -1,4 +1,4 @@
-"""What a dialect is: the Protocol that the flows drive on one side and the stage and the gateway on the other."""
+"""What a dialect is: the Protocol that the flows use on one side, and the stage and the gateway on the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asides.values.notices import Notice
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """A request, ready to be sent; the shell adds nothing but the connection."""
+    """A request, ready to be sent. The transport adds the credential and the connection."""
 
     method: str
     url: str
@@ -78,13 +78,24 @@ class ServedRequest(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
+class DialectFacts(msgspec.Struct, frozen=True):
+    """What a dialect declares about itself. A third-party dialect may have it as `facts`."""
+
+    json_mode: bool = True
+    """Whether a request can ask for JSON without a schema."""
+    seal_kinds: tuple[str, ...] | None = None
+    """The kinds of seals that are made in this dialect and in few others; None: not known."""
+    refusals_as_text: bool = False
+    """Whether a refusal goes back as text. The maker of the dialect has a field for it, which other hosts reject."""
+
+
 class Dialect(Protocol):
     """A wire language, both halves."""
 
     name: str
 
     def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-        """Spell a planned prompt for its target."""
+        """Encode a planned prompt for its target."""
         ...
 
     def decoder(self, target: Target) -> Decoder:

@@ -63,7 +63,7 @@ def _check_names(dialect: object, provider: object) -> None:
 
 
 def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:
-    spoken = dialects.real_name(dialect)
+    spoken = dialects.resolve_alias(dialect)
     plain = dialects.plain_row(spoken) if dialects.is_known(spoken) else _speaker(dialect)
     if isinstance(provider, Provider):
         row = provider
@@ -87,7 +87,7 @@ def _speaker(name: str) -> Provider:
         return find_provider(name)
     except UnknownProvider:
         raise Unsupported(
-            f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(dialects.names())}."
+            f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(dialects.list_dialects())}."
         ) from None
 
 

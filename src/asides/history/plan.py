@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects import plain_row
-from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
+from asides.dialects import find_facts, is_sealed_elsewhere, plain_row
 from asides.history.check import Check, OnConflict
 from asides.history.pair import answered, asked_for
 from asides.history.pictures import without_pictures
@@ -136,7 +135,7 @@ def _replay_parts(
             )
             if not why:
                 kept.append(part)
-        elif isinstance(part, Refusal) and takes_refusals_as_words(target.dialect):
+        elif isinstance(part, Refusal) and find_facts(target.dialect).refusals_as_text:
             why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
             decisions.append(Decision(number, place, "convert", "refusal", why))
             kept.append(Text(part.text))
@@ -161,7 +160,7 @@ def _why_dropped(thought: Thought, goes: bool, rule: ReplayRule, target: Target)
         return "another provider or endpoint made it"
     if any(not _seal_is_own(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
-    if thought.origin is None and sealed_elsewhere(thought, target.dialect):
+    if thought.origin is None and is_sealed_elsewhere(thought, target.dialect):
         return "its seals were made in another dialect"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"

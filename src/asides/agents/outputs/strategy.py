@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides import dialects
 from asides.agents.outputs.output_type import Wanted
 from asides.agents.outputs.strict_schema import plain_shapes
+from asides.dialects import find_facts
 from asides.providers.provider import Target
-from asides.values.messages import OutputSchema, Prompt, user
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 
 WayKind: TypeAlias = Literal["native", "tool", "instructed"]
@@ -56,7 +56,7 @@ def way_for(wanted: Wanted[Any], prompt: Prompt, target: Target, *, in_text: boo
         takes = "nothing"
     together = quirks.output_with_tools if rule.output_with_tools is None else rule.output_with_tools
     apart = bool(prompt.tools) and not together
-    has_json_mode = takes != "nothing" and _has_json_mode(target)
+    has_json_mode = takes != "nothing" and find_facts(target.dialect).json_mode
     schema = wanted.schema
     if not isinstance(schema, OutputSchema):
         if has_json_mode:
@@ -90,12 +90,6 @@ def _thinks(prompt: Prompt, target: Target) -> bool:
     if thinking.mode == "off":
         return rule.thinking == "always"
     return thinking.wanted or rule.thinking == "always" or rule.default == "on"
-
-
-def _has_json_mode(target: Target) -> bool:
-    """Whether JSON can be asked for without a schema: the dialect says so itself, by what it does with a prompt."""
-    _, notices = dialects.find_dialect(target.dialect).encode(Prompt((user("?"),), output="json"), target)
-    return not any(notice.code == "json_not_sent" for notice in notices)
 
 
 def _free_name(prompt: Prompt) -> str:

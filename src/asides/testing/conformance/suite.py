@@ -152,7 +152,7 @@ def checks(
     def within() -> AbstractContextManager[None]:
         if dialect is None or isinstance(dialect, str):
             return nullcontext()
-        return dialects.registered_for_now(dialect.name, dialect)
+        return dialects.register_temporarily(dialect.name, dialect)
 
     def case() -> Case:
         return case_of(row, model=model, dialect=spoken, examples=brought, quick=quick)

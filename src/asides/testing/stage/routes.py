@@ -143,7 +143,9 @@ def _at(path: str, endings: Mapping[str, str]) -> str | None:
 def _paths_of_others(attribute: Literal["reply_paths", "list_paths"]) -> dict[str, str]:
     """The ends of paths that dialects which are not ours name as theirs."""
     return {
-        ending: name for name in dialects.others() for ending in getattr(dialects.find_dialect(name), attribute, ())
+        ending: name
+        for name in dialects.list_third_party()
+        for ending in getattr(dialects.find_dialect(name), attribute, ())
     }
 
 

@@ -20,7 +20,7 @@ from asides.values.tools import Tool
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     return _Request.of_body(body).read()
 

@@ -30,7 +30,7 @@ _NOT_OURS = frozenset({"args", "response", "parameters", "parametersJsonSchema",
 _TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
 
 
-def read(body: bytes, path: str) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     asked = _ASKED.search(unquote(path))
     if asked is None:
