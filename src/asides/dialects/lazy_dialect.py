@@ -1,6 +1,6 @@
 """The object of each dialect of ours: it finds the functions by convention and loads each when it is first used.
 
-`_names` is the one table to change when a module or a function of a dialect gets another name.
+`_OWN_NAMES` and `_find_places` are the one table to change when a module or a function of a dialect gets another name.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, cast
+
+import msgspec
 
 from asides.dialects.dialect import Dialect, DialectFacts
 
@@ -24,20 +26,34 @@ _OWN_NAMES = {
 _WRITES_ERRORS_LIKE = {"openai_responses": "openai_chat"}
 
 
-def _names(dialect: str) -> dict[str, str]:
-    """The methods of a dialect as "module:name", the module inside `asides.dialects`."""
+class _Places(msgspec.Struct, frozen=True):
+    """Where the methods of a dialect are: "module:name", the module inside `asides.dialects`."""
+
+    encode: str
+    decoder: str
+    error: str
+    models_request: str
+    read_models: str
+    read: str
+    writer: str
+    write_error: str
+    write_models: str
+
+
+def _find_places(dialect: str) -> _Places:
     decoder, error, writer = _OWN_NAMES[dialect]
-    return {
-        "encode": f"{dialect}.encode:encode",
-        "decoder": f"{dialect}.decode:{decoder}",
-        "error": f"{dialect}.stop_and_errors:{error}",
-        "read": f"{dialect}.server.read_request:read",
-        "writer": f"{dialect}.server.write_reply:{writer}",
-        "write_error": f"{_WRITES_ERRORS_LIKE.get(dialect, dialect)}.server.write_reply:write_error",
-        "models_request": f"model_list_formats:{dialect.upper()}.build_request",
-        "read_models": f"model_list_formats:{dialect.upper()}.read_page",
-        "write_models": f"model_list_formats:{dialect.upper()}.write_page",
-    }
+    models = f"model_list_formats:{dialect.upper()}"
+    return _Places(
+        encode=f"{dialect}.encode:encode",
+        decoder=f"{dialect}.decode:{decoder}",
+        error=f"{dialect}.stop_and_errors:{error}",
+        models_request=f"{models}.build_request",
+        read_models=f"{models}.read_page",
+        read=f"{dialect}.server.read_request:read",
+        writer=f"{dialect}.server.write_reply:{writer}",
+        write_error=f"{_WRITES_ERRORS_LIKE.get(dialect, dialect)}.server.write_reply:write_error",
+        write_models=f"{models}.write_page",
+    )
 
 
 class _LazyDialect:
@@ -48,10 +64,9 @@ class _LazyDialect:
         self.facts = facts
 
     def __getattr__(self, method: str) -> Any:
-        place = _names(self.name).get(method)
-        if place is None:
+        if method not in _Places.__struct_fields__:
             raise AttributeError(f"the dialect {self.name} has no {method}")
-        module, _, name = place.partition(":")
+        module, _, name = getattr(_find_places(self.name), method).partition(":")
         found = attrgetter(name)(import_module(f"asides.dialects.{module}"))
         setattr(self, method, found)
         return found

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import address_at, credential_header, headers_for
+from asides.dialects.http_body import build_headers, choose_credential_header, join_url
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.values.model_info import ModelInfo, ModelPage
@@ -29,9 +29,9 @@ def list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = (
     """Build the request for a list at this path of the target's host; the query of the address and of the row is
     added.
     """
-    headers = headers_for(target, "application/json")
+    headers = build_headers(target, "application/json")
     del headers["Content-Type"]
-    return HttpRequest("GET", address_at(target, path, first=query), headers, b"", credential_header(target))
+    return HttpRequest("GET", join_url(target, path, first=query), headers, b"", choose_credential_header(target))
 
 
 def base_path(target: Target) -> str:

@@ -120,15 +120,15 @@ def export_messages(
         case "openai_chat":
             return [wire for message in kept for wire in _chat(message)]
         case "anthropic":
-            from asides.dialects.anthropic.encode_messages import spell_messages as spell_turns
+            from asides.dialects.anthropic.encode_messages import encode_messages as encode_turns
 
-            spelled = spell_turns(Prompt(kept), [])
+            spelled = encode_turns(Prompt(kept), [])
             beside = {} if spelled.system is None else {"system": spelled.system}
             return _plain({**beside, "messages": spelled.messages})
         case "openai_responses":
-            from asides.dialects.openai_responses.encode_items import spell_items
+            from asides.dialects.openai_responses.encode_items import encode_items
 
-            return _plain(spell_items(Prompt(kept), _anybody("openai_responses"), []))
+            return _plain(encode_items(Prompt(kept), _anybody("openai_responses"), []))
 
 
 def _without_strangers(message: Message, shape: Shape, rows: Sequence[Provider]) -> Message:
@@ -183,11 +183,11 @@ def _has_place(thought: Thought, shape: Shape) -> bool:
 
 
 def _chat(message: Message) -> list[Any]:
-    from asides.dialects.openai_chat.encode_messages import spell_messages as spell_chat
+    from asides.dialects.openai_chat.encode_messages import encode_messages as encode_chat
 
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
     inside = any(thought.via == "content" for thought in thoughts)
-    spelled = spell_chat(Prompt((message,)), _anybody("openai_chat", "content_list" if inside else "field"), [])
+    spelled = encode_chat(Prompt((message,)), _anybody("openai_chat", "content_list" if inside else "field"), [])
     details = [seal.entry for thought in thoughts for seal in thought.seals if _is_detail(seal)]
     if details and spelled:
         told = {thought.via for thought in thoughts}

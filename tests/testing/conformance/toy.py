@@ -15,12 +15,11 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.http_body import address_at, merged, post
-from asides.dialects.message_encoder import FlatMessageEncoder, Wire
+from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, select_sampling
+from asides.dialects.message_encoder import Wire, encode_flat, put_system_first
 from asides.dialects.model_lists import base_path, list_request, read_list
 from asides.dialects.reply_writer import ReplyWriter
 from asides.dialects.request_fields import RequestFields
-from asides.dialects.unsupported_settings import absent_settings, known_sampling
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.testing.stage.http_requests import Request
 from asides.values.errors import ProviderError, from_status
@@ -50,31 +49,33 @@ STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_c
 # --- client half: a request ---------------------------------------------------------------------------------------
 
 
-class ToySpeller(FlatMessageEncoder):
-    """A history in the words of the toy."""
+def _encode_user(_: Message, parts: list[Part]) -> Wire:
+    return {"role": "user", "says": "".join(part.text for part in parts if isinstance(part, Text))}
 
-    def _said(self, parts: list[Part]) -> Wire:
-        return {"says": "".join(part.text for part in parts if isinstance(part, Text))}
 
-    def _result(self, result: ToolResult) -> Wire:
-        return {"role": "tool", "for": result.call_id, "says": result.text}
+def _encode_tool_result(result: ToolResult) -> Wire:
+    return {"role": "tool", "for": result.call_id, "says": result.text}
 
-    def _assistant(self, message: Message) -> list[Wire]:
-        spelled: Wire = {"role": "model", "says": message.text}
-        for thought in message.parts:
-            if isinstance(thought, Thought):
-                spelled["ponder"] = thought.text
-                spelled |= {seal.kind: seal.value for seal in thought.seals}
-        if message.tool_calls:
-            spelled["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
-        return [spelled]
+
+def _encode_assistant(message: Message) -> list[Wire]:
+    encoded: Wire = {"role": "model", "says": message.text}
+    for thought in message.parts:
+        if isinstance(thought, Thought):
+            encoded["ponder"] = thought.text
+            encoded |= {seal.kind: seal.value for seal in thought.seals}
+    if message.tool_calls:
+        encoded["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
+    return [encoded]
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target."""
-    notices: list[Notice] = absent_settings(prompt, "metadata", "user", "tool_choice", "output")
-    body: Wire = {"model": target.model, "turns": ToySpeller(prompt, notices).run(), "live": prompt.stream}
-    body |= known_sampling(prompt, ("temperature",), notices)
+    """Encode a planned prompt for its target."""
+    notices: list[Notice] = report_unsupported(prompt, "metadata", "user", "tool_choice", "output")
+    turns = encode_flat(
+        put_system_first(prompt), user=_encode_user, assistant=_encode_assistant, tool_result=_encode_tool_result
+    )
+    body: Wire = {"model": target.model, "turns": turns, "live": prompt.stream}
+    body |= select_sampling(prompt, ("temperature",), notices)
     if prompt.tools:
         body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]
     if prompt.max_tokens is not None:
@@ -84,7 +85,9 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
         notices.append(Notice("budget_not_sent", "the toy takes no budget", "thinking", str(thinking.budget), "on"))
     if thinking.asked:
         body["ponder"] = False if thinking.mode == "off" else thinking.effort or True
-    return post(target, address_at(target, f"{base_path(target)}/talk"), "*/*", merged(body, prompt.extra)), (*notices,)
+    return build_post(target, join_url(target, f"{base_path(target)}/talk"), "*/*", merge_fields(body, prompt.extra)), (
+        *notices,
+    )
 
 
 # --- client half: a reply -----------------------------------------------------------------------------------------
@@ -289,7 +292,7 @@ class ToyDialect:
     list_paths: tuple[str, ...] = ("/minds",)
 
     def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-        """Spell a planned prompt for its target."""
+        """Encode a planned prompt for its target."""
         return encode(prompt, target)
 
     def decoder(self, target: Target) -> DocumentDecoder:

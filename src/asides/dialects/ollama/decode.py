@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.ollama.stop_and_errors import error_of, unified_stop
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, arguments_text
+from asides.dialects.ollama.wire import LINES, Call, Line, Message, encode_arguments
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
@@ -84,7 +84,7 @@ class ChatLineDecoder(DocumentDecoder):
         block = CALL_BLOCK + self._calls
         self._calls += 1
         function = call.function
-        name, arguments = (None, "") if function is None else (function.name, arguments_text(function.arguments))
+        name, arguments = (None, "") if function is None else (function.name, encode_arguments(function.arguments))
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
     def _take_image(self, image: str, events: list[Event]) -> None:
