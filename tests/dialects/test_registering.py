@@ -97,7 +97,7 @@ def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
         ("tests.testing.conformance.toy:nothing", "no attribute"),
     ],
 )
-def test_a_place_where_nothing_is_is_told_when_it_is_used(place: str, words: str) -> None:
+def test_a_place_where_nothing_is_is_noticed_when_it_is_used(place: str, words: str) -> None:
     register_dialect("toy", place)
     with pytest.raises(asides.ConfigError, match=words):
         find_dialect("toy")

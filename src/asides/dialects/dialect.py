@@ -37,17 +37,17 @@ class Decoder(Protocol):
 
     Neither method raises: what went wrong stands in `failure`, so that the events before it are never lost. A caller
     stops reading when it appears, calls `finish`, takes those events too, and then raises it. A decoder may also have
-    `done`, true once the server said that nothing follows: it is then not waited for to hang up.
+    `done`, true once the server announced that nothing follows: the caller then does not wait for it to hang up.
     """
 
     payloads: list[bytes]
     """The JSON documents read so far."""
     failure: AsidesError | None
-    """Set when the server told an error, its bytes broke the dialect, or (by `finish`) the reply was not whole."""
+    """Set when the server sent an error, its bytes broke the dialect, or (by `finish`) the reply was not whole."""
 
     @property
     def streamed(self) -> bool:
-        """Whether they came as a stream."""
+        """Whether the documents came as a stream."""
         ...
 
     def feed(self, data: bytes) -> list[Event]:
@@ -107,18 +107,18 @@ class Dialect(Protocol):
         ...
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
-        """Ask which models there are; `after` is what the last page gave for the next. The target's model means
+        """The request for a page of the list of models; `after` comes from the page before. The target's model means
         nothing. Raises Unsupported where there is no list.
         """
         ...
 
     def read_models(self, body: bytes) -> ModelPage:
-        """A page of the list. Raises ProtocolError where the bytes are none."""
+        """The page of the list in these bytes. Raises ProtocolError where they hold none."""
         ...
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:
-        """Server half: a client's request as a prompt. Raises ConfigError with words for the client. `path` is where it
-        was sent, for the dialects that name the model there.
+        """Server half: a client's request as a prompt. Raises ConfigError with a message for the client. `path` is
+        the path of the request, for the dialects that name the model there.
         """
         ...
 

@@ -117,7 +117,7 @@ def encode_flat(
                     continue
                 if message.role == "tool":
                     raise Unsupported(
-                        "a message of role 'tool' holds ToolResult parts; put other words into a user message."
+                        "a message of role 'tool' holds ToolResult parts; put other parts into a user message."
                     )
                 encoded.append(user(message, parts))
     return encoded
@@ -174,7 +174,7 @@ class _TurnEncoder:
             match message.role:
                 case "system":
                     if encoded.turns:
-                        detail = "system words have one place here; they were moved to the front"
+                        detail = "system messages have one place here; this one was moved to the front"
                         add_notice(notices, "system_moved", detail)
                     leave_out_all_but_text(message, notices)
                     texts = [part for part in message.parts if isinstance(part, Text)]
@@ -182,7 +182,7 @@ class _TurnEncoder:
                 case "assistant":
                     blocks = self.encode_assistant(message)
                     if blocks and not encoded.turns:
-                        detail = "a conversation begins with a person here; a word of one was added"
+                        detail = "a conversation begins with the user here; a short user message was added"
                         add_notice(notices, "turn_added", detail)
                         form.add_turn(encoded.turns, "user", [form.text(OPENING)])
                     if blocks:
@@ -251,7 +251,7 @@ class _TurnEncoder:
             case ServerTool() | UnknownPart():
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():
-                return []  # the provider's words about the reply, not the model's in it
+                return []  # the provider wrote it about the reply; it is no part of it
             case Image() | File() | ToolResult():
                 return leave_out(part, "assistant", self.notices)
             case _:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.dialects.openai_chat.import_messages import read_message
+from asides.dialects.openai_chat.import_messages import import_message
 from asides.options import SPELLINGS_OF_THINKING, Options, PromptLike, checked, read_as
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt, Sampling, user
@@ -90,7 +90,7 @@ def _message(item: object, place: int, legacy_calls: int) -> Message | None:
     if not isinstance(item, Mapping):
         raise ConfigError(f"messages[{place}] is {type(item).__name__}, no message. To do: use user(…) or a dict.")
     try:
-        return read_message(item, legacy_calls)
+        return import_message(item, legacy_calls)
     except ConfigError as problem:
         raise ConfigError(f"messages[{place}]: {problem}") from None
 

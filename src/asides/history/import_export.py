@@ -50,17 +50,17 @@ def import_messages(value: object, shape: str = "auto") -> tuple[Message, ...]:
 def _read(items: list[Any], shape: Shape) -> tuple[Message, ...]:
     match shape:
         case "openai_chat":
-            from asides.dialects.openai_chat.import_messages import read_messages as read_chat
+            from asides.dialects.openai_chat.import_messages import import_messages as import_chat
 
-            return tuple(read_chat(items))
+            return tuple(import_chat(items))
         case "anthropic":
-            from asides.dialects.anthropic.import_messages import read_messages as read_turns
+            from asides.dialects.anthropic.import_messages import import_messages as import_turns
 
-            return tuple(read_turns(items))
+            return tuple(import_turns(items))
         case "openai_responses":
-            from asides.dialects.openai_responses.import_items import read_items
+            from asides.dialects.openai_responses.import_items import import_items
 
-            return tuple(read_items(items))
+            return tuple(import_items(items))
 
 
 def _recognised(items: list[Any], system_words: object, held: str | None) -> Shape:
@@ -93,9 +93,9 @@ def _parts_of(value: object) -> tuple[list[Any], object, str | None]:
 def _system(words: object) -> tuple[Message, ...]:
     if words is None:
         return ()
-    from asides.dialects.anthropic.import_messages import read_texts
+    from asides.dialects.anthropic.import_messages import import_texts
 
-    texts = read_texts(words)
+    texts = import_texts(words)
     return (Message("system", texts),) if texts else ()
 
 

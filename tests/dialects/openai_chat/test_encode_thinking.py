@@ -1,4 +1,4 @@
-"""What each host is told about thinking: a golden table for every way to ask, and what cannot be said."""
+"""The thinking fields of each host: a table for every kind of request, and the notices for what cannot be sent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encoded(thinking: Thinking, where: Target) -> tuple[dict[str, Any], list[str
 TEMPLATE_ON = {"chat_template_kwargs": {"enable_thinking": True}}
 TEMPLATE_OFF = {"chat_template_kwargs": {"enable_thinking": False}}
 
-# Where nothing is known of the model: (off, high, 4000 tokens), each with the codes of what could not be said.
+# Where nothing is known of the model: (off, high, 4000 tokens), each with the codes of the notices.
 GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
     "reasoning_effort": (
         ({"reasoning_effort": "none"}, []),
@@ -144,7 +144,7 @@ def test_on_takes_the_effort_nearest_to_the_ordinary_one() -> None:
     rule = ModelRule(thinking="optional", default="off", efforts=("high",))
     fields, notices = encode(ON, target("prompt_mode", rule))
     assert fields == {"reasoning_effort": "high"}
-    assert notices == (Notice("effort_chosen", "this host has to be told an effort", "thinking", "on", "high"),)
+    assert notices == (Notice("effort_chosen", "this host needs an effort", "thinking", "on", "high"),)
 
 
 def test_on_for_a_model_without_efforts_says_so() -> None:

@@ -177,7 +177,7 @@ def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], n
     if effort is None and ask_by != "nothing":
         effort = _ORDINARY_EFFORT if rule.efforts is None or _ORDINARY_EFFORT in rule.efforts else rule.efforts[-1]
         if thinking.budget is None:
-            notices.append(Notice("effort_chosen", "this model has to be told an effort", "thinking", "on", effort))
+            notices.append(Notice("effort_chosen", "this model needs an effort", "thinking", "on", effort))
     match ask_by:
         case "reasoning_effort":
             return {"reasoning_effort": effort}

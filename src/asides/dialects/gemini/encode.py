@@ -183,9 +183,7 @@ def _encode_level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         return {}
     if thinking.mode == "off":
         least = (takes or _LEVELS)[0]
-        notices.append(
-            _make_notice("off_not_sent", "levels have no word for not thinking; the least was sent", "off", least)
-        )
+        notices.append(_make_notice("off_not_sent", "no level turns thinking off; the least was sent", "off", least))
         return {"thinkingLevel": least.upper()}
     if thinking.budget is not None:
         fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]

@@ -56,8 +56,8 @@ def encode_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tu
             case "system":
                 system_texts += _encode_system(message, notices, is_first=not contents)
             case "assistant":
-                wants_signature = target.rule.signed_calls and place > max(turn_starts, default=-1)
-                parts = _encode_model(message, notices, wants_signature=wants_signature)
+                must_sign = target.rule.signed_calls and place > max(turn_starts, default=-1)
+                parts = _encode_model(message, notices, must_sign=must_sign)
                 if parts:
                     _add_model_turn(contents, parts, notices)
                 results_last = False
@@ -84,7 +84,7 @@ def _begins_turn(message: Message) -> bool:
 def _add_model_turn(contents: list[Wire], parts: list[Wire], notices: list[Notice]) -> None:
     """Add a turn of the model. It follows a user or results, else it is refused where it calls a function."""
     if not contents:
-        add_notice(notices, "turn_added", "a conversation begins with a person here; a word of one was added")
+        add_notice(notices, "turn_added", "a conversation begins with the user here; a short user message was added")
         contents.append({"role": "user", "parts": [{"text": OPENING}]})
     if contents[-1]["role"] == "model":
         contents[-1]["parts"] += parts
@@ -131,7 +131,7 @@ def _encode_tool_result(result: ToolResult, names: dict[str, str], notices: list
 
 def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
     if isinstance(media, Image) and media.detail is not None:
-        add_notice(notices, "detail_not_sent", "the detail of an image is not said in this dialect")
+        add_notice(notices, "detail_not_sent", "the detail of an image cannot be sent in this dialect")
     if media.data is not None:
         return {"inlineData": {"mimeType": media.media_type, "data": b64encode(media.data).decode()}}
     address = media.url or (media.id if isinstance(media, File) else None)
@@ -145,13 +145,13 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-def _encode_model(message: Message, notices: list[Notice], *, wants_signature: bool) -> list[Wire]:
-    """The parts of a turn of the model. Where a signature is wanted, the first call has one, or the stand-in."""
+def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool) -> list[Wire]:
+    """The parts of a turn of the model. Where one must be signed, the first call gets the stand-in if it is not."""
     encoded: list[Wire] = []
     for part in message.parts:
         parts = _encode_model_part(part, notices)
-        if parts and wants_signature and isinstance(part, ToolCall):
-            wants_signature = False
+        if parts and must_sign and isinstance(part, ToolCall):
+            must_sign = False
             if "thoughtSignature" not in parts[0]:
                 parts[0]["thoughtSignature"] = STAND_IN
                 detail = f"a call of {part.name} has no signature of this model; the documented stand-in was sent"

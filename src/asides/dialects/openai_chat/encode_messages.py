@@ -90,11 +90,11 @@ def _sign_calls(messages: list[Wire], notices: list[Notice]) -> None:
 
 
 def _add_bridges(messages: list[Wire], notices: list[Notice]) -> list[Wire]:
-    """Put a word of the model between tool results and a user message, for hosts that refuse the two in a row."""
+    """Put a message of the model between tool results and a user message, for hosts that refuse the two in a row."""
     bridged: list[Wire] = []
     for message in messages:
         if bridged and bridged[-1]["role"] == "tool" and message["role"] == "user":
-            detail = "nobody but the model may speak behind results here; a word of it was added"
+            detail = "only the model may follow tool results here; a short message of it was added"
             add_notice(notices, "turn_added", detail)
             bridged.append({"role": "assistant", "content": _BRIDGE})
         bridged.append(message)

@@ -213,13 +213,13 @@ class _ThinkingEncoder:
             self._report("on_not_sent", "this model takes no effort; what it does is its own habit", "on")
             return
         sent = _nearest(_ORDINARY_EFFORT, self.rule.efforts)
-        self._report("effort_chosen", "this host has to be told an effort", "on", sent)
+        self._report("effort_chosen", "this host needs an effort", "on", sent)
         self.fields["reasoning_effort"] = sent
 
     # --- notices ----------------------------------------------------------------------------------------------------
 
     def _report_off(self) -> None:
-        self._report("off_not_sent", "there is no way to tell this model to stop thinking", "off")
+        self._report("off_not_sent", "this model cannot be asked to stop thinking", "off")
 
     def _report(self, code: str, detail: str, asked: str, sent: str = "nothing") -> None:
         self.notices.append(Notice(code, detail, "thinking", asked, sent))

@@ -77,7 +77,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
 
 
 def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
-    """The fields that carry reasoning on: stored by the provider, encrypted and kept by us, or not at all."""
+    """The fields that carry reasoning on: stored by the provider, encrypted and held by us, or not at all."""
     state, quirks = prompt.state, target.quirks
     encoded: dict[str, Any] = {}
     store = state.store
