@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.model_lists import Entry, ModelList, Paging, base_path
+from asides.dialects.model_lists import Entry, ModelList, Paging, strip_reply_path
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError, Unsupported
 from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
@@ -30,7 +30,7 @@ def _drop_unset(fields: dict[str, Any]) -> dict[str, Any]:
 def _find_anthropic_path(target: Target) -> str:
     if target.quirks.transport != "direct":  # clouds that carry this dialect have their own lists, at other addresses
         raise Unsupported(f"{target.provider.name} has no list of models at this address; its cloud's console has one.")
-    path = base_path(target)
+    path = strip_reply_path(target)
     return f"{path}/models" if _VERSION.search(path) else f"{path}/v1/models"
 
 
@@ -125,7 +125,7 @@ BEDROCK = _NoModelList()
 
 
 def _find_cohere_path(target: Target) -> str:
-    return f"{_VERSION.sub('', base_path(target))}/v1/models"
+    return f"{_VERSION.sub('', strip_reply_path(target))}/v1/models"
 
 
 def _read_cohere_entry(entry: Entry, model: str) -> ModelInfo:
@@ -155,7 +155,7 @@ COHERE = ModelList(
 
 
 def _find_gemini_path(target: Target) -> str:
-    path = base_path(target)
+    path = strip_reply_path(target)
     if "/publishers/" in path:  # a project of the cloud; the cloud's console lists what it may use
         raise Unsupported(f"{target.provider.name} has no list of models at this address; its cloud's console has one.")
     return f"{path}/models"
@@ -238,7 +238,7 @@ _THINKING_PARAMETERS = frozenset({"reasoning", "reasoning_effort", "include_reas
 
 def _find_openai_path(target: Target) -> str:
     # The list of a cloud resource stands beside its deployments, not in one.
-    path = base_path(target).partition("/deployments/")[0].removesuffix("/deployments")
+    path = strip_reply_path(target).partition("/deployments/")[0].removesuffix("/deployments")
     return f"{path}/models"
 
 
@@ -272,7 +272,7 @@ def _read_reasoning(entry: Entry) -> ThinkingInfo | None:
 
 
 def _write_openai_entry(model: ModelInfo) -> dict[str, Any]:
-    entry = {"id": model.id, "object": "model", "created": model.created or 0, "owned_by": "asides"}
+    entry: dict[str, Any] = {"id": model.id, "object": "model", "created": model.created or 0, "owned_by": "asides"}
     more = {"name": model.name, "context_length": model.context, "max_completion_tokens": model.max_output}
     entry |= _drop_unset(more)
     if (thinking := model.thinking) is not None and not thinking.supported:

@@ -25,16 +25,14 @@ Value = TypeVar("Value")
 _PAGE_SIZE = 1000
 
 
-def list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = ()) -> HttpRequest:
-    """Build the request for a list at this path of the target's host; the query of the address and of the row is
-    added.
-    """
+def build_list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = ()) -> HttpRequest:
+    """The request for a list at this path of the target's host, with the query of the address and of the row."""
     headers = build_headers(target, "application/json")
     del headers["Content-Type"]
     return HttpRequest("GET", join_url(target, path, first=query), headers, b"", choose_credential_header(target))
 
 
-def base_path(target: Target) -> str:
+def strip_reply_path(target: Target) -> str:
     """The path of the target's address, without the end that asks for a reply."""
     return urlsplit(target.base_url).path.rstrip("/").removesuffix(target.quirks.path or "/").rstrip("/")
 
@@ -132,7 +130,7 @@ class ModelList(msgspec.Struct, frozen=True):
         if self.paging is not None:
             query.append((self.paging.size, str(_PAGE_SIZE)))
             query += [] if after is None else [(self.paging.after, after)]
-        return list_request(target, path, query)
+        return build_list_request(target, path, query)
 
     def read_page(self, body: bytes) -> ModelPage:
         """The page in these bytes. Raises ProtocolError where they hold none."""

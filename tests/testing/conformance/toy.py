@@ -17,7 +17,7 @@ from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, select_sampling
 from asides.dialects.message_encoder import Wire, encode_flat, put_system_first
-from asides.dialects.model_lists import base_path, list_request, read_list
+from asides.dialects.model_lists import build_list_request, read_list, strip_reply_path
 from asides.dialects.reply_writer import ReplyWriter
 from asides.dialects.request_fields import RequestFields
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
@@ -85,9 +85,9 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
         notices.append(Notice("budget_not_sent", "the toy takes no budget", "thinking", str(thinking.budget), "on"))
     if thinking.asked:
         body["ponder"] = False if thinking.mode == "off" else thinking.effort or True
-    return build_post(target, join_url(target, f"{base_path(target)}/talk"), "*/*", merge_fields(body, prompt.extra)), (
-        *notices,
-    )
+    return build_post(
+        target, join_url(target, f"{strip_reply_path(target)}/talk"), "*/*", merge_fields(body, prompt.extra)
+    ), (*notices,)
 
 
 # --- client half: a reply -----------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class ToyDialect:
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
         """Ask which models there are; they come on one page."""
         del after
-        return list_request(target, f"{base_path(target)}/minds")
+        return build_list_request(target, f"{strip_reply_path(target)}/minds")
 
     def read_models(self, body: bytes) -> ModelPage:
         """The list."""
