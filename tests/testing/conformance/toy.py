@@ -331,7 +331,7 @@ class ToyDialect:
         del query
         return msgspec.json.encode({"minds": [{"name": model.id} for model in models]})
 
-    def house_rules(self, secret: bytes) -> ToyRules:
+    def request_rules(self, secret: bytes) -> ToyRules:
         """What the stage checks and signs when it speaks this dialect."""
         return ToyRules(secret)
 
