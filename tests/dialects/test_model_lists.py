@@ -208,13 +208,13 @@ def _models(draw: st.DrawFn, dialect: str) -> ModelInfo:
     thinking: ThinkingInfo | None = None
     if draw(st.booleans()):
         supported = draw(st.booleans())
-        told: dict[str, Any] = {}
+        described: dict[str, Any] = {}
         if supported and dialect.startswith("openai"):
-            told = {"always": draw(st.none() | st.booleans()), "efforts": draw(st.none() | _words)}
+            described = {"always": draw(st.none() | st.booleans()), "efforts": draw(st.none() | _words)}
         elif supported and dialect == "anthropic":
             types = st.lists(st.sampled_from(("adaptive", "enabled")), unique=True)
-            told = {"types": tuple(draw(types)), "efforts": draw(st.none() | _words)}
-        thinking = ThinkingInfo(supported, **told)
+            described = {"types": tuple(draw(types)), "efforts": draw(st.none() | _words)}
+        thinking = ThinkingInfo(supported, **described)
     named, written = draw(_ids), draw(_ids).upper()
     has = {
         "openai_chat": {"name", "created", "context", "max_output"},

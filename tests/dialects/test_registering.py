@@ -28,7 +28,7 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     find_dialect.cache_clear()
     yield
     find_dialect.cache_clear()
-    dialects._installed.cache_clear()
+    dialects._list_installed.cache_clear()
 
 
 def test_an_object_is_found_under_its_name() -> None:
@@ -36,7 +36,7 @@ def test_an_object_is_found_under_its_name() -> None:
     assert find_dialect("toy") is dialect
     assert dialects.is_known("toy")
     assert dialects.list_third_party() == ("toy",)
-    assert "toy" in dialects.names()
+    assert "toy" in dialects.list_dialects()
 
 
 def test_a_place_is_imported_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
         ("tests.testing.conformance.toy:nothing", "no attribute"),
     ],
 )
-def test_a_place_where_nothing_is_is_told_when_it_is_used(place: str, words: str) -> None:
+def test_a_place_where_nothing_is_is_noticed_when_it_is_used(place: str, words: str) -> None:
     register_dialect("toy", place)
     with pytest.raises(asides.ConfigError, match=words):
         find_dialect("toy")
@@ -115,7 +115,7 @@ def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.Monke
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[asides.dialects]\ntoy = {PLACE}\nanthropic = {PLACE}\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    dialects._installed.cache_clear()
+    dialects._list_installed.cache_clear()
     assert dialects.list_third_party() == ("toy",)
     assert find_dialect("toy") is dialect
     assert find_dialect("anthropic").name == "anthropic"

@@ -20,7 +20,7 @@ DONE = Message("tool", (ToolResult("call_0", "fine", "look"),))
 
 
 def sent(model: str, *messages: Message) -> tuple[dict[str, Any], list[str]]:
-    """The body of the request, and the codes of what was said about it."""
+    """The body of the request, and the codes of its notices."""
     target = find_target(model, environ=ENVIRON)
     planned = plan(Prompt(messages), target)
     request, notices = find_dialect(target.dialect).encode(planned.prompt, target)
@@ -47,7 +47,7 @@ def test_what_the_model_says_twice_in_a_row_is_one_turn() -> None:
     assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
 
 
-def test_an_id_that_two_turns_have_is_told_apart() -> None:
+def test_an_id_that_two_turns_have_is_noticed_apart() -> None:
     body, _ = sent(
         "anthropic:claude-sonnet-4-5",
         *(user("go"), assistant(LOOK), DONE, assistant(LOOK), DONE, assistant(ToolCall("call_0_2", "look", {"at": 3}))),

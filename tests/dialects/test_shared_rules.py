@@ -35,9 +35,9 @@ def test_a_warning_is_on_no_wire_and_begins_no_reply(name: str) -> None:
 
 
 @every_dialect
-def test_a_part_that_cannot_be_said_is_told_once(name: str) -> None:
-    said = Message("user", (Text("hello"), Refusal("no")))
+def test_a_part_that_cannot_be_sent_is_noticed_once(name: str) -> None:
+    message = Message("user", (Text("hello"), Refusal("no")))
     target = Target(plain_row(name), "m", "http://127.0.0.1:1/v1")
-    request, notices = find_dialect(name).encode(Prompt((said, said)), target)
+    request, notices = find_dialect(name).encode(Prompt((message, message)), target)
     assert [notice.code for notice in notices] == ["part_not_sent"]
     assert b"hello" in request.body

@@ -1,7 +1,7 @@
-"""One wire language each: client half and server half live together. They know no HTTP library and no provider.
+"""One wire language each, client half and server half together. They know no HTTP library and no provider.
 
-Ours are found by name in a table; a language of your own is found once it is registered, or installed with a package
-that names it. Not here: what a dialect has to have (dialect).
+Our dialects are folders here. A third-party dialect is found once it is registered, or when an installed package
+declares it. Not here: what a dialect must have (dialect).
 """
 
 from __future__ import annotations
@@ -16,28 +16,21 @@ from typing import TYPE_CHECKING, Any, cast
 from asides.values.errors import ConfigError, Unsupported
 
 if TYPE_CHECKING:
-    from asides.dialects.dialect import Dialect
+    from asides.dialects.dialect import Dialect, DialectFacts
     from asides.providers.provider import Provider
+    from asides.values.thinking import Thought
 
-# The module of each dialect; loaded when first used.
-DIALECTS = {
-    "anthropic": "asides.dialects.anthropic",
-    "bedrock": "asides.dialects.bedrock",
-    "cohere": "asides.dialects.cohere",
-    "gemini": "asides.dialects.gemini",
-    "ollama": "asides.dialects.ollama",
-    "openai_chat": "asides.dialects.openai_chat",
-    "openai_responses": "asides.dialects.openai_responses",
-}
+DIALECTS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
+"""Our dialects. Each is a folder here, loaded when it is first used."""
 
-# Other names for them, as recordings and other projects have them.
+# The names that recordings and other projects use for them.
 ALIASES = {
     "anthropic_messages": "anthropic",
     "bedrock_converse": "bedrock",
 }
 
 ENTRY_POINTS = "asides.dialects"
-"""The group in which a package names dialects that it brings: `lines = "my_package.lines:dialect"`."""
+"""The group of entry points in which a package declares its dialects: `lines = "my_package.lines:dialect"`."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACE = re.compile(r"[\w.]+:[\w.]+")
@@ -46,63 +39,80 @@ _registered: dict[str, Dialect | str] = {}
 
 
 def resolve_alias(name: str) -> str:
-    """The name of the dialect that goes by this name too."""
+    """The name of the dialect that this name stands for."""
     return ALIASES.get(name, name)
 
 
 @cache
 def find_dialect(name: str) -> Dialect:
-    """The dialect of this name, loaded when it is first asked for."""
-    module = DIALECTS.get(resolve_alias(name))
-    if module is not None:
-        return cast("Dialect", import_module(module).dialect)
-    told = _registered.get(name) or _installed().get(name)
-    if told is None:
+    """The dialect of this name, loaded on first use. Raises Unsupported where there is none."""
+    if (resolved := resolve_alias(name)) in DIALECTS:
+        return cast("Dialect", import_module(f"asides.dialects.{resolved}").dialect)
+    found = _registered.get(name) or _list_installed().get(name)
+    if found is None:
         raise Unsupported(
-            f"no dialect is called {name!r}; there are {', '.join(names())}. To do: one of your own is made known with "
+            f"no dialect is called {name!r}; there are {', '.join(list_dialects())}. To do: register your own with "
             "register_dialect(name, dialect)."
         )
-    return _checked(name, _load(name, told) if isinstance(told, str) else told)
+    return _validate(name, _load(name, found) if isinstance(found, str) else found)
 
 
 def is_known(name: str) -> bool:
     """Whether there is a dialect of this name; it is not loaded for that."""
-    return resolve_alias(name) in DIALECTS or name in _registered or name in _installed()
+    return resolve_alias(name) in DIALECTS or name in _registered or name in _list_installed()
 
 
-def names() -> tuple[str, ...]:
-    """Every dialect, by name."""
+def list_dialects() -> tuple[str, ...]:
+    """The names of all dialects."""
     return tuple(sorted({*DIALECTS, *list_third_party()}))
 
 
 def list_third_party() -> tuple[str, ...]:
-    """The dialects that are not ours: registered, or brought by an installed package."""
-    return tuple(sorted({*_registered, *_installed()} - set(DIALECTS)))
+    """The names of the dialects that are registered, or declared by an installed package."""
+    return tuple(sorted({*_registered, *_list_installed()} - set(DIALECTS)))
+
+
+def find_facts(name: str) -> DialectFacts:
+    """What the dialect of this name declares about itself; the defaults where it declares nothing."""
+    from asides.dialects.dialect import DialectFacts
+
+    facts = getattr(find_dialect(name), "facts", None)
+    return facts if isinstance(facts, DialectFacts) else DialectFacts()
+
+
+def is_sealed_elsewhere(thought: Thought, name: str) -> bool:
+    """Whether a seal of unknown origin shows by its kind that another dialect made it. False where nothing is known of
+    the dialect's seals.
+    """
+    kinds = {seal.kind for seal in thought.seals if seal.value and seal.origin is None}
+    own = find_facts(name).seal_kinds if kinds else None
+    if own is None or thought.via == "content":  # chat hosts that think in the list of the content may sign it, too
+        return False
+    return any(kind not in own and kind in (find_facts(other).seal_kinds or ()) for kind in kinds for other in DIALECTS)
 
 
 def register_dialect(name: str, dialect: Dialect | str) -> None:
-    """Make a dialect known under a name, for rows, `decode`, the stage and everything else in this process.
+    """Register a dialect under a name, for rows, `decode`, the stage and everything else in this process.
 
-    `dialect` is the object, or "module:object", which is then imported when the dialect is first used. A name of your
-    own may be registered again and means the newer one from then on; the names of ours are taken. A package that is
-    installed can name its dialects as entry points of the group "asides.dialects" instead.
+    `dialect` is the object, or "module:object", which is then imported when the dialect is first used. Registering a
+    name again replaces the earlier dialect; the names of our dialects are taken. An installed package can declare its
+    dialects as entry points of the group "asides.dialects" instead.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a dialect; use lower case letters, digits and '_'.")
     if resolve_alias(name) in DIALECTS:
         raise ConfigError(f"{name!r} is a dialect of asides; give yours another name.")
-    if isinstance(dialect, str):
-        if not _PLACE.fullmatch(dialect):
-            raise ConfigError(f"the dialect {name!r} is given as text that is not module:object.")
-    else:
-        _checked(name, dialect)
+    if not isinstance(dialect, str):
+        _validate(name, dialect)
+    elif not _PLACE.fullmatch(dialect):
+        raise ConfigError(f"the dialect {name!r} is given as text that is not module:object.")
     _registered[name] = dialect
     find_dialect.cache_clear()
 
 
 @contextmanager
 def register_temporarily(name: str, dialect: Dialect | str) -> Generator[None]:
-    """The dialect under this name inside the block, and whatever was there before behind it; for tests."""
+    """Register a dialect inside the block, and restore the earlier one after it; for tests."""
     before = _registered.get(name)
     register_dialect(name, dialect)
     try:
@@ -123,11 +133,9 @@ def _plain_row_of_ours(name: str) -> Provider:
 
 
 def plain_row(name: str) -> Provider:
-    """The row for a dialect when no provider is named: it can be anybody. A dialect of your own may have one itself, as
-    its `plain_row`.
-    """
-    if (spoken := resolve_alias(name)) in DIALECTS:
-        return _plain_row_of_ours(spoken)
+    """The row for a dialect when no provider is named. A third-party dialect may bring one as its `plain_row`."""
+    if (resolved := resolve_alias(name)) in DIALECTS:
+        return _plain_row_of_ours(resolved)
     from asides.providers.provider import Provider, Quirks
 
     own = getattr(find_dialect(name), "plain_row", None)
@@ -137,8 +145,8 @@ def plain_row(name: str) -> Provider:
 
 
 @cache
-def _installed() -> dict[str, str]:
-    """What installed packages bring, as name → "module:object"."""
+def _list_installed() -> dict[str, str]:
+    """The dialects that installed packages declare, as name → "module:object"."""
     from importlib.metadata import entry_points
 
     found = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
@@ -152,12 +160,12 @@ def _load(name: str, place: str) -> Any:
         for attribute in path.split("."):
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as problem:
-        raise ConfigError(f"the dialect {name!r} is said to be {place}, which does not load: {problem}.") from None
+        raise ConfigError(f"the dialect {name!r} is registered as {place}, which does not load: {problem}.") from None
     return found
 
 
-def _checked(name: str, dialect: Any) -> Dialect:
-    """The dialect, if it has what a dialect has."""
+def _validate(name: str, dialect: Any) -> Dialect:
+    """The dialect, if it has every method of the protocol and this name."""
     from asides.dialects.dialect import Dialect
 
     methods = [name for name, value in vars(Dialect).items() if callable(value) and not name.startswith("_")]

@@ -1,4 +1,4 @@
-"""What a dialect is: the Protocol that the flows drive on one side and the stage and the gateway on the other."""
+"""What a dialect is: the Protocol that the flows use on one side, and the stage and the gateway on the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asides.values.notices import Notice
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """A request, ready to be sent; the shell adds nothing but the connection."""
+    """A request, ready to be sent. The transport adds the credential and the connection."""
 
     method: str
     url: str
@@ -37,17 +37,17 @@ class Decoder(Protocol):
 
     Neither method raises: what went wrong stands in `failure`, so that the events before it are never lost. A caller
     stops reading when it appears, calls `finish`, takes those events too, and then raises it. A decoder may also have
-    `done`, true once the server said that nothing follows: it is then not waited for to hang up.
+    `done`, true once the server announced that nothing follows: the caller then does not wait for it to hang up.
     """
 
     payloads: list[bytes]
     """The JSON documents read so far."""
     failure: AsidesError | None
-    """Set when the server told an error, its bytes broke the dialect, or (by `finish`) the reply was not whole."""
+    """Set when the server sent an error, its bytes broke the dialect, or (by `finish`) the reply was not whole."""
 
     @property
     def streamed(self) -> bool:
-        """Whether they came as a stream."""
+        """Whether the documents came as a stream."""
         ...
 
     def feed(self, data: bytes) -> list[Event]:
@@ -78,13 +78,24 @@ class ServedRequest(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
+class DialectFacts(msgspec.Struct, frozen=True):
+    """What a dialect declares about itself. A third-party dialect may have it as `facts`."""
+
+    json_mode: bool = True
+    """Whether a request can ask for JSON without a schema."""
+    seal_kinds: tuple[str, ...] | None = None
+    """The kinds of seals that are made in this dialect and in few others; None: not known."""
+    refusals_as_text: bool = False
+    """Whether a refusal goes back as text. The maker of the dialect has a field for it, which other hosts reject."""
+
+
 class Dialect(Protocol):
     """A wire language, both halves."""
 
     name: str
 
     def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-        """Spell a planned prompt for its target."""
+        """Encode a planned prompt for its target."""
         ...
 
     def decoder(self, target: Target) -> Decoder:
@@ -96,18 +107,18 @@ class Dialect(Protocol):
         ...
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
-        """Ask which models there are; `after` is what the last page gave for the next. The target's model means
+        """The request for a page of the list of models; `after` comes from the page before. The target's model means
         nothing. Raises Unsupported where there is no list.
         """
         ...
 
     def read_models(self, body: bytes) -> ModelPage:
-        """A page of the list. Raises ProtocolError where the bytes are none."""
+        """The page of the list in these bytes. Raises ProtocolError where they hold none."""
         ...
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:
-        """Server half: a client's request as a prompt. Raises ConfigError with words for the client. `path` is where it
-        was sent, for the dialects that name the model there.
+        """Server half: a client's request as a prompt. Raises ConfigError with a message for the client. `path` is
+        the path of the request, for the dialects that name the model there.
         """
         ...
 

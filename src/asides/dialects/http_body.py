@@ -1,13 +1,13 @@
-"""What the requests of every dialect share: native fields laid over ours, JSON, headers, the query of the address, and
-who carries the key.
+"""What the requests of every dialect share: merging native fields, JSON, headers, the address, the credential header,
+and notices for settings that a dialect has no field for.
 
-Not here: any field of any dialect.
+Not here: any field of any dialect, and what a model refuses (plan).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -15,36 +15,38 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
 from asides.values.version import VERSION
 
 
 def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
-    """Ours with native fields laid over it: theirs win, and inside objects their siblings stay.
+    """Merge native fields into ours. Native ones win, and inside objects the other fields of ours stay.
 
-    An object that names another type is another object, and replaces ours whole.
+    A native object with another `type` replaces ours whole.
     """
-    result = dict(ours)
+    merged = dict(ours)
     for name, value in native.items():
-        mine = result.get(name)
-        if isinstance(mine, dict) and isinstance(value, Mapping) and value.get("type") in (None, mine.get("type")):
-            result[name] = merge_fields(mine, value)
+        own = merged.get(name)
+        if isinstance(own, dict) and isinstance(value, Mapping) and value.get("type") in (None, own.get("type")):
+            merged[name] = merge_fields(own, value)
         else:
-            result[name] = value
-    return result
+            merged[name] = value
+    return merged
 
 
 def encode_json(body: dict[str, Any]) -> bytes:
-    """The body as JSON; a value that JSON has not is an error that names its field."""
+    """The body as JSON. Raises ConfigError that names the field of a value that JSON cannot hold."""
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"the request cannot be written as JSON: look at {_unwritable(body)!r} for a value of a type that JSON has "
-            "not, or for text with half a character (a lone surrogate)."
+            f"the request cannot be written as JSON: look at {_find_unwritable(body)!r} for a value of a type that "
+            "JSON has not, or for text with half a character (a lone surrogate)."
         ) from None
 
 
-def _unwritable(body: dict[str, Any]) -> str:
+def _find_unwritable(body: dict[str, Any]) -> str:
     for name, value in body.items():
         try:
             msgspec.json.encode(value)
@@ -56,17 +58,18 @@ def _unwritable(body: dict[str, Any]) -> str:
 def build_post(
     target: Target, url: str, accept: str, body: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> HttpRequest:
-    """The body, ready to be sent; `headers` go beside those of every request."""
-    said = {**build_headers(target, accept), **(headers or {})}
-    return HttpRequest("POST", url, said, encode_json(body), credential_header(target))
+    """Build the request; `headers` are added to those of every request."""
+    all_headers = {**build_headers(target, accept), **(headers or {})}
+    return HttpRequest("POST", url, all_headers, encode_json(body), choose_credential_header(target))
 
 
 def join_url(
     target: Target, path: str, *, first: Iterable[tuple[str, str]] = (), last: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """This path of the target's host, with the query of the base URL and of the row between those that are given.
+    """The address of this path at the target's host. Its query is `first`, that of the base URL, the row's, and `last`.
 
-    What stands in front wins over the row's. A row's value "$NAME" that nobody resolved is left out.
+    A parameter of the row is left out where one of the same name stands before it, and where its value is an
+    unresolved "$NAME".
     """
     base = urlsplit(target.base_url)
     given = [*first, *parse_qsl(base.query, keep_blank_values=True)]
@@ -76,7 +79,7 @@ def join_url(
 
 
 def build_headers(target: Target, accept: str) -> dict[str, str]:
-    """The headers of a request, without the credential."""
+    """The headers of every request, without the credential."""
     return {
         "Content-Type": "application/json",
         "Accept": accept,
@@ -87,8 +90,8 @@ def build_headers(target: Target, accept: str) -> dict[str, str]:
     }
 
 
-def credential_header(target: Target) -> tuple[str, str] | None:
-    """The header and the prefix that carry the key; None where none is sent so."""
+def choose_credential_header(target: Target) -> tuple[str, str] | None:
+    """The header and the prefix that carry the key; None where no header does."""
     match target.quirks.auth:
         case "bearer":
             return ("Authorization", "Bearer ")
@@ -96,3 +99,45 @@ def credential_header(target: Target) -> tuple[str, str] | None:
             return None
         case name:
             return (name, "")
+
+
+# --- settings without a field -----------------------------------------------------------------------------------------
+
+
+def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
+    """A notice for each of these that was set."""
+    return [
+        Notice("setting_dropped", f"{setting} does not exist in this dialect", setting)
+        for setting in settings
+        if getattr(prompt, setting) is not None
+    ]
+
+
+def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
+    """A notice for each of these that was set without tools: hosts refuse them where there is no tool to choose."""
+    return [
+        Notice("setting_dropped", f"{setting} means nothing without tools", setting)
+        for setting in settings
+        if getattr(prompt, setting) is not None
+    ]
+
+
+def select_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]) -> dict[str, Any]:
+    """The sampling settings that were set and that the dialect has, under our names. The others are dropped with a
+    notice."""
+    given = prompt.sampling.given()
+    notices += [
+        Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing")
+        for name in given
+        if name not in known
+    ]
+    return {name: value for name, value in given.items() if name in known}
+
+
+def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
+    """A notice that an output format was not sent: the model takes no schema, and the dialect has no JSON mode."""
+    if isinstance(output, OutputSchema):
+        code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
+    else:
+        code, asked, detail = "json_not_sent", "json_object", "JSON without a schema cannot be asked for here"
+    return Notice(code, f"{detail}; say in the prompt what you want", "output", asked, "nothing")

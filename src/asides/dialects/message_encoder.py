@@ -1,19 +1,35 @@
-"""A history while it is put into words: the walk over its messages, and a word about whatever cannot be said.
+"""What encoding a history shares in every dialect: the walk over its messages, and notices for what cannot be sent.
 
-Not here: the words of any dialect. A dialect subclasses `MessageEncoder`, or `FlatMessageEncoder` where a
-history is a flat list.
+A dialect gives functions from a part or a message to wire. `encode_flat` walks a history that is a flat list of
+messages; `encode_turns` walks one that is turns of content blocks. Not here: the fields of any dialect.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from base64 import b64encode
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
 from asides.values.errors import Unsupported
-from asides.values.messages import Image, Message, Part, Prompt, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thought
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -21,128 +37,300 @@ STAND_IN = "skip_thought_signature_validator"
 """The documented signature of a call, where its provider wants one and this model did not make it."""
 
 OPENING = "(The conversation begins here.)"
-"""What a person says first where the history begins with the model and its provider wants a person to begin."""
+"""The first user message where the history begins with the model and its provider wants a user to begin."""
+
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
-class MessageEncoder:
-    """One history, while it is put into words. What a dialect cannot carry is told in `notices`, once."""
-
-    def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
-        self.prompt = prompt
-        self.notices = notices
-
-    @property
-    def _preamble(self) -> str | None:
-        """The system prompt, unless it is blank."""
-        system = self.prompt.system
-        return system if system and system.strip() else None
-
-    def _note(self, code: str, detail: str) -> None:
-        notice = Notice(code, detail, "messages")
-        if notice not in self.notices:
-            self.notices.append(notice)
-
-    def _left_out(self, part: Part, role: str) -> None:
-        what = self._kind_of(part)
-        self._note("part_not_sent", f"{what} in the words of the {role} cannot be sent in this dialect")
-
-    def _kind_of(self, part: Part) -> str:
-        return f"a part of type {type(part).__name__}"
-
-    def _leave_out_all_but_text(self, message: Message) -> None:
-        for part in message.parts:
-            if not isinstance(part, Text):
-                self._left_out(part, message.role)
-
-    def _native(self, part: Part, role: str) -> msgspec.Raw | None:
-        """A part that this dialect has no words for: as it was written, where the caller wrote it in the dialect's own
-        form (whoever writes a native part means it), else left out.
-        """
-        if isinstance(part, UnknownPart) and part.origin is None:
-            return msgspec.Raw(part.json.encode())
-        self._left_out(part, role)
-        return None
+# --- notices --------------------------------------------------------------------------------------------------------
 
 
-class FlatMessageEncoder(MessageEncoder):
-    """A history as a flat list, results in front of the words that were said with them.
+def add_notice(notices: list[Notice], code: str, detail: str) -> None:
+    """Add a notice about the messages, once."""
+    notice = Notice(code, detail, "messages")
+    if notice not in notices:
+        notices.append(notice)
 
-    A subclass has `_assistant`, `_result` and `_said`, and may say the others in its own way.
+
+def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
+    """Encode a part that the dialect cannot send: nothing, and a notice."""
+    kind = type(part).__name__
+    add_notice(notices, "part_not_sent", f"a {kind} part of a {role} message cannot be sent in this dialect")
+    return []
+
+
+def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
+    """Add a notice for each part of a message that only takes text."""
+    for part in message.parts:
+        if not isinstance(part, Text):
+            leave_out(part, message.role, notices)
+
+
+def encode_native(part: UnknownPart, role: str, notices: list[Notice]) -> list[Any]:
+    """Encode a part of unknown form: verbatim where the caller wrote it, in the dialect's own form; else nothing."""
+    return [msgspec.Raw(part.json.encode())] if part.origin is None else leave_out(part, role, notices)
+
+
+# --- a flat list of messages ----------------------------------------------------------------------------------------
+
+
+def read_system(prompt: Prompt) -> str | None:
+    """The system prompt, unless it is blank."""
+    return prompt.system if prompt.system and prompt.system.strip() else None
+
+
+def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
+    """The messages, with the system prompt as the first of them."""
+    system = read_system(prompt)
+    return prompt.messages if system is None else (Message("system", (Text(system),)), *prompt.messages)
+
+
+def encode_system(message: Message, role: str = "system") -> list[Wire]:
+    """Encode a system message as a role and its text."""
+    return [{"role": role, "content": message.text}] if message.text.strip() else []
+
+
+def encode_flat(
+    messages: Iterable[Message],
+    *,
+    user: Callable[[Message, list[Part]], Wire],
+    assistant: Callable[[Message], list[Wire]],
+    tool_result: Callable[[ToolResult], Wire],
+    system: Callable[[Message], list[Wire]] = encode_system,
+) -> list[Wire]:
+    """Encode a history as a flat list, in order. The results of tools stand before the other parts of their message.
+
+    `user` gets a message and its parts without results.
     """
+    encoded: list[Wire] = []
+    for message in messages:
+        match message.role:
+            case "system":
+                encoded += system(message)
+            case "assistant":
+                encoded += assistant(message)
+            case "user" | "tool":
+                encoded += [tool_result(part) for part in message.parts if isinstance(part, ToolResult)]
+                parts: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
+                if not parts and (message.parts or message.role == "tool"):
+                    continue
+                if message.role == "tool":
+                    raise Unsupported(
+                        "a message of role 'tool' holds ToolResult parts; put other parts into a user message."
+                    )
+                encoded.append(user(message, parts))
+    return encoded
 
-    system_role = "system"
 
-    def run(self) -> list[Wire]:
-        """Every message of the prompt, in order."""
-        spelled = self._first()
-        for message in self.prompt.messages:
+# --- turns of content blocks ----------------------------------------------------------------------------------------
+
+
+class BlockFormat(msgspec.Struct, frozen=True):
+    """How a dialect writes content blocks: one function for each kind of part."""
+
+    text: Callable[[str], Wire]
+    image: Callable[[Image], Wire]
+    file: Callable[[File], Wire]
+    tool_result: Callable[[ToolResult, str, list[Any]], Wire]
+    """(result, the id of its call, its content as blocks)"""
+    thought: Callable[[Thought], list[Wire]]
+    """The blocks that a thought came as."""
+    answer: Callable[[Text], Wire]
+    """Text of the model, with its citations."""
+    tool_call: Callable[[ToolCall, str], Wire]
+    """(call, its id)"""
+    mark_cache: Callable[[Wire], list[Any]]
+    """The block, with a mark of the provider's cache after it."""
+    add_turn: Callable[[list[Wire], str, list[Any]], None]
+    """(turns, role, blocks): add a turn, or add the blocks to the last one."""
+
+
+class EncodedTurns(msgspec.Struct):
+    """A history as turns of content blocks, with the blocks of the system prompt beside them."""
+
+    system: list[Any]
+    turns: list[Wire]
+
+
+def encode_turns(prompt: Prompt, form: BlockFormat, notices: list[Notice]) -> EncodedTurns:
+    """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block."""
+    return _TurnEncoder(form, notices).encode(prompt)
+
+
+class _TurnEncoder:
+    """The walk of `encode_turns`, with the ids of the calls so far."""
+
+    def __init__(self, form: BlockFormat, notices: list[Notice]) -> None:
+        self.form = form
+        self.notices = notices
+        self.call_ids = _CallIds()
+
+    def encode(self, prompt: Prompt) -> EncodedTurns:
+        form, notices = self.form, self.notices
+        system = read_system(prompt)
+        encoded = EncodedTurns([] if system is None else [form.text(system)], [])
+        for message in prompt.messages:
             match message.role:
                 case "system":
-                    spelled += self._system(message)
+                    if encoded.turns:
+                        detail = "system messages have one place here; this one was moved to the front"
+                        add_notice(notices, "system_moved", detail)
+                    leave_out_all_but_text(message, notices)
+                    texts = [part for part in message.parts if isinstance(part, Text)]
+                    encoded.system += [block for part in texts for block in self.encode_user_part(part)]
                 case "assistant":
-                    spelled += self._assistant(message)
+                    blocks = self.encode_assistant(message)
+                    if blocks and not encoded.turns:
+                        detail = "a conversation begins with the user here; a short user message was added"
+                        add_notice(notices, "turn_added", detail)
+                        form.add_turn(encoded.turns, "user", [form.text(OPENING)])
+                    if blocks:
+                        form.add_turn(encoded.turns, "assistant", blocks)
                 case "user" | "tool":
-                    spelled += self._results(message)
-                    spelled += self._user(message)
-        return spelled
+                    blocks = [block for part in message.parts for block in self.encode_user_part(part)]
+                    if blocks:
+                        form.add_turn(encoded.turns, "user", blocks)
+                    elif message.role == "user":
+                        add_notice(notices, "message_not_sent", "a message without content was left out")
+        return encoded
 
-    def _first(self) -> list[Wire]:
-        """The system prompt, as a message of its own."""
-        preamble = self._preamble
-        return [] if preamble is None else [{"role": self.system_role, "content": preamble}]
+    def encode_user_part(self, part: Part) -> list[Any]:
+        match part:
+            case Text():
+                if not part.text.strip():
+                    return []  # blank text is refused
+                block = self.form.text(part.text)
+            case Image():
+                block = self.form.image(part)
+            case File():
+                block = self.form.file(part)
+            case ToolResult():
+                block = self.encode_tool_result(part)
+            case UnknownPart():
+                return encode_native(part, "user", self.notices)
+            case Thought() | ToolCall() | Refusal() | ServerTool():
+                return leave_out(part, "user", self.notices)
+            case _:
+                assert_never(part)
+        return self.form.mark_cache(block) if part.cache else [block]
 
-    def _system(self, message: Message) -> list[Wire]:
-        text = message.text
-        return [{"role": self.system_role, "content": text}] if text.strip() else []
+    def encode_tool_result(self, result: ToolResult) -> Wire:
+        parts = (Text(result.content),) if isinstance(result.content, str) else result.content
+        content = [block for part in parts for block in self.encode_user_part(part)]
+        return self.form.tool_result(result, self.call_ids.find(result.call_id), content)
 
-    def _assistant(self, message: Message) -> list[Wire]:
-        raise NotImplementedError
+    def encode_assistant(self, message: Message) -> list[Any]:
+        encoded: list[Any] = []
+        thoughts: list[Any] = []
+        for part in message.parts:
+            if isinstance(part, Thought):
+                thoughts += self.form.thought(part)  # they wait for the block that follows
+            elif blocks := self.encode_assistant_part(part):
+                encoded += [*thoughts, *blocks]
+                thoughts = []
+        if thoughts:
+            # A turn that ends with thinking is refused.
+            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+        return encoded
 
-    def _results(self, message: Message) -> list[Wire]:
-        return [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
+    def encode_assistant_part(
+        self, part: Text | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
+    ) -> list[Any]:
+        match part:
+            case Text():
+                if not part.text.strip():
+                    return []  # some replies hold a block of blanks, which is refused when it comes back
+                block = self.form.answer(part)
+                return self.form.mark_cache(block) if part.cache else [block]
+            case ToolCall():
+                if part.raw_arguments is not None:
+                    detail = "arguments that are no JSON object went back as an empty one"
+                    add_notice(self.notices, "arguments_not_sent", detail)
+                return [self.form.tool_call(part, self.call_ids.add(part.id))]
+            case ServerTool() | UnknownPart():
+                return [msgspec.Raw(part.json.encode())]
+            case Refusal():
+                return []  # the provider wrote it about the reply; it is no part of it
+            case Image() | File() | ToolResult():
+                return leave_out(part, "assistant", self.notices)
+            case _:
+                assert_never(part)
 
-    def _result(self, result: ToolResult) -> Wire:
-        raise NotImplementedError
 
-    def _user(self, message: Message) -> list[Wire]:
-        said: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
-        if not said and (message.parts or message.role == "tool"):
-            return []
-        if message.role == "tool":
-            raise Unsupported("a message of role 'tool' holds ToolResult parts; put other words into a user message.")
-        return [{"role": "user", **self._said(said)}]
+class _CallIds:
+    """The ids of calls as they are sent. Hosts that count their calls from zero give the same ids in every reply, and
+    these dialects refuse an id that an earlier turn has.
+    """
 
-    def _said(self, parts: list[Part]) -> Wire:
-        """The fields that hold what a person said."""
-        raise NotImplementedError
+    def __init__(self) -> None:
+        self._sent: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def add(self, call_id: str) -> str:
+        """The id to send for a call."""
+        accepted, times = make_call_id(call_id), 1
+        sent = accepted
+        while sent in self._used:
+            times += 1
+            sent = f"{accepted[:56]}_{times}"
+        self._used.add(sent)
+        self._sent[call_id] = sent
+        return sent
+
+    def find(self, call_id: str) -> str:
+        """The id to send for a result: that of the latest call with this id."""
+        return self._sent.get(call_id) or make_call_id(call_id)
 
 
-def plain_content(spelled: list[Any], text_type: str) -> str | list[Any]:
+def make_call_id(call_id: str) -> str:
+    """An id that is accepted: another provider's may hold other characters. Always the same for the same id."""
+    if _CALL_ID.fullmatch(call_id):
+        return call_id
+    return f"call_{hashlib.blake2b(call_id.encode(), digest_size=12).hexdigest()}"
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+
+def simplify_content(encoded: list[Any], text_type: str) -> str | list[Any]:
     """Content that is nothing but one text as a string, and everything else as the list of its parts."""
-    match spelled:
+    match encoded:
         case []:
             return ""
         case [{"type": kind, "text": str() as text}] if kind == text_type:
             return text
         case _:
-            return spelled
+            return encoded
 
 
 def encode_arguments(call: ToolCall) -> str:
-    """The arguments of a call where they travel as text: as they came, where they are no JSON object."""
+    """The arguments of a call as text: as they came, where they are no JSON object."""
     raw = call.raw_arguments
     return msgspec.json.encode(call.arguments).decode() if raw is None else raw
 
 
-def data_url(media_type: str, data: bytes) -> str:
-    """The bytes as an address of themselves."""
+def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:
+    """The verbatim entry of the first seal of this kind that has one."""
+    entry = next((seal.entry for seal in seals if seal.kind == kind and seal.entry is not None), None)
+    return None if entry is None else msgspec.Raw(entry.encode())
+
+
+def make_data_url(media_type: str, data: bytes) -> str:
+    """The bytes as a data: address."""
     return f"data:{media_type};base64,{b64encode(data).decode()}"
 
 
-def image_address(image: Image) -> str:
-    """Where the image is, which may be in the address itself."""
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """The media type and the base64 of a data: address; None where it is another address."""
+    inline = _DATA_URL.fullmatch(url)
+    return None if inline is None else (inline[1], inline[2])
+
+
+def make_image_url(image: Image) -> str:
+    """The address of an image, which may hold the image itself."""
     if image.data is not None:
-        return data_url(image.media_type, image.data)
+        return make_data_url(image.media_type, image.data)
     if image.url is not None:
         return image.url
     raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")

@@ -1,29 +1,35 @@
-"""What the lists of models share in every dialect: the request for a page, and entries of which all may be missing.
+"""What the lists of models share in every dialect: the request for a page, its reading, and the page a server writes.
 
-Not here: the fields of any dialect.
+Every field of an entry may be missing. Not here: the fields of each dialect (model_list_formats).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_headers, credential_header, join_url
+from asides.dialects.http_body import build_headers, choose_credential_header, join_url
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
+from asides.values.model_info import ModelInfo, ModelPage
 from asides.wire.lenient import read_document
 
 Value = TypeVar("Value")
 
+# The most models that a page can hold. A server gives fewer when it is not asked for that many.
+_PAGE_SIZE = 1000
+
 
 def build_list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = ()) -> HttpRequest:
-    """A request for a list at this path of the target's host; the query of the address and of the row goes along."""
+    """The request for a list at this path of the target's host, with the query of the address and of the row."""
     headers = build_headers(target, "application/json")
     del headers["Content-Type"]
-    return HttpRequest("GET", join_url(target, path, first=query), headers, b"", credential_header(target))
+    return HttpRequest("GET", join_url(target, path, first=query), headers, b"", choose_credential_header(target))
 
 
 def strip_reply_path(target: Target) -> str:
@@ -51,33 +57,33 @@ class Entry:
         value = self.fields.get(name)
         return value if isinstance(value, bool) else None
 
-    def words(self, name: str) -> tuple[str, ...] | None:
+    def texts(self, name: str) -> tuple[str, ...] | None:
         """The texts of a list."""
         value = self.fields.get(name)
-        return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list) else None
+        return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else None
 
-    def within(self, name: str) -> Entry | None:
+    def nested(self, name: str) -> Entry | None:
         """An object inside this one."""
         value = self.fields.get(name)
         return Entry(value) if isinstance(value, dict) else None
 
-    def moment(self, name: str) -> int | None:
-        """A date in ISO's spelling, as Unix time. The epoch is how some write that they do not know."""
+    def timestamp(self, name: str) -> int | None:
+        """A date in ISO form as Unix time. Some write the epoch for a date that they do not know: that is None."""
         try:
-            read = datetime.fromisoformat(self.text(name) or "")
+            date = datetime.fromisoformat(self.text(name) or "")
         except ValueError:
             return None
-        return int(read.timestamp()) if read.tzinfo is not None and read.timestamp() > 0 else None
+        return int(date.timestamp()) if date.tzinfo is not None and date.timestamp() > 0 else None
 
     def _all(self, names: Sequence[str], kind: type[Value] | tuple[type, ...]) -> Iterable[Any]:
         return (value for name in names if isinstance(value := self.fields.get(name), kind))
 
 
 def read_list(body: bytes, *names: str, beside: frozenset[str] | None = None) -> tuple[list[Entry], Entry]:
-    """The entries of a list that stands under one of these names, or is the whole document; and what is around it.
+    """The entries of a list, and the object around it. The list has one of these names, or is the whole document.
 
-    `beside` is for those who leave an empty list out: the fields that may then stand alone. Raises `ProtocolError` when
-    there is no list.
+    `beside` is for servers that leave an empty list out: the fields that may then stand alone. Raises `ProtocolError`
+    when there is no list.
     """
     document, _ = read_document(body)
     around = Entry(document)
@@ -90,10 +96,67 @@ def read_list(body: bytes, *names: str, beside: frozenset[str] | None = None) ->
     return [Entry(entry) for entry in found], around
 
 
-def page_of(
-    items: Sequence[Value], names: Sequence[str], after: str | None, limit: str, most: int
-) -> tuple[list[Value], bool]:
-    """Server half: the items behind the one that is named `after`, at most `limit` of them, and whether more follow."""
-    start = names.index(after) + 1 if after in names else 0
-    size = min(int(limit), most) if limit.isdecimal() and int(limit) > 0 else most
-    return list(items[start : start + size]), start + size < len(items)
+class Paging(msgspec.Struct, frozen=True):
+    """How a dialect cuts its list into pages: names of the query's parameters and of the fields around a page."""
+
+    size: str
+    after: str
+    next_field: str
+    usual_size: int
+    more_flag: str | None = None
+    """The field that says whether more follows; None where `next_field` itself says so."""
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """How one dialect lists its models."""
+
+    find_path: Callable[[Target], str]
+    """Raises Unsupported where there is no list."""
+    read_entry: Callable[[Entry, str], ModelInfo]
+    write_entry: Callable[[ModelInfo], dict[str, Any]]
+    names: tuple[str, ...]
+    """The fields that may hold the list; a server writes the first."""
+    id_fields: tuple[str, ...]
+    paging: Paging | None = None
+    query: tuple[tuple[str, str], ...] = ()
+    omits_empty: bool = False
+    """An empty list may be missing."""
+    around: tuple[tuple[str, str], ...] = ()
+    """Fields that stand before the list."""
+
+    def build_request(self, target: Target, after: str | None = None) -> HttpRequest:
+        """The request for the page that follows `after`, or for the first."""
+        path, query = self.find_path(target), [*self.query]
+        if self.paging is not None:
+            query.append((self.paging.size, str(_PAGE_SIZE)))
+            query += [] if after is None else [(self.paging.after, after)]
+        return build_list_request(target, path, query)
+
+    def read_page(self, body: bytes) -> ModelPage:
+        """The page in these bytes. Raises ProtocolError where they hold none."""
+        paging = self.paging
+        beside = frozenset({paging.next_field}) if paging is not None and self.omits_empty else None
+        entries, around = read_list(body, *self.names, beside=beside)
+        models = tuple(self.read_entry(entry, model) for entry in entries if (model := entry.text(*self.id_fields)))
+        if paging is None or (paging.more_flag is not None and not around.flag(paging.more_flag)):
+            return ModelPage(models)
+        return ModelPage(models, around.text(paging.next_field))
+
+    def write_page(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:
+        """Server half: the page that the query asks for."""
+        if self.paging is None:
+            return self._write(models)
+        limit, after = query.get(self.paging.size, str(self.paging.usual_size)), query.get(self.paging.after)
+        size = min(int(limit), _PAGE_SIZE) if limit.isdecimal() and int(limit) > 0 else _PAGE_SIZE
+        names = [model.id for model in models]
+        start = names.index(after) + 1 if after in names else 0
+        page, more = models[start : start + size], start + size < len(models)
+        last = page[-1].id if page else None
+        if self.paging.more_flag is None:
+            return self._write(page, {self.paging.next_field: last} if more else {})
+        first = page[0].id if page else None
+        return self._write(page, {"first_id": first, self.paging.more_flag: more, self.paging.next_field: last})
+
+    def _write(self, page: Sequence[ModelInfo], after: Mapping[str, Any] | None = None) -> bytes:
+        entries = [self.write_entry(model) for model in page]
+        return msgspec.json.encode({**dict(self.around), self.names[0]: entries, **(after or {})})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.dialects.openai_chat.import_messages import read_message
+from asides.dialects.openai_chat.import_messages import import_message
 from asides.flows.call import Call, Policy
 from asides.flows.list_models import ModelListCall
 from asides.options import (
@@ -320,7 +320,7 @@ def _read_message(item: object, index: int, legacy_calls: int) -> Message | None
     if not isinstance(item, Mapping):
         raise ConfigError(f"messages[{index}] is {type(item).__name__}, no message. To do: use user(…) or a dict.")
     try:
-        return read_message(item, legacy_calls)
+        return import_message(item, legacy_calls)
     except ConfigError as problem:
         raise ConfigError(f"messages[{index}]: {problem}") from None
 

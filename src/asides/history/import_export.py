@@ -210,7 +210,7 @@ def export_messages(
             system = {} if encoded.system is None else {"system": encoded.system}
             return _to_plain({**system, "messages": encoded.messages})
         case "openai_responses":
-            from asides.dialects.openai_responses.encode_items import encode_items as encode_items
+            from asides.dialects.openai_responses.encode_items import encode_items
 
             return _to_plain(encode_items(Prompt(tuple(exported)), _plain_target("openai_responses"), []))
 

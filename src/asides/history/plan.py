@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects import plain_row
-from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
+from asides.dialects import find_facts, is_sealed_elsewhere, plain_row
 from asides.history.check import OnConflict, check_request
 from asides.history.pair import add_missing_results, drop_orphan_results
 from asides.providers.provider import ReplayRule, Target
@@ -134,7 +133,7 @@ def _replay_parts(
             )
             if not why:
                 kept.append(part)
-        elif isinstance(part, Refusal) and takes_refusals_as_words(target.dialect):
+        elif isinstance(part, Refusal) and find_facts(target.dialect).refusals_as_text:
             why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
             decisions.append(Decision(number, place, "convert", "refusal", why))
             kept.append(Text(part.text))
@@ -159,7 +158,7 @@ def _reason_to_drop(thought: Thought, replays: bool, rule: ReplayRule, target: T
         return "another provider or endpoint made it"
     if any(not _seal_is_own(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
-    if thought.origin is None and sealed_elsewhere(thought, target.dialect):
+    if thought.origin is None and is_sealed_elsewhere(thought, target.dialect):
         return "its seals were made in another dialect"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"

@@ -1,4 +1,4 @@
-"""Requests for a message: addresses, headers, and every part in its own words."""
+"""Requests for a message: addresses, headers, and every part in its own form."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def codes_of(prompt: Prompt, model: str = f"anthropic:{SONNET}") -> list[str]:
     return [notice.code for notice in encode(prompt, find_target(model, environ=ENVIRON))[1]]
 
 
-def said(*parts: Part | str) -> Any:
+def encode_user(*parts: Part | str) -> Any:
     return body_of(Prompt((user(*parts),)))["messages"][0]["content"]
 
 
@@ -119,50 +119,52 @@ def test_betas_of_ones_own_are_a_header() -> None:
     assert request_of(with_file).headers["anthropic-beta"] == "files-api-2025-04-14,context-1m-2025-08-07"
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- user messages ----------------------------------------------------------------------------------------------------
 
 
 def test_plain_words_are_a_string_and_anything_else_is_blocks() -> None:
-    assert said("hi") == "hi"
-    assert said("a", "b") == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    assert said(Text("hi", cache=True)) == [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]
-    assert said("hi", " \n") == "hi", "blank text is refused"
+    assert encode_user("hi") == "hi"
+    assert encode_user("a", "b") == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert encode_user(Text("hi", cache=True)) == [
+        {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+    ]
+    assert encode_user("hi", " \n") == "hi", "blank text is refused"
 
 
 def test_images() -> None:
     data = b64encode(b"png").decode()
-    assert said(Image(data=b"png", media_type="image/png", cache=True)) == [
+    assert encode_user(Image(data=b"png", media_type="image/png", cache=True)) == [
         {
             "type": "image",
             "source": {"type": "base64", "media_type": "image/png", "data": data},
             "cache_control": {"type": "ephemeral"},
         }
     ]
-    assert said(Image(url="https://x/y.png"))[0]["source"] == {"type": "url", "url": "https://x/y.png"}
-    inline = said(Image(url=f"data:image/webp;base64,{data}"))[0]["source"]
+    assert encode_user(Image(url="https://x/y.png"))[0]["source"] == {"type": "url", "url": "https://x/y.png"}
+    inline = encode_user(Image(url=f"data:image/webp;base64,{data}"))[0]["source"]
     assert inline == {"type": "base64", "media_type": "image/webp", "data": data}
     with pytest.raises(Unsupported):
-        said(Image())
+        encode_user(Image())
 
 
 def test_files() -> None:
-    assert said(File("a.pdf", b"%PDF")) == [
+    assert encode_user(File("a.pdf", b"%PDF")) == [
         {
             "type": "document",
             "source": {"type": "base64", "media_type": "application/pdf", "data": b64encode(b"%PDF").decode()},
             "title": "a.pdf",
         }
     ]
-    assert said(File(data="é".encode(), media_type="text/plain"))[0]["source"] == {
+    assert encode_user(File(data="é".encode(), media_type="text/plain"))[0]["source"] == {
         "type": "text",
         "media_type": "text/plain",
         "data": "é",
     }
-    assert said(File(url="https://x/a.pdf"))[0]["source"] == {"type": "url", "url": "https://x/a.pdf"}
-    assert said(File(id="file_1"))[0]["source"] == {"type": "file", "file_id": "file_1"}
+    assert encode_user(File(url="https://x/a.pdf"))[0]["source"] == {"type": "url", "url": "https://x/a.pdf"}
+    assert encode_user(File(id="file_1"))[0]["source"] == {"type": "file", "file_id": "file_1"}
     for file in (File(data=b"x", media_type="application/zip"), File()):
         with pytest.raises(Unsupported):
-            said(file)
+            encode_user(file)
 
 
 def test_the_system_prompt_is_a_string_or_blocks_with_marks() -> None:
@@ -186,13 +188,13 @@ def test_ids_of_other_providers_are_made_acceptable_the_same_way_each_time() -> 
     assert made.replace("_", "").isalnum()
 
 
-def test_results_stand_in_front_of_what_is_said_beside_them() -> None:
+def test_results_stand_in_front_of_the_rest_of_their_turn() -> None:
     answered = Message("user", (Text("Look at this:"), ToolResult("t1", "42")))
     turns = body_of(Prompt((user("hi"), assistant(ToolCall("t1", "look_up")), answered)))["messages"]
     assert [block["type"] for block in turns[2]["content"]] == ["tool_result", "text"]
 
 
-def test_arguments_that_were_no_object_go_back_as_an_empty_one_and_that_is_told() -> None:
+def test_arguments_that_were_no_object_go_back_as_an_empty_one_with_a_notice() -> None:
     prompt = Prompt((user("hi"), assistant(ToolCall("t1", "look_up", {}, '{"n": ')), user("?")))
     assert body_of(prompt)["messages"][1]["content"][0]["input"] == {}
     assert codes_of(prompt) == ["arguments_not_sent"]
@@ -207,13 +209,13 @@ def test_parts_of_the_providers_own_go_back_verbatim_and_words_about_a_refusal_d
 
 
 def test_a_native_part_of_the_callers_own_is_sent_as_it_is() -> None:
-    assert said("see", UnknownPart('{"type":"search_result","source":"x"}'))[1] == {
+    assert encode_user("see", UnknownPart('{"type":"search_result","source":"x"}'))[1] == {
         "type": "search_result",
         "source": "x",
     }
 
 
-def test_what_cannot_be_said_is_told() -> None:
+def test_what_cannot_be_sent_is_noticed() -> None:
     prompt = Prompt(
         (user("hi"),),
         sampling=Sampling(temperature=0.5, seed=7),
@@ -234,7 +236,7 @@ def test_a_schema_is_sent_where_the_model_takes_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "parallel", "spelled"),
+    ("choice", "parallel", "encoded"),
     [
         (None, None, None),
         ("auto", None, {"type": "auto"}),
@@ -244,9 +246,9 @@ def test_a_schema_is_sent_where_the_model_takes_one() -> None:
         (None, True, {"type": "auto", "disable_parallel_tool_use": False}),
     ],
 )
-def test_tool_choice(choice: str | None, parallel: bool | None, spelled: Any) -> None:
+def test_tool_choice(choice: str | None, parallel: bool | None, encoded: Any) -> None:
     prompt = Prompt((user("hi"),), tools=(Tool("look_up"),), tool_choice=choice, parallel_tool_calls=parallel)
-    assert body_of(prompt).get("tool_choice") == spelled
+    assert body_of(prompt).get("tool_choice") == encoded
 
 
 def test_a_native_field_wins() -> None:

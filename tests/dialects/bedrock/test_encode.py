@@ -1,4 +1,4 @@
-"""Prompts in the words of Converse: turns, tools, and thinking in the words of each family of models."""
+"""Prompts as Converse requests: turns, tools, and thinking in the fields of each family of models."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def sent(prompt: Prompt, model: str = SONNET_4_5, *, planned: bool = False) -> t
     if planned:
         settled = plan(prompt, target)
         prompt, notices = settled.prompt, settled.notices
-    request, spelled = find_dialect("bedrock").encode(prompt, target)
-    return json.loads(request.body), [notice.code for notice in (*notices, *spelled)]
+    request, encoded = find_dialect("bedrock").encode(prompt, target)
+    return json.loads(request.body), [notice.code for notice in (*notices, *encoded)]
 
 
 def test_a_plain_question_names_the_model_in_the_address() -> None:
@@ -132,7 +132,7 @@ def msg_replaced(prompt: Prompt, thinking: Thinking) -> Prompt:
     return Prompt(prompt.messages, thinking=thinking, max_tokens=prompt.max_tokens, sampling=prompt.sampling)
 
 
-def test_a_budget_is_told_where_only_efforts_are_taken() -> None:
+def test_a_budget_is_noticed_where_only_efforts_are_taken() -> None:
     body, codes = sent(Prompt((user("?"),), thinking=Thinking(budget=2000)), GPT_OSS)
     assert body["additionalModelRequestFields"] == {"reasoning_effort": "medium"}
     assert codes == ["budget_not_sent"]
@@ -168,15 +168,15 @@ def test_settings_have_their_places_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "expected"),
     [(None, None), ("auto", {"auto": {}}), ("required", {"any": {}}), ("look", {"tool": {"name": "look"}})],
 )
-def test_tools_and_their_choice(choice: str | None, told: Any) -> None:
+def test_tools_and_their_choice(choice: str | None, expected: Any) -> None:
     body, _ = sent(Prompt((user("?"),), tools=(TOOL, Tool("listen", strict=True)), tool_choice=choice))
     first, second = body["toolConfig"]["tools"]
     assert first == {"toolSpec": {"name": "look", "description": "Look.", "inputSchema": {"json": {"type": "object"}}}}
     assert second["toolSpec"]["strict"] is True
-    assert body["toolConfig"].get("toolChoice") == told
+    assert body["toolConfig"].get("toolChoice") == expected
 
 
 def test_calls_of_the_past_need_their_tools_also_where_none_may_be_called() -> None:
@@ -192,9 +192,9 @@ def test_calls_of_the_past_need_their_tools_also_where_none_may_be_called() -> N
 
 def test_a_schema_for_the_answer_is_text() -> None:
     output = OutputSchema("answer", {"type": "object"})
-    told = {"name": "answer", "schema": '{"type":"object"}'}
+    expected = {"name": "answer", "schema": '{"type":"object"}'}
     assert sent(Prompt((user("?"),), output=output))[0]["outputConfig"] == {
-        "textFormat": {"type": "json_schema", "structure": {"jsonSchema": told}}
+        "textFormat": {"type": "json_schema", "structure": {"jsonSchema": expected}}
     }
     assert sent(Prompt((user("?"),), output=output), NOVA)[1] == ["schema_not_sent"]
     assert sent(Prompt((user("?"),), output="json"))[1] == ["json_not_sent"]
@@ -277,7 +277,7 @@ def test_pictures_files_and_marks_of_the_cache() -> None:
         sent(Prompt((user(Image(url="https://h/a.png")),)))
 
 
-def test_what_cannot_be_sent_is_told() -> None:
+def test_what_cannot_be_sent_is_noticed() -> None:
     history = (user(" "), assistant(ToolCall("1", "look", raw_arguments="{")), Message("user", (Thought("x"),)))
     body, codes = sent(Prompt((user("go"), *history), tools=(TOOL,)))
     assert codes == ["message_not_sent", "arguments_not_sent", "part_not_sent"]

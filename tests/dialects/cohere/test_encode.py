@@ -1,4 +1,4 @@
-"""Prompts in the words of Cohere's v2 chat, and a server's reading of them."""
+"""Prompts as requests of Cohere's v2 chat, and a server's reading of them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_address_without_a_version_gets_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thinking", "told", "code"),
+    ("thinking", "expected", "code"),
     [
         (Thinking(), None, None),
         (Thinking(mode="auto"), None, None),
@@ -77,9 +77,9 @@ def test_an_address_without_a_version_gets_one() -> None:
         (Thinking(effort="high"), {"type": "enabled"}, "effort_not_sent"),
     ],
 )
-def test_thinking_is_a_switch_and_a_budget(thinking: Thinking, told: Any, code: str | None) -> None:
+def test_thinking_is_a_switch_and_a_budget(thinking: Thinking, expected: Any, code: str | None) -> None:
     body, notices = sent(Prompt((user("?"),), thinking=thinking))
-    assert body.get("thinking") == told
+    assert body.get("thinking") == expected
     assert codes(notices) == ([] if code is None else [code])
     assert "thinking" not in sent(Prompt((user("?"),), thinking=thinking), "cohere:command-r-plus")[0]
 
@@ -111,17 +111,17 @@ def test_settings_have_their_names_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "told", "tools"),
+    ("choice", "expected", "tools"),
     [(None, None, 2), ("auto", None, 2), ("none", "NONE", 2), ("required", "REQUIRED", 2), ("look", "REQUIRED", 1)],
 )
-def test_a_tool_that_is_named_is_sent_alone(choice: str | None, told: str | None, tools: int) -> None:
+def test_a_tool_that_is_named_is_sent_alone(choice: str | None, expected: str | None, tools: int) -> None:
     body, notices = sent(Prompt((user("?"),), tools=(TOOL, Tool("listen", strict=True)), tool_choice=choice))
-    assert (body.get("tool_choice"), len(body["tools"])) == (told, tools)
+    assert (body.get("tool_choice"), len(body["tools"])) == (expected, tools)
     assert body.get("strict_tools") == (True if tools == 2 else None)
     assert codes(notices) == (["tool_choice_adjusted"] if tools == 1 else [])
 
 
-def test_choosing_without_tools_is_told() -> None:
+def test_choosing_without_tools_is_noticed() -> None:
     _, notices = sent(Prompt((user("?"),), tool_choice="required", parallel_tool_calls=False))
     assert codes(notices) == ["setting_dropped", "setting_dropped"]
 
@@ -173,7 +173,7 @@ def test_a_turn_goes_back_with_all_that_came_with_it() -> None:
     assert codes(notices) == ["result_part_not_sent", "part_not_sent", "message_not_sent"]
 
 
-def test_what_has_no_place_is_told_or_refused() -> None:
+def test_what_has_no_place_is_noticed_or_refused() -> None:
     body, notices = sent(Prompt((user(File("a.txt", b"words", media_type="text/plain"), File("a.pdf", b"%")),)))
     assert body["messages"] == [{"role": "user", "content": "words"}]
     assert codes(notices) == ["part_not_sent"]

@@ -139,7 +139,7 @@ def test_every_setting_under_its_name() -> None:
     assert notices == ()
 
 
-def test_what_the_dialect_has_no_word_for_is_told() -> None:
+def test_what_the_dialect_has_no_field_for_is_noticed() -> None:
     prompt = Prompt(
         (user("hi"),), sampling=Sampling(min_p=0.1), metadata={"a": "b"}, user="me", parallel_tool_calls=False
     )
@@ -230,7 +230,7 @@ def test_a_model_whose_level_is_its_own_is_only_asked_to_show(setting: ThinkingS
     assert [notice.setting for notice in notices] == ([] if setting == "on" else ["thinking"])
 
 
-def test_mappings_are_told() -> None:
+def test_mappings_are_noticed() -> None:
     def codes(setting: ThinkingSetting, model: str) -> list[tuple[str, str | None, str | None]]:
         prompt = Prompt((user("hi"),), thinking=read_thinking(setting)[0], max_tokens=50_000)
         return [(notice.code, notice.asked, notice.sent) for notice in encoded(prompt, model)[1]]
@@ -278,8 +278,8 @@ def test_or_adjusted_where_that_was_asked_for(setting: ThinkingSetting, model: s
 
 def contents(*messages: Message, model: str = "google:gemini-3-pro") -> list[dict[str, Any]]:
     body, _ = encoded(Prompt(messages), model)
-    spelled: list[dict[str, Any]] = body["contents"]
-    return spelled
+    sent: list[dict[str, Any]] = body["contents"]
+    return sent
 
 
 def test_results_of_one_turn_stand_together_and_words_apart() -> None:
@@ -290,17 +290,17 @@ def test_results_of_one_turn_stand_together_and_words_apart() -> None:
         Message("tool", (ToolResult("c2", "no", is_error=True),)),
         user("and now?"),
     )
-    spelled = contents(*history, model="google:gemini-2.5-flash")
-    assert [content["role"] for content in spelled] == ["user", "model", "user", "user"]
-    assert spelled[2]["parts"] == [
+    sent = contents(*history, model="google:gemini-2.5-flash")
+    assert [content["role"] for content in sent] == ["user", "model", "user", "user"]
+    assert sent[2]["parts"] == [
         {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "one"}}},
         {"functionResponse": {"id": "c2", "name": "look", "response": {"error": "no"}}},
     ]
-    assert spelled[3]["parts"] == [{"text": "and now?"}]
+    assert sent[3]["parts"] == [{"text": "and now?"}]
 
 
 def test_pictures_and_files() -> None:
-    spelled = contents(
+    sent = contents(
         user(
             Image(data=b"hi", media_type="image/png"),
             Image(url="https://example.org/a.png"),
@@ -309,7 +309,7 @@ def test_pictures_and_files() -> None:
             File(id="https://generativelanguage.googleapis.com/v1beta/files/abc"),
         )
     )
-    assert spelled[0]["parts"] == [
+    assert sent[0]["parts"] == [
         {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
         {"fileData": {"mimeType": "image/png", "fileUri": "https://example.org/a.png"}},
         {"inlineData": {"mimeType": "image/gif", "data": "aGk="}},
@@ -327,8 +327,8 @@ def test_pictures_and_files() -> None:
 
 def test_a_picture_from_a_tool_stands_beside_its_answer() -> None:
     result = ToolResult("c1", (Text("a map"), Image(data=b"hi")), "look")
-    spelled = contents(user("?"), assistant(ToolCall("c1", "look")), Message("tool", (result,)))
-    assert [next(iter(part)) for part in spelled[2]["parts"]] == ["functionResponse", "inlineData"]
+    sent = contents(user("?"), assistant(ToolCall("c1", "look")), Message("tool", (result,)))
+    assert [next(iter(part)) for part in sent[2]["parts"]] == ["functionResponse", "inlineData"]
 
 
 def test_later_system_messages_join_the_instruction() -> None:
@@ -342,7 +342,7 @@ SEAL = Seal("thought_signature", "a+b/c=", ORIGIN)
 
 
 def test_each_signature_inside_its_own_part_and_no_thought_without_one() -> None:
-    said = assistant(
+    answer = assistant(
         Thought("plan", "summary", "block", ORIGIN),
         Thought("signed plan", "summary", "block", ORIGIN, (SEAL,)),
         Text("one "),
@@ -353,7 +353,7 @@ def test_each_signature_inside_its_own_part_and_no_thought_without_one() -> None
         ServerTool("groundingMetadata", json="{}"),
         Refusal("I would rather not."),
     )
-    assert contents(user("?"), said, user("go on"))[1]["parts"] == [
+    assert contents(user("?"), answer, user("go on"))[1]["parts"] == [
         {"text": "signed plan", "thought": True, "thoughtSignature": "a+b/c="},
         {"text": "one "},
         {"text": "two", "thoughtSignature": "a+b/c="},
@@ -371,18 +371,18 @@ def test_a_tool_of_the_server_goes_without_the_signature_that_plan_took_away() -
 
 def test_parts_of_other_providers_are_left_out() -> None:
     foreign = Origin("elsewhere", "https://example.org", "m")
-    said = assistant("42", UnknownPart('{"type": "x"}', foreign), ServerTool("s", origin=foreign))
-    assert contents(user("?"), said, user("!"))[1]["parts"] == [{"text": "42"}]
+    answer = assistant("42", UnknownPart('{"type": "x"}', foreign), ServerTool("s", origin=foreign))
+    assert contents(user("?"), answer, user("!"))[1]["parts"] == [{"text": "42"}]
 
 
-def test_what_cannot_be_said_is_told() -> None:
+def test_what_cannot_be_sent_is_noticed() -> None:
     messages = (user("?", Refusal("no")), Message("assistant", (Text(""),)), user("!", Image(url="x:y", detail="low")))
     body, notices = encoded(Prompt(messages))
     assert [content["role"] for content in body["contents"]] == ["user", "user"]
     assert [notice.code for notice in notices] == ["part_not_sent", "message_not_sent", "detail_not_sent"]
 
 
-def test_arguments_that_are_none_go_as_none_and_are_told() -> None:
+def test_arguments_that_are_none_go_as_none_with_a_notice() -> None:
     broken = ToolCall("c1", "look", {}, '{"at": ')
     body, notices = encoded(Prompt((user("?"), assistant(broken), Message("tool", (ToolResult("c1", "no"),)))))
     assert body["contents"][1]["parts"] == [{"functionCall": {"id": "c1", "name": "look", "args": {}}}]
@@ -395,7 +395,7 @@ def test_what_the_system_says_is_text() -> None:
     assert [notice.code for notice in notices] == ["part_not_sent"]
 
 
-def test_a_choice_of_tools_without_tools_is_told_unless_they_are_native() -> None:
+def test_a_choice_of_tools_without_tools_is_noticed_unless_they_are_native() -> None:
     assert [notice.code for notice in encoded(Prompt((user("?"),), tool_choice="auto"))[1]] == ["setting_dropped"]
     native = Prompt((user("?"),), tool_choice="auto", extra={"tools": [{"googleSearch": {}}]})
     assert encoded(native)[1] == ()

@@ -1,4 +1,4 @@
-"""Prompts in Ollama's words."""
+"""Prompts as requests of Ollama's chat."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_thinking_is_asked_for_in_one_field(model: str, thinking: Thinking, thin
     assert sent(Prompt((user("?"),), thinking=thinking), model)[0].get("think") == think
 
 
-def test_what_cannot_be_said_is_told() -> None:
+def test_what_cannot_be_sent_is_noticed() -> None:
     prompt = Prompt(
         (user("?"),),
         thinking=Thinking(budget=2000),
@@ -162,7 +162,7 @@ def test_a_tool_loop_goes_back_with_its_thinking() -> None:
     assert notices == ()
 
 
-def test_what_has_no_place_is_told_or_refused() -> None:
+def test_what_has_no_place_is_noticed_or_refused() -> None:
     body, notices = sent(
         Prompt(
             (

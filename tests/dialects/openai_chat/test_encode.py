@@ -55,8 +55,8 @@ def notices(asked: Prompt, to: Target | None = None) -> tuple[Notice, ...]:
 
 
 def test_the_whole_request() -> None:
-    request, told = encode(Prompt((user("hi"),)), target())
-    assert told == ()
+    request, notices = encode(Prompt((user("hi"),)), target())
+    assert notices == ()
     assert request.method == "POST"
     assert request.url == "https://host.test/v1/chat/completions"
     assert request.headers == {
@@ -185,7 +185,7 @@ def test_the_choice_of_a_tool(choice: str, wire: Any) -> None:
     assert body(asked) == {"tools": [WIRE_TOOL], "tool_choice": wire, "parallel_tool_calls": False}
 
 
-def test_a_choice_without_tools_is_left_out_and_told() -> None:
+def test_a_choice_without_tools_is_left_out_with_a_notice() -> None:
     asked = prompt(tool_choice="required", parallel_tool_calls=True)
     assert body(asked) == {}
     assert [(notice.code, notice.setting) for notice in notices(asked)] == [

@@ -1,4 +1,4 @@
-"""Each form of message on the wire: words, pictures, files, calls, results, and thinking that goes back."""
+"""Each form of message on the wire: text, images, files, calls, results, and thinking that goes back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def target(rule: ModelRule = UNKNOWN, replay: str = "all", **quirks: Any) -> Tar
     return Target(provider, "model", "https://host.test/v1", rule)
 
 
-def spelled(
+def encoded(
     *messages: Message, to: Target | None = None, system: str | None = None, thinking: Thinking = UNSET
 ) -> list[Any]:
     wire, notices = spelled_with_notices(*messages, to=to, system=system, thinking=thinking)
@@ -65,7 +65,7 @@ def spelled_with_notices(
 
 
 def test_the_system_prompt_comes_first_and_system_messages_stay_where_they_are() -> None:
-    assert spelled(user("a"), system_message := system("later"), user("b"), system="first") == [
+    assert encoded(user("a"), system_message := system("later"), user("b"), system="first") == [
         {"role": "system", "content": "first"},
         {"role": "user", "content": "a"},
         {"role": "system", "content": system_message.text},
@@ -75,22 +75,22 @@ def test_the_system_prompt_comes_first_and_system_messages_stay_where_they_are()
 
 @pytest.mark.parametrize("blank", [None, "", "  \n"])
 def test_an_empty_system_prompt_is_not_sent(blank: str | None) -> None:
-    assert spelled(user("a"), system=blank) == [{"role": "user", "content": "a"}]
+    assert encoded(user("a"), system=blank) == [{"role": "user", "content": "a"}]
 
 
 def test_an_empty_system_message_is_not_sent() -> None:
-    assert spelled(system(""), user("a")) == [{"role": "user", "content": "a"}]
+    assert encoded(system(""), user("a")) == [{"role": "user", "content": "a"}]
 
 
 def test_the_role_of_the_system_prompt_is_the_hosts_or_the_models() -> None:
-    assert spelled(system="s", to=target(system_role="developer"))[0]["role"] == "developer"
-    assert spelled(system("s"), to=target(ModelRule(system_role="developer")))[0]["role"] == "developer"
+    assert encoded(system="s", to=target(system_role="developer"))[0]["role"] == "developer"
+    assert encoded(system("s"), to=target(ModelRule(system_role="developer")))[0]["role"] == "developer"
     assert (
-        spelled(system="s", to=target(ModelRule(system_role="system"), system_role="developer"))[0]["role"] == "system"
+        encoded(system="s", to=target(ModelRule(system_role="system"), system_role="developer"))[0]["role"] == "system"
     )
 
 
-def test_a_picture_in_a_system_message_is_left_out_and_told() -> None:
+def test_a_picture_in_a_system_message_is_left_out_with_a_notice() -> None:
     message = Message("system", (Text("s"), Image(url="https://host.test/a.png")))
     wire, notices = spelled_with_notices(message)
     assert wire == [{"role": "system", "content": "s"}]
@@ -101,22 +101,22 @@ def test_a_picture_in_a_system_message_is_left_out_and_told() -> None:
 
 
 def test_one_text_is_a_plain_string() -> None:
-    assert spelled(user("hi")) == [{"role": "user", "content": "hi"}]
+    assert encoded(user("hi")) == [{"role": "user", "content": "hi"}]
 
 
 def test_an_empty_user_message_keeps_its_place() -> None:
-    assert spelled(Message("user")) == [{"role": "user", "content": ""}]
+    assert encoded(Message("user")) == [{"role": "user", "content": ""}]
 
 
 def test_a_name_is_kept() -> None:
-    assert spelled(Message("user", (Text("hi"),), "ada")) == [{"role": "user", "name": "ada", "content": "hi"}]
-    assert spelled(Message("assistant", (Text("hi"),), "bot")) == [
+    assert encoded(Message("user", (Text("hi"),), "ada")) == [{"role": "user", "name": "ada", "content": "hi"}]
+    assert encoded(Message("assistant", (Text("hi"),), "bot")) == [
         {"role": "assistant", "name": "bot", "content": "hi"}
     ]
 
 
 def test_several_texts_are_parts() -> None:
-    assert spelled(user("a", "b")) == [
+    assert encoded(user("a", "b")) == [
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
     ]
 
@@ -150,7 +150,7 @@ def test_several_texts_are_parts() -> None:
     ],
 )
 def test_parts_beside_a_text(part: Any, wire: dict[str, Any]) -> None:
-    assert spelled(user("what is this?", part)) == [
+    assert encoded(user("what is this?", part)) == [
         {"role": "user", "content": [{"type": "text", "text": "what is this?"}, wire]}
     ]
 
@@ -163,12 +163,12 @@ def test_parts_beside_a_text(part: Any, wire: dict[str, Any]) -> None:
         (Image(), "neither data nor an address"),
     ],
 )
-def test_what_the_dialect_has_no_words_for_is_an_error(part: Any, words: str) -> None:
+def test_what_the_dialect_has_no_form_for_is_an_error(part: Any, words: str) -> None:
     with pytest.raises(Unsupported, match=words):
-        spelled(user(part))
+        encoded(user(part))
 
 
-def test_a_part_that_another_provider_made_is_left_out_and_told() -> None:
+def test_a_part_that_another_provider_made_is_left_out_with_a_notice() -> None:
     foreign = UnknownPart('{"type":"compaction"}', Origin("other", "https://other.test", "m"))
     wire, notices = spelled_with_notices(user("a", foreign), user("b", foreign))
     assert wire == [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
@@ -179,35 +179,35 @@ def test_a_part_that_another_provider_made_is_left_out_and_told() -> None:
 
 
 def test_an_answer_and_a_call() -> None:
-    assert spelled(assistant("let me see", CALL)) == [
+    assert encoded(assistant("let me see", CALL)) == [
         {"role": "assistant", "content": "let me see", "tool_calls": [WIRE_CALL]}
     ]
 
 
 def test_a_turn_that_only_calls_tools_has_no_content_at_all() -> None:
-    assert spelled(assistant(CALL)) == [{"role": "assistant", "tool_calls": [WIRE_CALL]}]
+    assert encoded(assistant(CALL)) == [{"role": "assistant", "tool_calls": [WIRE_CALL]}]
 
 
 def test_texts_around_a_call_are_one_content() -> None:
-    assert spelled(assistant("a", CALL, "b"))[0]["content"] == "ab"
+    assert encoded(assistant("a", CALL, "b"))[0]["content"] == "ab"
 
 
 def test_arguments_that_were_never_json_go_back_as_they_came() -> None:
     call = ToolCall("c", "f", {}, '{"a": ')
-    assert spelled(assistant(call))[0]["tool_calls"][0]["function"]["arguments"] == '{"a": '
+    assert encoded(assistant(call))[0]["tool_calls"][0]["function"]["arguments"] == '{"a": '
 
 
 def test_a_refusal_goes_back_as_one() -> None:
-    assert spelled(assistant(Refusal("no"))) == [{"role": "assistant", "content": None, "refusal": "no"}]
+    assert encoded(assistant(Refusal("no"))) == [{"role": "assistant", "content": None, "refusal": "no"}]
 
 
-def test_an_assistant_message_without_anything_is_left_out_and_told() -> None:
+def test_an_assistant_message_without_anything_is_left_out_with_a_notice() -> None:
     wire, notices = spelled_with_notices(user("a"), Message("assistant"), user("b"))
     assert [message["role"] for message in wire] == ["user", "user"]
     assert [notice.code for notice in notices] == ["message_not_sent"]
 
 
-def test_an_unknown_part_of_an_assistant_is_left_out_and_told() -> None:
+def test_an_unknown_part_of_an_assistant_is_left_out_with_a_notice() -> None:
     wire, notices = spelled_with_notices(assistant("a", UnknownPart("{}")))
     assert wire == [{"role": "assistant", "content": "a"}]
     assert [notice.code for notice in notices] == ["part_not_sent"]
@@ -215,25 +215,25 @@ def test_an_unknown_part_of_an_assistant_is_left_out_and_told() -> None:
 
 def test_each_result_is_a_message_of_its_own() -> None:
     results = Message("tool", (ToolResult("call_1", "sunny"), ToolResult("call_2", "boom", is_error=True)))
-    assert spelled(results) == [
+    assert encoded(results) == [
         {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
         {"role": "tool", "tool_call_id": "call_2", "content": "boom"},
     ]
 
 
 def test_results_in_a_user_message_come_before_its_words() -> None:
-    assert spelled(Message("user", (Text("and now?"), ToolResult("call_1", "sunny")))) == [
+    assert encoded(Message("user", (Text("and now?"), ToolResult("call_1", "sunny")))) == [
         {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
         {"role": "user", "content": "and now?"},
     ]
 
 
 def test_a_user_message_of_results_alone_says_nothing_more() -> None:
-    assert [message["role"] for message in spelled(Message("user", (ToolResult("call_1", "x"),)))] == ["tool"]
-    assert spelled(Message("tool")) == []
+    assert [message["role"] for message in encoded(Message("user", (ToolResult("call_1", "x"),)))] == ["tool"]
+    assert encoded(Message("tool")) == []
 
 
-def test_a_picture_in_a_result_becomes_a_note_and_is_told() -> None:
+def test_a_picture_in_a_result_becomes_a_note_with_a_notice() -> None:
     result = ToolResult("call_1", (Text("see"), Image(data=b"1"), File(data=b"2")))
     wire, notices = spelled_with_notices(Message("tool", (result,)))
     assert wire[0]["content"] == "see\n[image, image/png: not shown]\n[file, application/pdf: not shown]"
@@ -242,19 +242,19 @@ def test_a_picture_in_a_result_becomes_a_note_and_is_told() -> None:
 
 def test_words_in_a_tool_message_are_an_error() -> None:
     with pytest.raises(Unsupported, match="ToolResult"):
-        spelled(Message("tool", (Text("sunny"),)))
+        encoded(Message("tool", (Text("sunny"),)))
 
 
 def test_ids_that_do_not_fit_are_mapped_the_same_way_everywhere() -> None:
     picky = target(tool_call_ids="nine_alphanumerics")
     result = Message("tool", (ToolResult("call_1", "sunny"),))
-    call, answer = spelled(assistant(CALL), result, to=picky)
+    call, answer = encoded(assistant(CALL), result, to=picky)
     mapped = call["tool_calls"][0]["id"]
     assert re.fullmatch("[A-Za-z0-9]{9}", mapped)
     assert answer["tool_call_id"] == mapped
-    assert spelled(result, to=picky)[0]["tool_call_id"] == mapped
-    assert spelled(Message("tool", (ToolResult("call_2"),)), to=picky)[0]["tool_call_id"] != mapped
-    assert spelled(Message("tool", (ToolResult("abcDEF123"),)), to=picky)[0]["tool_call_id"] == "abcDEF123"
+    assert encoded(result, to=picky)[0]["tool_call_id"] == mapped
+    assert encoded(Message("tool", (ToolResult("call_2"),)), to=picky)[0]["tool_call_id"] != mapped
+    assert encoded(Message("tool", (ToolResult("abcDEF123"),)), to=picky)[0]["tool_call_id"] == "abcDEF123"
 
 
 def test_a_longer_history_begins_with_the_shorter_one() -> None:
@@ -265,45 +265,45 @@ def test_a_longer_history_begins_with_the_shorter_one() -> None:
         assistant("b"),
         user("c"),
     ]
-    whole = spelled(*history, system="s")
+    whole = encoded(*history, system="s")
     for length in range(len(history)):
-        assert whole[: length + 1] == spelled(*history[:length], system="s")
+        assert whole[: length + 1] == encoded(*history[:length], system="s")
 
 
 # --- thinking that goes back --------------------------------------------------------------------------------------
 
 
 def test_a_thought_goes_back_in_the_field_that_it_came_in() -> None:
-    assert spelled(assistant(Thought("plan", via="reasoning"), "42")) == [
+    assert encoded(assistant(Thought("plan", via="reasoning"), "42")) == [
         {"role": "assistant", "content": "42", "reasoning": "plan"}
     ]
 
 
 @pytest.mark.parametrize("via", [None, "reasoning_details", "cot"])
 def test_a_thought_from_nowhere_the_host_knows_goes_into_its_usual_field(via: str | None) -> None:
-    assert spelled(assistant(Thought("plan", via=via), "42"), to=target(replay_field="reasoning")) == [
+    assert encoded(assistant(Thought("plan", via=via), "42"), to=target(replay_field="reasoning")) == [
         {"role": "assistant", "content": "42", "reasoning": "plan"}
     ]
 
 
 def test_a_field_of_the_rows_own_is_known() -> None:
-    wire = spelled(assistant(Thought("plan", via="custom"), "42"), to=target(thinking_in=("custom",)))
+    wire = encoded(assistant(Thought("plan", via="custom"), "42"), to=target(thinking_in=("custom",)))
     assert wire == [{"role": "assistant", "content": "42", "custom": "plan"}]
 
 
 def test_several_thoughts_share_the_field_with_a_blank_line_between() -> None:
-    assert spelled(assistant(Thought("a"), "42", Thought("b")))[0]["reasoning_content"] == "a\n\nb"
+    assert encoded(assistant(Thought("a"), "42", Thought("b")))[0]["reasoning_content"] == "a\n\nb"
     hidden = Thought("", "hidden", seals=(Seal("encrypted", "x"),))
-    assert spelled(assistant(Thought("a"), hidden, "42"))[0]["reasoning_content"] == "a"
+    assert encoded(assistant(Thought("a"), hidden, "42"))[0]["reasoning_content"] == "a"
 
 
 def test_thoughts_from_two_fields_go_back_to_both() -> None:
     message = assistant(Thought("a", via="reasoning"), Thought("b", via="thinking"), "42")
-    assert spelled(message) == [{"role": "assistant", "content": "42", "reasoning": "a", "thinking": "b"}]
+    assert encoded(message) == [{"role": "assistant", "content": "42", "reasoning": "a", "thinking": "b"}]
 
 
 def test_a_turn_of_thinking_alone_keeps_its_content_field() -> None:
-    assert spelled(assistant(Thought("plan"))) == [{"role": "assistant", "content": "", "reasoning_content": "plan"}]
+    assert encoded(assistant(Thought("plan"))) == [{"role": "assistant", "content": "", "reasoning_content": "plan"}]
 
 
 DETAIL = '{"type":"reasoning.text","text":"plan","signature":"s1","index":0}'
@@ -321,46 +321,46 @@ def test_details_go_back_verbatim_in_order_and_alone() -> None:
 
 
 def test_a_thought_without_details_falls_back_to_the_field_beside_them() -> None:
-    assert spelled(assistant(Thought("plan", via="reasoning_content"), "42"), to=target(replay_as="details")) == [
+    assert encoded(assistant(Thought("plan", via="reasoning_content"), "42"), to=target(replay_as="details")) == [
         {"role": "assistant", "content": "42", "reasoning": "plan"}
     ]
 
 
 def test_a_detail_that_lost_its_entry_cannot_go_back() -> None:
     thought = Thought("plan", seals=(Seal("reasoning_details", "s1"), Seal("reasoning_details", "s2", None, DETAIL)))
-    (wire,) = spelled(assistant(thought, "42"), to=target(replay_as="details"))
+    (wire,) = encoded(assistant(thought, "42"), to=target(replay_as="details"))
     assert [entry["signature"] for entry in wire["reasoning_details"]] == ["s1"]
 
 
 def test_thinking_in_a_content_list_keeps_its_place_and_its_signature() -> None:
     message = assistant(Thought("a", source="block", seals=(Seal("signature", "s1"),)), "42", Thought("b"), "43")
-    assert spelled(message, to=target(replay_as="content_list"))[0]["content"] == [
+    assert encoded(message, to=target(replay_as="content_list"))[0]["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "a"}], "signature": "s1"},
         {"type": "text", "text": "42"},
         {"type": "thinking", "thinking": [{"type": "text", "text": "b"}]},
         {"type": "text", "text": "43"},
     ]
     hidden = assistant(Thought("", "hidden", "block", seals=(Seal("signature", "s1"),)), "42")
-    assert spelled(hidden, to=target(replay_as="content_list"))[0]["content"] == [
+    assert encoded(hidden, to=target(replay_as="content_list"))[0]["content"] == [
         {"type": "thinking", "thinking": [], "signature": "s1"},
         {"type": "text", "text": "42"},
     ]
     nothing = assistant(Thought(""), "42")
-    assert spelled(nothing, to=target(replay_as="content_list"))[0]["content"] == [{"type": "text", "text": "42"}]
+    assert encoded(nothing, to=target(replay_as="content_list"))[0]["content"] == [{"type": "text", "text": "42"}]
 
 
 @pytest.mark.parametrize("replay_as", ["content_list", "tags"])
 def test_without_a_thought_content_is_a_plain_string(replay_as: str) -> None:
-    assert spelled(assistant("42"), to=target(replay_as=replay_as)) == [{"role": "assistant", "content": "42"}]
+    assert encoded(assistant("42"), to=target(replay_as=replay_as)) == [{"role": "assistant", "content": "42"}]
 
 
 def test_thinking_as_tags_stands_in_front_of_the_words() -> None:
     message = assistant(Thought("plan", source="tags"), "42", CALL)
-    assert spelled(message, to=target(replay_as="tags")) == [
+    assert encoded(message, to=target(replay_as="tags")) == [
         {"role": "assistant", "content": "<think>plan</think>42", "tool_calls": [WIRE_CALL]}
     ]
     own = target(ModelRule(replay_as="tags", tags=(("[T]", "[/T]"),)))
-    assert spelled(message, to=own)[0]["content"] == "[T]plan[/T]42"
+    assert encoded(message, to=own)[0]["content"] == "[T]plan[/T]42"
 
 
 @pytest.mark.parametrize("replay_as", ["field", "details", "content_list", "tags"])
@@ -374,18 +374,18 @@ def test_a_signature_is_echoed_where_it_came(replay_as: str) -> None:
         b'"extra_content":' + carrier.encode() + b"}]}]"
     )
     thought = Thought("", "hidden", seals=(Seal("thought_signature", "c2ln", None, carrier),))
-    assert spelled(assistant(thought, "42"), to=target(replay_as="field"))[0]["extra_content"] == {
+    assert encoded(assistant(thought, "42"), to=target(replay_as="field"))[0]["extra_content"] == {
         "vendor": {"thought_signature": "c2ln"}
     }
     bare = Thought("", "hidden", seals=(Seal("thought_signature", "c2ln"),))
-    assert spelled(assistant(bare, "42"), to=target(replay_as="field"))[0]["thought_signature"] == "c2ln"
+    assert encoded(assistant(bare, "42"), to=target(replay_as="field"))[0]["thought_signature"] == "c2ln"
 
 
 def test_seals_of_other_dialects_are_never_written() -> None:
     call = ToolCall("call_1", "f", {}, None, (Seal("signature", "opaque-seal", None, '{"x":"opaque-seal"}'),))
     thought = Thought("plan", seals=(Seal("encrypted", "opaque-seal", None, '{"x":"opaque-seal"}'),))
     for replay_as in ("field", "details", "content_list", "tags"):
-        wire = spelled(assistant(thought, call), to=target(replay_as=replay_as))
+        wire = encoded(assistant(thought, call), to=target(replay_as=replay_as))
         assert "opaque-seal" not in str(wire)
 
 
@@ -395,7 +395,7 @@ KNOWN = ModelRule(thinking="optional", default="on")
 
 
 def field_of(rule: ModelRule, thinking: Thinking, *parts: Any, replay: str = "tool_turns") -> Any:
-    wire = spelled(assistant(*parts), to=target(rule, replay, empty_thinking=True), thinking=thinking)
+    wire = encoded(assistant(*parts), to=target(rule, replay, empty_thinking=True), thinking=thinking)
     return wire[0].get("reasoning_content")
 
 
@@ -433,7 +433,7 @@ def test_the_rule_for_an_empty_field_is_found_by_the_models_public_name() -> Non
     provider = Provider(name="host", quirks=Quirks(empty_thinking=True), replay=rows)
     for family, field in (("old-model", None), ("new-model", "")):
         where = Target(provider, "deployment", "https://host.test/v1", KNOWN, family)
-        assert spelled(assistant(CALL), to=where)[0].get("reasoning_content") == field
+        assert encoded(assistant(CALL), to=where)[0].get("reasoning_content") == field
 
 
 def test_no_empty_field_on_a_turn_without_calls_or_with_a_thought() -> None:

@@ -1,4 +1,4 @@
-"""What each host is told about thinking: a golden table for every way to ask, and what cannot be said."""
+"""The thinking fields of each host: a table for every kind of request, and the notices for what cannot be sent."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ def target(ask_by: AskBy, rule: ModelRule = UNKNOWN, **quirks: Any) -> Target:
     return Target(Provider(name="host", quirks=Quirks(ask_by=ask_by, **quirks)), "model", "https://host.test/v1", rule)
 
 
-def spelled(thinking: Thinking, where: Target) -> tuple[dict[str, Any], list[str]]:
-    fields, notices = encode_thinking(thinking, where)
+def encode(thinking: Thinking, where: Target) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    notices: list[Notice] = []
+    return encode_thinking(thinking, where, notices), tuple(notices)
+
+
+def encoded(thinking: Thinking, where: Target) -> tuple[dict[str, Any], list[str]]:
+    fields, notices = encode(thinking, where)
     return fields, [notice.code for notice in notices]
 
 
 TEMPLATE_ON = {"chat_template_kwargs": {"enable_thinking": True}}
 TEMPLATE_OFF = {"chat_template_kwargs": {"enable_thinking": False}}
 
-# Where nothing is known of the model: (off, high, 4000 tokens), each with the codes of what could not be said.
+# Where nothing is known of the model: (off, high, 4000 tokens), each with the codes of the notices.
 GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
     "reasoning_effort": (
         ({"reasoning_effort": "none"}, []),
@@ -88,28 +93,28 @@ FOREIGN: set[AskBy] = {"thinking_budget", "thinking_level", "think", "max_reason
 def test_the_golden_table_has_every_way_to_ask() -> None:
     assert set(GOLDEN) | FOREIGN == set(get_args(AskBy))
     for ask_by in FOREIGN:
-        assert [spelled(wish, target(ask_by)) for wish in (OFF, HIGH, BUDGET)] == list(GOLDEN["nothing"])
+        assert [encoded(wish, target(ask_by)) for wish in (OFF, HIGH, BUDGET)] == list(GOLDEN["nothing"])
 
 
 @pytest.mark.parametrize("ask_by", GOLDEN)
 def test_off(ask_by: AskBy) -> None:
-    assert spelled(OFF, target(ask_by)) == GOLDEN[ask_by][0]
+    assert encoded(OFF, target(ask_by)) == GOLDEN[ask_by][0]
 
 
 @pytest.mark.parametrize("ask_by", GOLDEN)
 def test_an_effort(ask_by: AskBy) -> None:
-    assert spelled(HIGH, target(ask_by)) == GOLDEN[ask_by][1]
+    assert encoded(HIGH, target(ask_by)) == GOLDEN[ask_by][1]
 
 
 @pytest.mark.parametrize("ask_by", GOLDEN)
 def test_a_budget(ask_by: AskBy) -> None:
-    assert spelled(BUDGET, target(ask_by)) == GOLDEN[ask_by][2]
+    assert encoded(BUDGET, target(ask_by)) == GOLDEN[ask_by][2]
 
 
 @pytest.mark.parametrize("thinking", [Thinking(), AUTO], ids=["unset", "auto"])
 @pytest.mark.parametrize("ask_by", GOLDEN)
 def test_nothing_is_said_when_the_hosts_own_habit_is_wanted(ask_by: AskBy, thinking: Thinking) -> None:
-    assert spelled(thinking, target(ask_by)) == ({}, [])
+    assert encoded(thinking, target(ask_by)) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -127,30 +132,30 @@ def test_nothing_is_said_when_the_hosts_own_habit_is_wanted(ask_by: AskBy, think
     ],
 )
 def test_on_without_an_amount(ask_by: AskBy, fields: dict[str, Any], codes: list[str]) -> None:
-    assert spelled(ON, target(ask_by)) == (fields, codes)
+    assert encoded(ON, target(ask_by)) == (fields, codes)
 
 
 @pytest.mark.parametrize("rule", [ModelRule(thinking="always"), ModelRule(thinking="optional", default="on")])
 def test_on_needs_no_effort_where_the_model_thinks_anyway(rule: ModelRule) -> None:
-    assert spelled(ON, target("reasoning_effort", rule)) == ({}, [])
+    assert encoded(ON, target("reasoning_effort", rule)) == ({}, [])
 
 
 def test_on_takes_the_effort_nearest_to_the_ordinary_one() -> None:
     rule = ModelRule(thinking="optional", default="off", efforts=("high",))
-    fields, notices = encode_thinking(ON, target("prompt_mode", rule))
+    fields, notices = encode(ON, target("prompt_mode", rule))
     assert fields == {"reasoning_effort": "high"}
-    assert notices == (Notice("effort_chosen", "this host has to be told an effort", "thinking", "on", "high"),)
+    assert notices == (Notice("effort_chosen", "this host needs an effort", "thinking", "on", "high"),)
 
 
 def test_on_for_a_model_without_efforts_says_so() -> None:
     rule = ModelRule(thinking="optional", efforts=())
-    assert spelled(ON, target("reasoning_effort", rule)) == ({}, ["on_not_sent"])
+    assert encoded(ON, target("reasoning_effort", rule)) == ({}, ["on_not_sent"])
 
 
 def test_a_model_that_is_off_by_itself_is_switched_on_by_the_only_word_its_host_has() -> None:
     rule = ModelRule(thinking="optional", default="off", efforts=())
-    assert spelled(ON, target("reasoning_effort", rule)) == ({"reasoning_effort": "medium"}, ["effort_chosen"])
-    assert spelled(BUDGET, target("reasoning_effort", rule)) == (
+    assert encoded(ON, target("reasoning_effort", rule)) == ({"reasoning_effort": "medium"}, ["effort_chosen"])
+    assert encoded(BUDGET, target("reasoning_effort", rule)) == (
         {"reasoning_effort": "medium"},
         ["budget_not_sent", "effort_chosen"],
     )
@@ -158,42 +163,42 @@ def test_a_model_that_is_off_by_itself_is_switched_on_by_the_only_word_its_host_
 
 @pytest.mark.parametrize("ask_by", GOLDEN)
 def test_off_is_nothing_to_a_model_that_never_thinks(ask_by: AskBy) -> None:
-    assert spelled(OFF, target(ask_by, ModelRule(thinking="never"))) == ({}, [])
+    assert encoded(OFF, target(ask_by, ModelRule(thinking="never"))) == ({}, [])
 
 
 @pytest.mark.parametrize("ask_by", GOLDEN)
 def test_off_is_reported_and_not_sent_to_a_model_that_always_thinks(ask_by: AskBy) -> None:
-    assert spelled(OFF, target(ask_by, ModelRule(thinking="always"))) == ({}, ["off_not_sent"])
+    assert encoded(OFF, target(ask_by, ModelRule(thinking="always"))) == ({}, ["off_not_sent"])
 
 
 def test_off_is_reported_where_no_effort_means_off() -> None:
     rule = ModelRule(thinking="optional", off_as_effort=False)
-    assert spelled(OFF, target("reasoning_effort", rule)) == ({}, ["off_not_sent"])
+    assert encoded(OFF, target("reasoning_effort", rule)) == ({}, ["off_not_sent"])
 
 
 def test_the_words_of_the_row_are_used() -> None:
-    assert spelled(ON, target("thinking_toggle", toggle_on="adaptive")) == ({"thinking": {"type": "adaptive"}}, [])
+    assert encoded(ON, target("thinking_toggle", toggle_on="adaptive")) == ({"thinking": {"type": "adaptive"}}, [])
     rule = ModelRule(template_key="thinking")
-    assert spelled(ON, target("template", rule)) == ({"chat_template_kwargs": {"thinking": True}}, [])
-    assert spelled(OFF, target("template", rule)) == ({"chat_template_kwargs": {"thinking": False}}, [])
+    assert encoded(ON, target("template", rule)) == ({"chat_template_kwargs": {"thinking": True}}, [])
+    assert encoded(OFF, target("template", rule)) == ({"chat_template_kwargs": {"thinking": False}}, [])
 
 
 def test_a_notice_says_what_was_sent_instead() -> None:
-    (told,) = encode_thinking(HIGH, target("thinking_toggle"))[1]
-    assert (told.setting, told.asked, told.sent) == ("thinking", "high", "on")
-    (told,) = encode_thinking(HIGH, target("nothing"))[1]
-    assert (told.asked, told.sent) == ("high", "nothing")
+    (notice,) = encode(HIGH, target("thinking_toggle"))[1]
+    assert (notice.setting, notice.asked, notice.sent) == ("thinking", "high", "on")
+    (notice,) = encode(HIGH, target("nothing"))[1]
+    assert (notice.asked, notice.sent) == ("high", "nothing")
 
 
 def test_a_rule_may_ask_in_another_way_than_its_host() -> None:
-    assert spelled(HIGH, target("template", ModelRule(ask_by="reasoning_effort"))) == ({"reasoning_effort": "high"}, [])
+    assert encoded(HIGH, target("template", ModelRule(ask_by="reasoning_effort"))) == ({"reasoning_effort": "high"}, [])
 
 
 def test_models_with_a_prompt_mode_are_switched_by_it() -> None:
     where = target("prompt_mode", ModelRule(thinking="always", efforts=()))
-    assert spelled(ON, where) == ({"prompt_mode": "reasoning"}, [])
-    assert spelled(HIGH, where) == ({"prompt_mode": "reasoning"}, ["effort_not_sent"])
-    assert spelled(BUDGET, where) == ({"prompt_mode": "reasoning"}, ["budget_not_sent"])
+    assert encoded(ON, where) == ({"prompt_mode": "reasoning"}, [])
+    assert encoded(HIGH, where) == ({"prompt_mode": "reasoning"}, ["effort_not_sent"])
+    assert encoded(BUDGET, where) == ({"prompt_mode": "reasoning"}, ["budget_not_sent"])
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------
@@ -204,7 +209,7 @@ def test_models_with_a_prompt_mode_are_switched_by_it() -> None:
     [(1, "low"), (2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high"), (24576, "high"), (24577, "high")],
 )
 def test_a_budget_becomes_the_effort_that_usually_spends_as_much(tokens: int, effort: str) -> None:
-    fields, notices = encode_thinking(Thinking(budget=tokens), target("reasoning_effort"))
+    fields, notices = encode(Thinking(budget=tokens), target("reasoning_effort"))
     assert fields == {"reasoning_effort": effort}
     assert [(notice.code, notice.asked, notice.sent) for notice in notices] == [("budget_mapped", str(tokens), effort)]
 
@@ -221,18 +226,18 @@ def test_a_budget_becomes_the_effort_that_usually_spends_as_much(tokens: int, ef
 )
 def test_a_mapped_budget_keeps_to_the_efforts_of_the_model(efforts: Any, tokens: int, effort: str) -> None:
     where = target("reasoning_effort", ModelRule(thinking="optional", efforts=efforts))
-    assert spelled(Thinking(budget=tokens), where) == ({"reasoning_effort": effort}, ["budget_mapped"])
+    assert encoded(Thinking(budget=tokens), where) == ({"reasoning_effort": effort}, ["budget_mapped"])
 
 
 def test_a_mapped_budget_keeps_to_what_the_provider_says_of_its_efforts() -> None:
     rule = ModelRule(thinking="optional", efforts=("low", "high", "max"), effort_map=(("medium", "high"),))
-    assert spelled(BUDGET, target("reasoning_effort", rule)) == ({"reasoning_effort": "high"}, ["budget_mapped"])
-    assert spelled(Thinking(budget=1000), target("reasoning_effort", rule))[0] == {"reasoning_effort": "low"}
+    assert encoded(BUDGET, target("reasoning_effort", rule)) == ({"reasoning_effort": "high"}, ["budget_mapped"])
+    assert encoded(Thinking(budget=1000), target("reasoning_effort", rule))[0] == {"reasoning_effort": "low"}
 
 
 def test_a_budget_for_a_model_that_takes_no_amount() -> None:
     rule = ModelRule(thinking="optional", default="on", efforts=())
-    assert spelled(BUDGET, target("reasoning_effort", rule)) == ({}, ["budget_not_sent"])
+    assert encoded(BUDGET, target("reasoning_effort", rule)) == ({}, ["budget_not_sent"])
 
 
 @pytest.mark.parametrize(
@@ -247,12 +252,12 @@ def test_a_budget_for_a_model_that_takes_no_amount() -> None:
     ],
 )
 def test_a_field_for_budgets_is_used(ask_by: AskBy, fields: dict[str, Any]) -> None:
-    assert spelled(BUDGET, target(ask_by, budget_in="budget_here")) == (fields, [])
+    assert encoded(BUDGET, target(ask_by, budget_in="budget_here")) == (fields, [])
 
 
 def test_a_field_for_budgets_may_be_inside_an_object() -> None:
     where = target("template", budget_in="chat_template_kwargs.thinking_budget")
-    assert spelled(BUDGET, where) == (
+    assert encoded(BUDGET, where) == (
         {"chat_template_kwargs": {"enable_thinking": True, "thinking_budget": 4000}},
         [],
     )
@@ -261,33 +266,33 @@ def test_a_field_for_budgets_may_be_inside_an_object() -> None:
 @pytest.mark.parametrize("ask_by", ["thinking_toggle", "thinking_toggle_and_effort"])
 def test_a_toggle_carries_the_budget_of_models_that_have_one(ask_by: AskBy) -> None:
     rule = ModelRule(thinking="optional", budget=(1024, None))
-    assert spelled(BUDGET, target(ask_by, rule)) == ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, [])
+    assert encoded(BUDGET, target(ask_by, rule)) == ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, [])
 
 
 def test_a_toggle_of_a_model_known_to_have_no_budget_carries_none() -> None:
     where = target("thinking_toggle", ModelRule(thinking="optional"))
-    assert spelled(BUDGET, where) == ({"thinking": {"type": "enabled"}}, ["budget_not_sent"])
+    assert encoded(BUDGET, where) == ({"thinking": {"type": "enabled"}}, ["budget_not_sent"])
 
 
 def test_an_object_says_what_the_model_takes_of_a_budget() -> None:
     switch = target("reasoning_object", ModelRule(thinking="optional", efforts=()))
-    assert spelled(BUDGET, switch) == ({"reasoning": {"enabled": True}}, ["budget_not_sent"])
+    assert encoded(BUDGET, switch) == ({"reasoning": {"enabled": True}}, ["budget_not_sent"])
     efforts = target("reasoning_object", ModelRule(thinking="optional", efforts=("low", "high")))
-    assert spelled(BUDGET, efforts) == ({"reasoning": {"effort": "low"}}, ["budget_mapped"])
+    assert encoded(BUDGET, efforts) == ({"reasoning": {"effort": "low"}}, ["budget_mapped"])
     both = Thinking(effort="high", budget=1000)
-    assert spelled(both, efforts) == ({"reasoning": {"effort": "high"}}, ["budget_not_sent"])
+    assert encoded(both, efforts) == ({"reasoning": {"effort": "high"}}, ["budget_not_sent"])
     budgets = target("reasoning_object", ModelRule(thinking="optional", efforts=("low",), budget=(1, None)))
-    assert spelled(BUDGET, budgets) == ({"reasoning": {"max_tokens": 4000}}, [])
+    assert encoded(BUDGET, budgets) == ({"reasoning": {"max_tokens": 4000}}, [])
 
 
 def test_an_effort_and_a_budget_each_go_where_the_host_has_a_place() -> None:
     both = Thinking(effort="low", budget=4000)
-    assert spelled(both, target("reasoning_effort", budget_in="tokens")) == (
+    assert encoded(both, target("reasoning_effort", budget_in="tokens")) == (
         {"tokens": 4000, "reasoning_effort": "low"},
         [],
     )
-    assert spelled(both, target("reasoning_effort")) == ({"reasoning_effort": "low"}, ["budget_not_sent"])
-    assert spelled(both, target("reasoning_object")) == ({"reasoning": {"max_tokens": 4000}}, [])
+    assert encoded(both, target("reasoning_effort")) == ({"reasoning_effort": "low"}, ["budget_not_sent"])
+    assert encoded(both, target("reasoning_object")) == ({"reasoning": {"max_tokens": 4000}}, [])
 
 
 # --- what is shown ------------------------------------------------------------------------------------------------
@@ -295,15 +300,15 @@ def test_an_effort_and_a_budget_each_go_where_the_host_has_a_place() -> None:
 
 def test_hidden_thinking_is_excluded_where_a_host_can_do_that() -> None:
     where = target("reasoning_object")
-    assert spelled(Thinking(effort="low", show="none"), where) == (
+    assert encoded(Thinking(effort="low", show="none"), where) == (
         {"reasoning": {"effort": "low", "exclude": True}},
         [],
     )
-    assert spelled(Thinking(show="none"), where) == ({"reasoning": {"exclude": True}}, [])
-    assert spelled(Thinking(mode="off", show="none"), where) == ({"reasoning": {"enabled": False}}, [])
-    assert spelled(Thinking(effort="low", show="none"), target("reasoning_effort")) == ({"reasoning_effort": "low"}, [])
+    assert encoded(Thinking(show="none"), where) == ({"reasoning": {"exclude": True}}, [])
+    assert encoded(Thinking(mode="off", show="none"), where) == ({"reasoning": {"enabled": False}}, [])
+    assert encoded(Thinking(effort="low", show="none"), target("reasoning_effort")) == ({"reasoning_effort": "low"}, [])
 
 
 def test_a_summary_is_asked_for_where_a_host_can_do_that() -> None:
     wish = Thinking(effort="low", summary="concise")
-    assert spelled(wish, target("reasoning_object")) == ({"reasoning": {"effort": "low", "summary": "concise"}}, [])
+    assert encoded(wish, target("reasoning_object")) == ({"reasoning": {"effort": "low", "summary": "concise"}}, [])

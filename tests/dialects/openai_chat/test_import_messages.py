@@ -190,15 +190,15 @@ def test_people_may_write_about_tags(role: str) -> None:
     ],
 )
 def test_arguments(arguments: Any, call: ToolCall) -> None:
-    told = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]
-    assert parts(role="assistant", tool_calls=told) == (call,)
+    wire = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]
+    assert parts(role="assistant", tool_calls=wire) == (call,)
 
 
 def test_a_signature_beside_a_call_or_a_message_is_kept_with_what_carried_it() -> None:
     carrier = {"google": {"thought_signature": "c2ln"}}
     seal = Seal("thought_signature", "c2ln", None, '{"google":{"thought_signature":"c2ln"}}')
-    told = {"id": "c", "function": {"name": "f"}, "extra_content": carrier}
-    assert parts(role="assistant", tool_calls=[told]) == (ToolCall("c", "f", {}, None, (seal,)),)
+    call = {"id": "c", "function": {"name": "f"}, "extra_content": carrier}
+    assert parts(role="assistant", tool_calls=[call]) == (ToolCall("c", "f", {}, None, (seal,)),)
     assert parts(role="assistant", content="a", extra_content=carrier) == (
         Thought("", "hidden", seals=(seal,)),
         Text("a"),
@@ -220,8 +220,8 @@ def test_a_signature_beside_a_call_or_a_message_is_kept_with_what_carried_it() -
 
 
 def test_a_call_of_another_kind_is_kept_as_it_is() -> None:
-    told = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}
-    assert parts(role="assistant", tool_calls=[told]) == (
+    call = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}
+    assert parts(role="assistant", tool_calls=[call]) == (
         UnknownPart('{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}'),
     )
 
@@ -305,7 +305,7 @@ SECRET = "do-not-repeat-me"
         (None, "not null"),
     ],
 )
-def test_nonsense_is_told_in_words_that_do_not_repeat_it(message: Any, words: str) -> None:
+def test_nonsense_is_noticed_in_words_that_do_not_repeat_it(message: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         import_message(message)
     assert SECRET not in str(caught.value)

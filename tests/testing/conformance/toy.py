@@ -16,7 +16,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, select_sampling
-from asides.dialects.message_encoder import FlatMessageEncoder, Wire
+from asides.dialects.message_encoder import Wire, encode_flat, put_system_first
 from asides.dialects.model_lists import build_list_request, read_list, strip_reply_path
 from asides.dialects.reply_writer import ReplyWriter
 from asides.dialects.request_fields import RequestFields
@@ -49,30 +49,32 @@ STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_c
 # --- client half: a request ---------------------------------------------------------------------------------------
 
 
-class ToyMessageEncoder(FlatMessageEncoder):
-    """Encodes a history for the toy."""
+def _encode_user(_: Message, parts: list[Part]) -> Wire:
+    return {"role": "user", "says": "".join(part.text for part in parts if isinstance(part, Text))}
 
-    def _said(self, parts: list[Part]) -> Wire:
-        return {"says": "".join(part.text for part in parts if isinstance(part, Text))}
 
-    def _result(self, result: ToolResult) -> Wire:
-        return {"role": "tool", "for": result.call_id, "says": result.text}
+def _encode_tool_result(result: ToolResult) -> Wire:
+    return {"role": "tool", "for": result.call_id, "says": result.text}
 
-    def _assistant(self, message: Message) -> list[Wire]:
-        turn: Wire = {"role": "model", "says": message.text}
-        for thought in message.parts:
-            if isinstance(thought, Thought):
-                turn["ponder"] = thought.text
-                turn |= {seal.kind: seal.value for seal in thought.seals}
-        if message.tool_calls:
-            turn["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
-        return [turn]
+
+def _encode_assistant(message: Message) -> list[Wire]:
+    turn: Wire = {"role": "model", "says": message.text}
+    for thought in message.parts:
+        if isinstance(thought, Thought):
+            turn["ponder"] = thought.text
+            turn |= {seal.kind: seal.value for seal in thought.seals}
+    if message.tool_calls:
+        turn["wants"] = [{"id": one.id, "do": one.name, "with": one.arguments} for one in message.tool_calls]
+    return [turn]
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target."""
     notices: list[Notice] = report_unsupported(prompt, "metadata", "user", "tool_choice", "output")
-    body: Wire = {"model": target.model, "turns": ToyMessageEncoder(prompt, notices).run(), "live": prompt.stream}
+    turns = encode_flat(
+        put_system_first(prompt), user=_encode_user, assistant=_encode_assistant, tool_result=_encode_tool_result
+    )
+    body: Wire = {"model": target.model, "turns": turns, "live": prompt.stream}
     body |= select_sampling(prompt, ("temperature",), notices)
     if prompt.tools:
         body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]

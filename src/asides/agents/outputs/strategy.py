@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides import dialects
 from asides.agents.outputs.output_type import OutputMismatch, OutputType
 from asides.agents.outputs.strict_schema import simplify_schema
+from asides.dialects import find_facts
 from asides.providers.provider import Target
 from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.notices import Notice
@@ -73,7 +73,7 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
         takes = "nothing"
     apart = bool(prompt.tools) and not target.facts.output_with_tools
     two_phase_notices = (_TWO_PHASES,) if apart else ()
-    has_json_mode = takes != "nothing" and _has_json_mode(target)
+    has_json_mode = takes != "nothing" and find_facts(target.dialect).json_mode
     schema = output_type.schema
     if not isinstance(schema, OutputSchema):
         if has_json_mode:
@@ -86,12 +86,6 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
         forced = not thinks or (rule.forced_tools and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
         return Strategy("tool", tool=_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
     return Strategy("instructed", json_mode=has_json_mode and not apart, notices=(_INSTRUCTED,))
-
-
-def _has_json_mode(target: Target) -> bool:
-    """Whether JSON can be asked for without a schema: the dialect says so itself, by what it does with a prompt."""
-    _, notices = dialects.find_dialect(target.dialect).encode(Prompt((user("?"),), output="json"), target)
-    return not any(notice.code == "json_not_sent" for notice in notices)
 
 
 def _free_name(prompt: Prompt) -> str:

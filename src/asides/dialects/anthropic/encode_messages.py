@@ -1,7 +1,6 @@
-"""Messages in the words of Messages: the history as turns of content blocks, and the system prompt beside them.
+"""The history as turns of content blocks, and the system prompt beside them: `encode_messages(prompt, notices)`.
 
-Assistant turns go back as they came, block for block. Not here: which thoughts go back (plan has taken out the others),
-and the rest of the request (encode).
+Not here: which thoughts go back (plan has taken out the others), and the rest of the request (encode).
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
-from asides.dialects.message_encoder import Wire
-from asides.dialects.turn_encoder import TurnEncoder, inline_data, kept_entry
+from asides.dialects.message_encoder import BlockFormat, Wire, encode_turns, find_entry, split_data_url
 from asides.values.errors import Unsupported
 from asides.values.messages import File, Image, Message, Prompt, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
@@ -22,127 +20,45 @@ from asides.values.thinking import Thought
 FILES = "files-api-2025-04-14"
 """The beta that files by their id need."""
 
-_CACHED: Wire = {"type": "ephemeral"}
 
-
-class Spelled(msgspec.Struct):
-    """A history in this dialect's words."""
+class EncodedMessages(msgspec.Struct):
+    """A history as a request carries it."""
 
     system: str | list[Wire] | None
     messages: list[Wire]
     betas: list[str]
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> Spelled:
-    """Every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return _Speller(prompt, notices).run()
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedMessages:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    encoded = encode_turns(prompt, _BLOCKS, notices)
+    turns, system = encoded.turns, encoded.system
+    if turns and turns[-1]["role"] == "assistant":
+        _strip_last_text(turns[-1]["content"][-1])
+    for turn in turns:
+        turn["content"] = _simplify_content(turn)
+    is_plain = len(system) == 1 and "cache_control" not in system[0]
+    betas = [FILES] if any(map(_has_file_id, prompt.messages)) else []
+    return EncodedMessages((system[0]["text"] if is_plain else system) if system else None, turns, betas)
 
 
-class _Speller(TurnEncoder):
-    """One history, while it is put into the words of Messages."""
-
-    def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
-        super().__init__(prompt, notices)
-        self.betas: list[str] = []
-
-    def run(self) -> Spelled:
-        self.walk()
-        for turn in self.turns:
-            turn["content"] = _content(turn)
-        system = self.system
-        plain = len(system) == 1 and "cache_control" not in system[0]
-        return Spelled((system[0]["text"] if plain else system) if system else None, self.turns, self.betas)
-
-    def _add(self, role: str, blocks: list[Any]) -> None:
-        """A turn, or more of the last one: what people and tools say in a row is one turn, results in front."""
-        if role == "user" and self.turns and self.turns[-1]["role"] == "user":
-            blocks = [*self.turns.pop()["content"], *blocks]
-        if role == "user":
-            blocks.sort(key=lambda block: not (isinstance(block, dict) and block["type"] == "tool_result"))
-        self.turns.append({"role": role, "content": blocks})
-
-    def _marked(self, block: Wire, cache: bool) -> list[Any]:
-        return [{**block, "cache_control": _CACHED} if cache else block]
-
-    def _words(self, text: str) -> Wire:
-        return {"type": "text", "text": text}
-
-    # --- user and tools ---------------------------------------------------------------------------------------------
-
-    def _result(self, result: ToolResult) -> Wire:
-        content: str | list[Any] = result.content if isinstance(result.content, str) else []
-        if not isinstance(result.content, str):
-            content = [block for part in result.content for block in self._user_part(part)]
-        spelled: Wire = {"type": "tool_result", "tool_use_id": self._answering(result.call_id), "content": content}
-        if result.is_error:
-            spelled["is_error"] = True
-        return spelled
-
-    def _image(self, image: Image) -> Wire:
-        if image.data is not None:
-            data = b64encode(image.data).decode()
-            return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
-        if image.url is None:
-            raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
-        return {"type": "image", "source": _source(image.url)}
-
-    def _file(self, file: File) -> Wire:
-        spelled: Wire = {"type": "document", "source": self._file_source(file)}
-        if file.name != "file":
-            spelled["title"] = file.name
-        return spelled
-
-    def _file_source(self, file: File) -> Wire:
-        if file.id is not None:
-            if FILES not in self.betas:
-                self.betas.append(FILES)
-            return {"type": "file", "file_id": file.id}
-        if file.data is not None and file.media_type == "text/plain":
-            return {"type": "text", "media_type": "text/plain", "data": file.data.decode("utf-8", "replace")}
-        if file.data is not None and file.media_type == "application/pdf":
-            return {"type": "base64", "media_type": file.media_type, "data": b64encode(file.data).decode()}
-        if file.data is not None:
-            raise Unsupported(f"files are PDF or plain text here, not {file.media_type}; convert it first.")
-        if file.url is None:
-            raise Unsupported("a file has neither data nor an address nor an id; give File(data=…).")
-        return _source(file.url)
-
-    # --- assistant --------------------------------------------------------------------------------------------------
-
-    def _assistant(self, message: Message) -> list[Any]:
-        spelled = super()._assistant(message)
-        if self.last and spelled and isinstance(spelled[-1], dict) and spelled[-1]["type"] == "text":
-            # What the model is to go on with may not end in blanks.
-            spelled[-1]["text"] = spelled[-1]["text"].rstrip()
-        return spelled
-
-    def _thought(self, thought: Thought) -> list[Wire]:
-        """The blocks that a thought came as. Where nothing was signed, the field is there and empty."""
-        redacted = [seal.value for seal in thought.seals if seal.kind == REDACTED]
-        signature = next((seal.value for seal in thought.seals if seal.kind == SIGNATURE), "")
-        spelled: list[Wire] = [{"type": "redacted_thinking", "data": data} for data in redacted]
-        if signature or (thought.text and not redacted):
-            spelled.append({"type": "thinking", "thinking": thought.text, "signature": signature})
-        return spelled
-
-    def _answer(self, part: Text) -> Wire:
-        words = self._words(part.text)
-        citations = kept_entry(part.seals, CITATIONS)
-        return words if citations is None else {**words, "citations": citations}
-
-    def _call(self, call: ToolCall) -> Wire:
-        spelled: Wire = {
-            "type": "tool_use",
-            "id": self._asking(call.id),
-            "name": call.name,
-            "input": call.arguments,
-        }
-        caller = kept_entry(call.seals, CALLER)
-        return spelled if caller is None else {**spelled, "caller": caller}
+def _has_file_id(message: Message) -> bool:
+    """Whether a file goes by its id, in a message that can hold files or in a result of a tool."""
+    if message.role not in ("user", "tool"):
+        return False
+    results = [part.content for part in message.parts if isinstance(part, ToolResult)]
+    inner = [part for content in results if not isinstance(content, str) for part in content]
+    return any(isinstance(part, File) and part.id is not None for part in (*message.parts, *inner))
 
 
-def _content(turn: Wire) -> str | list[Any]:
-    """Plain words as a string, everything else as the list of its blocks."""
+def _strip_last_text(block: Any) -> None:
+    """The text that the model is to continue may not end in blanks."""
+    if isinstance(block, dict) and block["type"] == "text":
+        block["text"] = block["text"].rstrip()
+
+
+def _simplify_content(turn: Wire) -> str | list[Any]:
+    """Plain text as a string, everything else as the list of its blocks."""
     match turn["content"]:
         case [{"type": "text", "text": str() as text, **more}] if not more and turn["role"] == "user":
             return text
@@ -150,9 +66,100 @@ def _content(turn: Wire) -> str | list[Any]:
             return list(blocks)
 
 
-def _source(url: str) -> Wire:
-    inline = inline_data(url)
+def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
+    """User messages and tool results in a row are one turn, results first."""
+    if role == "user" and turns and turns[-1]["role"] == "user":
+        blocks = [*turns.pop()["content"], *blocks]
+    if role == "user":
+        blocks.sort(key=lambda block: not (isinstance(block, dict) and block["type"] == "tool_result"))
+    turns.append({"role": role, "content": blocks})
+
+
+def _mark_cache(block: Wire) -> list[Any]:
+    return [{**block, "cache_control": {"type": "ephemeral"}}]
+
+
+# --- user and tools -------------------------------------------------------------------------------------------------
+
+
+def _encode_text(text: str) -> Wire:
+    return {"type": "text", "text": text}
+
+
+def _encode_tool_result(result: ToolResult, call_id: str, blocks: list[Any]) -> Wire:
+    content = result.content if isinstance(result.content, str) else blocks
+    encoded: Wire = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return {**encoded, "is_error": True} if result.is_error else encoded
+
+
+def _encode_image(image: Image) -> Wire:
+    if image.data is not None:
+        data = b64encode(image.data).decode()
+        return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
+    if image.url is None:
+        raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
+    return {"type": "image", "source": _encode_url(image.url)}
+
+
+def _encode_file(file: File) -> Wire:
+    encoded: Wire = {"type": "document", "source": _encode_file_source(file)}
+    return encoded if file.name == "file" else {**encoded, "title": file.name}
+
+
+def _encode_file_source(file: File) -> Wire:
+    if file.id is not None:
+        return {"type": "file", "file_id": file.id}
+    if file.data is not None and file.media_type == "text/plain":
+        return {"type": "text", "media_type": "text/plain", "data": file.data.decode("utf-8", "replace")}
+    if file.data is not None and file.media_type == "application/pdf":
+        return {"type": "base64", "media_type": file.media_type, "data": b64encode(file.data).decode()}
+    if file.data is not None:
+        raise Unsupported(f"files are PDF or plain text here, not {file.media_type}; convert it first.")
+    if file.url is None:
+        raise Unsupported("a file has neither data nor an address nor an id; give File(data=…).")
+    return _encode_url(file.url)
+
+
+def _encode_url(url: str) -> Wire:
+    inline = split_data_url(url)
     if inline is None:
         return {"type": "url", "url": url}
     media_type, data = inline
     return {"type": "base64", "media_type": media_type, "data": data}
+
+
+# --- assistant ------------------------------------------------------------------------------------------------------
+
+
+def _encode_thought(thought: Thought) -> list[Wire]:
+    """The blocks that a thought came as. Where nothing was signed, the field is there and empty."""
+    redacted = [seal.value for seal in thought.seals if seal.kind == REDACTED]
+    signature = next((seal.value for seal in thought.seals if seal.kind == SIGNATURE), "")
+    encoded: list[Wire] = [{"type": "redacted_thinking", "data": data} for data in redacted]
+    if signature or (thought.text and not redacted):
+        encoded.append({"type": "thinking", "thinking": thought.text, "signature": signature})
+    return encoded
+
+
+def _encode_answer(part: Text) -> Wire:
+    citations = find_entry(part.seals, CITATIONS)
+    return _encode_text(part.text) if citations is None else {**_encode_text(part.text), "citations": citations}
+
+
+def _encode_tool_call(call: ToolCall, call_id: str) -> Wire:
+    encoded: Wire = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
+    caller = find_entry(call.seals, CALLER)
+    return encoded if caller is None else {**encoded, "caller": caller}
+
+
+_BLOCKS = BlockFormat(
+    text=_encode_text,
+    image=_encode_image,
+    file=_encode_file,
+    tool_result=_encode_tool_result,
+    thought=_encode_thought,
+    answer=_encode_answer,
+    tool_call=_encode_tool_call,
+    mark_cache=_mark_cache,
+    add_turn=_add_turn,
+)

@@ -1,4 +1,6 @@
-"""Turns of content blocks, as clients write them, as Messages: `read_messages(turns)`. Lenient, except with nonsense.
+"""Turns of content blocks, as clients write them, as Messages: `import_messages(turns)`.
+
+Lenient, but an object that is no message is refused.
 
 Not here: the rest of a request (read_request), and whether the history can be sent as it is (plan).
 """
@@ -21,49 +23,49 @@ _DIRECT = {"type": "direct"}
 
 
 def import_messages(turns: Iterable[object]) -> tuple[Message, ...]:
-    """The messages in these turns. Results of tools become messages of their own, in front of what a person says."""
+    """Import these turns. Results of tools become messages of their own, before the rest of their turn."""
     messages: list[Message] = []
     for place, turn in enumerate(turns):
         try:
-            messages += _read_turn(turn)
+            messages += _import_turn(turn)
         except ConfigError as problem:
             raise ConfigError(f"messages.{place}: {problem}") from None
     return tuple(messages)
 
 
 def import_texts(content: object) -> tuple[Text, ...]:
-    """Words: a string, or a list of text blocks."""
+    """Import a text: a string, or a list of text blocks."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
-    parts = [_read_block(block) for block in _blocks(content)]
+    parts = [_import_block(block) for block in _read_blocks(content)]
     texts = tuple(part for part in parts if isinstance(part, Text))
     if len(texts) != len(parts):
         raise ConfigError("only text blocks can stand here.")
     return texts
 
 
-def _read_turn(turn: object) -> list[Message]:
+def _import_turn(turn: object) -> list[Message]:
     if not isinstance(turn, Mapping):
         raise ConfigError("a message is an object with a role and content.")
     content = turn.get("content")
     parts: tuple[Part, ...] = (Text(content),) if isinstance(content, str) else ()
     if not isinstance(content, str):
-        parts = tuple(_read_block(block) for block in _blocks(content))
+        parts = tuple(_import_block(block) for block in _read_blocks(content))
     match turn.get("role"):
         case "assistant":
             return [Message("assistant", parts)]
         case "user":
             results = tuple(part for part in parts if isinstance(part, ToolResult))
-            said = tuple(part for part in parts if not isinstance(part, ToolResult))
-            split: list[tuple[Role, tuple[Part, ...]]] = [("tool", results), ("user", said)]
-            return [Message(role, kept) for role, kept in split if kept] or [Message("user")]
+            others = tuple(part for part in parts if not isinstance(part, ToolResult))
+            split: list[tuple[Role, tuple[Part, ...]]] = [("tool", results), ("user", others)]
+            return [Message(role, some) for role, some in split if some] or [Message("user")]
         case "system":
             return [Message("system", parts)]
         case role:
             raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
 
 
-def _blocks(content: object) -> list[Any]:
+def _read_blocks(content: object) -> list[Any]:
     if content is None:
         return []
     if not isinstance(content, list):
@@ -71,68 +73,68 @@ def _blocks(content: object) -> list[Any]:
     return content
 
 
-def _read_block(block: object) -> Part:
+def _import_block(block: object) -> Part:
     if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
         raise ConfigError("a block is an object with a type.")
     cached = isinstance(block.get("cache_control"), Mapping)
     match block["type"]:
         case "text":
-            return Text(_word(block, "text"), _entry_seals(block, "citations", CITATIONS), cached)
+            return Text(_read_text(block, "text"), _make_entry_seals(block, "citations", CITATIONS), cached)
         case "thinking":
-            signature = _optional(block, "signature")
+            signature = _read_optional_text(block, "signature")
             seals = (Seal(SIGNATURE, signature),) if signature else ()
-            text = _word(block, "thinking")
+            text = _read_text(block, "thinking")
             return Thought(text, "summary" if text.strip() else "hidden", "block", None, seals, VIA)
         case "redacted_thinking":
-            return Thought("", "hidden", "block", None, (Seal(REDACTED, _word(block, "data")),))
+            return Thought("", "hidden", "block", None, (Seal(REDACTED, _read_text(block, "data")),))
         case "tool_use":
-            return _call(block)
+            return _import_tool_call(block)
         case "tool_result":
-            return _result(block, cached=cached)
+            return _import_tool_result(block, cached=cached)
         case "image":
-            return _image(block, cached=cached)
+            return _import_image(block, cached=cached)
         case "document":
-            return _file(block, cached=cached)
+            return _import_file(block, cached=cached)
         case _:
             return whole_part(dict(block), None)
 
 
-def _call(block: Mapping[str, Any]) -> ToolCall:
-    told = block.get("input")
-    if told is not None and not isinstance(told, Mapping):
+def _import_tool_call(block: Mapping[str, Any]) -> ToolCall:
+    arguments = block.get("input")
+    if arguments is not None and not isinstance(arguments, Mapping):
         raise ConfigError("the input of a tool_use is an object.")
-    seals = () if block.get("caller") == _DIRECT else _entry_seals(block, "caller", CALLER)
-    return ToolCall(_word(block, "id"), _word(block, "name"), dict(told or {}), None, seals)
+    seals = () if block.get("caller") == _DIRECT else _make_entry_seals(block, "caller", CALLER)
+    return ToolCall(_read_text(block, "id"), _read_text(block, "name"), dict(arguments or {}), None, seals)
 
 
-def _result(block: Mapping[str, Any], *, cached: bool) -> ToolResult:
+def _import_tool_result(block: Mapping[str, Any], *, cached: bool) -> ToolResult:
     content = block.get("content")
-    told: str | tuple[Text | Image | File, ...]
+    imported: str | tuple[Text | Image | File, ...]
     if isinstance(content, str) or content is None:
-        told = content or ""
+        imported = content or ""
     else:
-        parts = [_read_block(part) for part in _blocks(content)]
-        told = tuple(part for part in parts if isinstance(part, (Text, Image, File)))
-        if len(told) != len(parts):
+        parts = [_import_block(part) for part in _read_blocks(content)]
+        imported = tuple(part for part in parts if isinstance(part, (Text, Image, File)))
+        if len(imported) != len(parts):
             raise ConfigError("a tool_result is text, or blocks of type text, image or document.")
-    return ToolResult(_word(block, "tool_use_id"), told, is_error=block.get("is_error") is True, cache=cached)
+    return ToolResult(_read_text(block, "tool_use_id"), imported, is_error=block.get("is_error") is True, cache=cached)
 
 
-def _image(block: Mapping[str, Any], *, cached: bool) -> Image:
+def _import_image(block: Mapping[str, Any], *, cached: bool) -> Image:
     match block.get("source"):
         case {"type": "base64", "media_type": str() as media_type, "data": str() as data}:
-            return Image(data=_bytes(data), media_type=media_type, cache=cached)
+            return Image(data=_decode_base64(data), media_type=media_type, cache=cached)
         case {"type": "url", "url": str() as url}:
             return Image(url=url, cache=cached)
         case _:
             raise ConfigError("the source of an image is base64 or url.")
 
 
-def _file(block: Mapping[str, Any], *, cached: bool) -> File:
-    name = _optional(block, "title") or "file"
+def _import_file(block: Mapping[str, Any], *, cached: bool) -> File:
+    name = _read_optional_text(block, "title") or "file"
     match block.get("source"):
         case {"type": "base64", "media_type": str() as media_type, "data": str() as data}:
-            return File(name, _bytes(data), media_type=media_type, cache=cached)
+            return File(name, _decode_base64(data), media_type=media_type, cache=cached)
         case {"type": "text", "data": str() as text}:
             return File(name, text.encode(), media_type="text/plain", cache=cached)
         case {"type": "url", "url": str() as url}:
@@ -143,24 +145,24 @@ def _file(block: Mapping[str, Any], *, cached: bool) -> File:
             raise ConfigError("the source of a document is base64, text, url or file.")
 
 
-def _entry_seals(block: Mapping[str, Any], field: str, kind: str) -> tuple[Seal, ...]:
+def _make_entry_seals(block: Mapping[str, Any], field: str, kind: str) -> tuple[Seal, ...]:
     value = block.get(field)
     return (Seal(kind, "", None, msgspec.json.encode(value).decode()),) if value else ()
 
 
-def _bytes(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return b64decode(data, validate=True)
     except (NotBase64, ValueError):
         raise ConfigError("data is not base64.") from None
 
 
-def _word(holder: Mapping[str, Any], field: str) -> str:
+def _read_text(holder: Mapping[str, Any], field: str) -> str:
     value = holder.get(field)
     if not isinstance(value, str):
         raise ConfigError(f"{field}: Field required." if value is None else f"{field} is text.")
     return value
 
 
-def _optional(holder: Mapping[str, Any], field: str) -> str | None:
-    return None if holder.get(field) is None else _word(holder, field)
+def _read_optional_text(holder: Mapping[str, Any], field: str) -> str | None:
+    return None if holder.get(field) is None else _read_text(holder, field)

@@ -1,7 +1,7 @@
 """A planned prompt as a Converse request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: messages and thinking, which have files of their own, whether the model takes what is asked (plan), and the
-signature of a request that is sent without a key (providers/signing).
+Not here: the messages (encode_messages), whether the model takes what is asked (plan), and the signature of a request
+that is sent without a key (providers/signing).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
+from asides.dialects.anthropic.encode import encode_thinking as encode_anthropic_thinking
 from asides.dialects.bedrock.encode_messages import encode_messages
-from asides.dialects.bedrock.encode_thinking import spell_thinking
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
@@ -21,55 +21,62 @@ from asides.dialects.http_body import (
     report_unsupported,
     select_sampling,
 )
-from asides.providers.provider import Target
+from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
+from asides.values.thinking import Effort
 from asides.values.tools import Tool
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
+
+# What "on" means to models that need an effort.
+_ORDINARY_EFFORT: Effort = "medium"
+
+# The settings that a model refuses with the highest of its efforts (AWS nova2-userguide, extended-thinking, 2026-08).
+_NOT_WITH_HIGH = ("maxTokens", "temperature", "topP")
 
 _INFERENCE = {"temperature": "temperature", "top_p": "topP"}
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
-    body = _body(prompt, target, notices)
+    body = _build_body(prompt, target, notices)
     accept = EVENT_STREAM if prompt.stream else "application/json"
-    return build_post(target, address(target, prompt.stream), accept, body), tuple(notices)
+    return build_post(target, build_url(target, prompt.stream), accept, body), tuple(notices)
 
 
-def address(target: Target, streams: bool) -> str:
-    """Where requests go: the model and the way of answering are in the path."""
+def build_url(target: Target, streams: bool) -> str:
+    """The address of requests: the model, and whether it streams, are in the path."""
     base = urlsplit(target.base_url)
     model = quote(target.model, safe="")
     path = f"{base.path.rstrip('/')}/model/{model}/{'converse-stream' if streams else 'converse'}"
     return urlunsplit((base.scheme, base.netloc, path, base.query, ""))
 
 
-def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    spelled = encode_messages(prompt, notices)
+def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    encoded = encode_messages(prompt, notices)
     # The tools and the system prompt stand in front of the messages in the provider's cache; so they do here.
     body: dict[str, Any] = {}
-    if tools := _tools(prompt, notices):
+    if tools := _encode_tools(prompt, notices):
         body["toolConfig"] = tools
-    if spelled.system:
-        body["system"] = spelled.system
-    body["messages"] = spelled.messages
-    inference, native = _sampling(prompt, target, notices)
-    asked = spell_thinking(prompt, target, inference, notices)
+    if encoded.system:
+        body["system"] = encoded.system
+    body["messages"] = encoded.turns
+    inference, native = _encode_sampling(prompt, target, notices)
+    thinking = encode_thinking(prompt, target, inference, notices)
     if inference:
         body["inferenceConfig"] = inference
-    if native := merge_fields(native, asked):
+    if native := merge_fields(native, thinking):
         body["additionalModelRequestFields"] = native
-    body |= _output(prompt, target, notices)
+    body |= _encode_output(prompt, target, notices)
     if prompt.metadata is not None:
         body["requestMetadata"] = prompt.metadata
     notices += report_unsupported(prompt, "user")
     return merge_fields(body, prompt.extra)
 
 
-def _sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
     inference: dict[str, Any] = {}
     native: dict[str, Any] = {}
     if prompt.max_tokens is not None:
@@ -88,7 +95,7 @@ def _sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[di
     return inference, native
 
 
-def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     notices += report_unsupported(prompt, "parallel_tool_calls")
     called = list(dict.fromkeys(call.name for message in prompt.messages for call in message.tool_calls))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
@@ -99,24 +106,24 @@ def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
         if stubs:
             detail = "a history with calls needs its tools; they were sent as mere names"
             notices.append(Notice("tools_added", detail, "tools"))
-        return {"tools": [_tool(tool) for tool in stubs]} if stubs else {}
-    spelled: dict[str, Any] = {"tools": [_tool(tool) for tool in prompt.tools]}
+        return {"tools": [_encode_tool(tool) for tool in stubs]} if stubs else {}
+    encoded: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in prompt.tools]}
     match prompt.tool_choice:
         case None:
             pass
         case "auto":
-            spelled["toolChoice"] = {"auto": {}}
+            encoded["toolChoice"] = {"auto": {}}
         case "required":
-            spelled["toolChoice"] = {"any": {}}
+            encoded["toolChoice"] = {"any": {}}
         case "none":
             detail = "calls cannot be forbidden here once some were made"
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", "none", "auto"))
         case name:
-            spelled["toolChoice"] = {"tool": {"name": name}}
-    return spelled
+            encoded["toolChoice"] = {"tool": {"name": name}}
+    return encoded
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _encode_tool(tool: Tool) -> dict[str, Any]:
     spec: dict[str, Any] = {"name": tool.name}
     if tool.description:
         spec["description"] = tool.description
@@ -126,7 +133,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"toolSpec": spec}
 
 
-def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     output = prompt.output
     if output is None:
         return {}
@@ -137,3 +144,58 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
         return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}}
     notices.append(report_output_not_sent(output))
     return {}
+
+
+# --- thinking ---------------------------------------------------------------------------------------------------
+
+
+def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], notices: list[Notice]) -> dict[str, Any]:
+    """The fields that ask this target for this thinking, as its family of models has them; none when nothing was asked.
+
+    Converse passes them on to the model. `inference` loses the settings that the model refuses beside them.
+    """
+    thinking, rule = prompt.thinking, target.rule
+    if not thinking.asked or rule.thinking == "never":
+        return {}
+    ask_by: AskBy = target.facts.ask_by
+    if ask_by == "thinking_toggle":
+        fields, betas = encode_anthropic_thinking(prompt, target)
+        return {**fields, "anthropic_beta": betas} if betas else fields
+    if thinking.mode == "off":
+        # Models that are known to be off need no field; plan has dealt with those that always think.
+        if rule.default != "off":
+            detail = "how to keep this model from thinking is not known here"
+            notices.append(Notice("off_not_sent", detail, "thinking", "off", "nothing"))
+        return {}
+    if thinking.mode == "auto" and thinking.effort is None and thinking.budget is None:
+        return {}
+    effort = thinking.effort
+    if thinking.budget is not None:
+        sent = effort or ("nothing" if ask_by == "nothing" else _ORDINARY_EFFORT)
+        detail = "this model takes no thinking budget here"
+        notices.append(Notice("budget_not_sent", detail, "thinking", str(thinking.budget), sent))
+    if effort is None and ask_by != "nothing":
+        effort = _ORDINARY_EFFORT if rule.efforts is None or _ORDINARY_EFFORT in rule.efforts else rule.efforts[-1]
+        if thinking.budget is None:
+            notices.append(Notice("effort_chosen", "this model needs an effort", "thinking", "on", effort))
+    match ask_by:
+        case "reasoning_effort":
+            return {"reasoning_effort": effort}
+        case "reasoning_object":
+            return {"reasoning": {"effort": effort}}
+        case "reasoning_config":
+            return {"reasoning_config": effort}
+        case "max_reasoning_effort":
+            if effort == "high":
+                _drop_refused(inference, notices)
+            return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
+        case _:
+            notices.append(Notice("on_not_sent", "how to ask this model to think is not known here", "thinking", "on"))
+            return {}
+
+
+def _drop_refused(inference: dict[str, Any], notices: list[Notice]) -> None:
+    for name in _NOT_WITH_HIGH:
+        if inference.pop(name, None) is not None:
+            detail = f"{name} is not accepted with the highest effort"
+            notices.append(Notice("setting_dropped", detail, name, "set", "nothing"))

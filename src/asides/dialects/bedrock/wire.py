@@ -1,6 +1,6 @@
 """The parts of Converse's answers and events that are read, as private structs: lenient, minimal, for the hot path.
 
-Not here: what the fields mean (decode, blocks), and how they are written (spell_messages, serve).
+Not here: what the fields mean (decode, blocks), and how they are written (encode_messages, server).
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
 """A planned prompt as a v2 chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: messages, which have a file of their own, and whether the model takes what is asked (plan).
+Not here: which thoughts go back, and whether the model takes what is asked (plan).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from functools import partial
+from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
-from asides.dialects.cohere.encode_messages import encode_messages
+import msgspec
+
+from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
@@ -18,9 +21,34 @@ from asides.dialects.http_body import (
     report_unsupported,
     select_sampling,
 )
+from asides.dialects.message_encoder import (
+    Wire,
+    add_notice,
+    encode_arguments,
+    encode_flat,
+    encode_native,
+    leave_out,
+    make_image_url,
+    put_system_first,
+    simplify_content,
+)
 from asides.providers.provider import Target
-from asides.values.messages import OutputSchema, Prompt
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    OutputSchema,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 
 _SAMPLING = {
@@ -36,15 +64,15 @@ _VERSION = re.compile(r"/v\d\w*$")
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
-    body = _body(prompt, target, notices)
+    body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return build_post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, build_url(target), accept, body), tuple(notices)
 
 
-def address(target: Target) -> str:
-    """Where requests go. A base URL without a version gets the one of this dialect."""
+def build_url(target: Target) -> str:
+    """The address of requests. A base URL without a version gets the one of this dialect."""
     base = urlsplit(target.base_url)
     path = base.path.rstrip("/")
     if not path.endswith(target.quirks.path):
@@ -52,11 +80,11 @@ def address(target: Target) -> str:
     return urlunsplit((base.scheme, base.netloc, path, base.query, ""))
 
 
-def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
-    body |= _tools(prompt, notices)
-    body |= _output(prompt)
+    body |= _encode_tools(prompt, notices)
+    body |= _encode_output(prompt)
     if prompt.max_tokens is not None:
         body["max_tokens"] = prompt.max_tokens
     for name, value in select_sampling(prompt, _SAMPLING, notices).items():
@@ -64,36 +92,36 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     notices += report_unsupported(prompt, "metadata", "user")
-    body |= _thinking(prompt, target, notices)
+    body |= _encode_thinking(prompt, target, notices)
     body["stream"] = prompt.stream
     return merge_fields(body, prompt.extra)
 
 
-def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     tools = list(prompt.tools)
     notices += report_unsupported(prompt, "parallel_tool_calls")
     if not tools:
         if "tools" not in prompt.extra:
             notices += report_tool_settings(prompt, "tool_choice")
         return {}
-    spelled: dict[str, Any] = {}
+    encoded: dict[str, Any] = {}
     match prompt.tool_choice:
         case None | "auto":
             pass
         case "none" | "required":
-            spelled["tool_choice"] = prompt.tool_choice.upper()
+            encoded["tool_choice"] = prompt.tool_choice.upper()
         case name:
-            # A call can be forced, a name cannot; so it gets no other to choose from.
+            # A call can be forced, but no tool can be named: so that tool is the only one sent.
             tools = [tool for tool in tools if tool.name == name] or tools
-            spelled["tool_choice"] = "REQUIRED"
+            encoded["tool_choice"] = "REQUIRED"
             detail = "a tool cannot be named here; it was sent alone"
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", name, "required"))
     if any(tool.strict for tool in tools):
-        spelled["strict_tools"] = True
-    return {"tools": [_tool(tool) for tool in tools], **spelled}
+        encoded["strict_tools"] = True
+    return {"tools": [_encode_tool(tool) for tool in tools], **encoded}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _encode_tool(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -101,16 +129,16 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _output(prompt: Prompt) -> dict[str, Any]:
+def _encode_output(prompt: Prompt) -> dict[str, Any]:
     if prompt.output is None:
         return {}
-    told: dict[str, Any] = {"type": "json_object"}
+    encoded: dict[str, Any] = {"type": "json_object"}
     if isinstance(prompt.output, OutputSchema):
-        told["json_schema"] = prompt.output.schema
-    return {"response_format": told}
+        encoded["json_schema"] = prompt.output.schema
+    return {"response_format": encoded}
 
 
-def _thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     thinking = prompt.thinking
     if not thinking.asked or target.rule.thinking == "never":
         return {}
@@ -123,3 +151,94 @@ def _thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str
     if thinking.mode == "auto" and thinking.effort is None:
         return {}
     return {"thinking": {"type": "enabled"}}
+
+
+# --- messages -------------------------------------------------------------------------------------------------------
+
+
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    return encode_flat(
+        put_system_first(prompt),
+        user=partial(_encode_user, notices=notices),
+        assistant=partial(_encode_assistant, notices=notices),
+        tool_result=partial(_encode_tool_result, notices=notices),
+    )
+
+
+def _encode_user(_: Message, parts: list[Part], notices: list[Notice]) -> Wire:
+    encoded = [wire for part in parts for wire in _encode_user_part(part, notices)]
+    return {"role": "user", "content": simplify_content(encoded, "text")}
+
+
+def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
+    match part:
+        case Text():
+            return [{"type": "text", "text": part.text}]
+        case Image():
+            url = make_image_url(part)
+            described = {"url": url} if part.detail is None else {"url": url, "detail": part.detail}
+            return [{"type": "image_url", "image_url": described}]
+        case File() if part.data is not None and part.media_type.startswith("text/"):
+            return [{"type": "text", "text": part.data.decode("utf-8", "replace")}]
+        case UnknownPart():
+            return encode_native(part, "user", notices)
+        case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
+            return leave_out(part, "user", notices)
+        case _:
+            assert_never(part)
+
+
+def _encode_tool_result(result: ToolResult, notices: list[Notice]) -> Wire:
+    if not isinstance(result.content, str) and any(not isinstance(part, Text) for part in result.content):
+        add_notice(notices, "result_part_not_sent", "tools answer in text here; an image or a file was left out")
+    return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+
+
+def _encode_assistant(message: Message, notices: list[Notice]) -> list[Wire]:
+    content = [wire for part in message.parts for wire in _encode_assistant_part(part, notices)]
+    calls = [_encode_tool_call(call) for call in message.tool_calls]
+    if not content and not calls:
+        add_notice(notices, "message_not_sent", "an assistant message without content was left out")
+        return []
+    seals = [seal for part in message.parts if isinstance(part, (Thought, Text, ToolCall)) for seal in part.seals]
+    encoded: Wire = {"role": "assistant"}
+    if content:
+        encoded["content"] = content
+    plan = next((seal.entry for seal in seals if seal.kind == PLAN and seal.entry), None)
+    if plan is not None and calls:
+        encoded["tool_plan"] = msgspec.Raw(plan.encode())
+    if calls:
+        encoded["tool_calls"] = calls
+    if citations := _list_citations(seals):
+        encoded["citations"] = citations
+    return [encoded]
+
+
+def _encode_assistant_part(part: Part, notices: list[Notice]) -> list[Any]:
+    """The part in the list of the content; calls stand in a list of their own."""
+    match part:
+        case Thought():
+            return [{"type": "thinking", "thinking": part.text}] if part.text else []
+        case Text():
+            return [{"type": "text", "text": part.text}] if part.text else []
+        case Refusal():
+            return [{"type": "text", "text": part.text}]
+        case UnknownPart():
+            return [msgspec.Raw(part.json.encode())]
+        case ToolCall():
+            return []
+        case ToolResult() | Image() | File() | ServerTool():
+            return leave_out(part, "assistant", notices)
+        case _:
+            assert_never(part)
+
+
+def _encode_tool_call(call: ToolCall) -> Wire:
+    function = {"name": call.name, "arguments": encode_arguments(call)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _list_citations(seals: list[Seal]) -> list[msgspec.Raw]:
+    entries = [seal.entry for seal in seals if seal.kind == CITED and seal.entry]
+    return [citation for entry in entries for citation in msgspec.json.decode(entry, type=list[msgspec.Raw])]

@@ -1,6 +1,6 @@
 """The parts of a v2 chat that are read, as private structs: lenient, minimal, made for the hot path.
 
-Not here: what the fields mean (decode), and how they are written (spell_messages, serve).
+Not here: what the fields mean (decode), and how they are written (encode, server).
 """
 
 from __future__ import annotations

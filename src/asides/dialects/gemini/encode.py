@@ -1,6 +1,6 @@
 """A planned prompt as a generateContent request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: contents and thinking, which have files of their own, and whether the model takes what is asked (plan).
+Not here: the contents (encode_contents), and whether the model takes what is asked (plan).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.gemini.encode_contents import spell_contents
-from asides.dialects.gemini.encode_thinking import spell_thinking
+from asides.dialects.gemini.encode_contents import encode_contents
 from asides.dialects.http_body import build_post, join_url, merge_fields, report_tool_settings
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
+from asides.values.thinking import Effort, nearest_effort
 from asides.values.tools import Tool
 
 # Their names for the settings that they have.
@@ -30,17 +30,31 @@ SAMPLING = {
 }
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
+# Efforts as budgets in tokens, as Google's own OpenAI endpoint maps them; the least for "minimal", which it lacks.
+_BUDGETS: dict[Effort, int] = {
+    "minimal": 512,
+    "low": 1_024,
+    "medium": 8_192,
+    "high": 24_576,
+    "xhigh": 32_768,
+    "max": 32_768,
+}
+# A budget for a model that takes levels: the level whose usual spending is nearest.
+_LEVEL_FOR_BUDGET: tuple[tuple[int, Effort], ...] = ((512, "minimal"), (2_048, "low"), (8_192, "medium"))
+_LEVELS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
+_LEFT_TO_THE_MODEL = -1
+
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
-    body = _body(prompt, target, notices)
+    body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if prompt.stream else "application/json"
-    return build_post(target, address(target, stream=prompt.stream), accept, body), tuple(notices)
+    return build_post(target, build_url(target, stream=prompt.stream), accept, body), tuple(notices)
 
 
-def address(target: Target, *, stream: bool) -> str:
-    """Where requests go: the model and what is asked of it are in the path, `models/` or another collection first."""
+def build_url(target: Target, *, stream: bool) -> str:
+    """The address of requests: the path names the model, after `models/` or another collection, and the method."""
     model = target.model if "/" in target.model else f"models/{target.model}"
     path = f"{urlsplit(target.base_url).path.rstrip('/')}/{quote(model, safe='/@')}"
     if stream:
@@ -48,14 +62,14 @@ def address(target: Target, *, stream: bool) -> str:
     return join_url(target, f"{path}:generateContent")
 
 
-def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    contents, system = spell_contents(prompt, target, notices)
+def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    contents, system = encode_contents(prompt, target, notices)
     body: dict[str, Any] = {}
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     body["contents"] = contents
-    body |= _tools(prompt, notices)
-    config = _config(prompt, target, notices)
+    body |= _encode_tools(prompt, notices)
+    config = _build_config(prompt, target, notices)
     if config:
         body["generationConfig"] = config
     notices += [
@@ -66,7 +80,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     return merge_fields(body, prompt.extra)
 
 
-def _config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     for name, value in prompt.sampling.given().items():
         if name in SAMPLING:
@@ -78,44 +92,114 @@ def _config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     if prompt.stop:
         config["stopSequences"] = list(prompt.stop)
     if prompt.output is not None:
-        config |= _output(prompt.output)
-    thinking, unspoken = spell_thinking(prompt, target)
-    notices.extend(unspoken)
+        config |= _encode_output(prompt.output)
+    thinking = _encode_thinking(prompt, target, notices)
     if thinking:
         config["thinkingConfig"] = thinking
     return config
 
 
-def _output(output: OutputSchema | Literal["json"]) -> dict[str, Any]:
-    told: dict[str, Any] = {"responseMimeType": "application/json"}
+def _encode_output(output: OutputSchema | Literal["json"]) -> dict[str, Any]:
+    encoded: dict[str, Any] = {"responseMimeType": "application/json"}
     if isinstance(output, OutputSchema):
         # The older responseSchema knows only a part of JSON schema.
-        told["responseJsonSchema"] = output.schema
-    return told
+        encoded["responseJsonSchema"] = output.schema
+    return encoded
 
 
-def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     if prompt.parallel_tool_calls is not None:
-        words = "whether calls come together is the model's choice here"
-        notices.append(Notice("setting_dropped", words, "parallel_tool_calls"))
+        detail = "whether calls come together is the model's choice here"
+        notices.append(Notice("setting_dropped", detail, "parallel_tool_calls"))
     if not prompt.tools:
         if "tools" not in prompt.extra:
             notices += report_tool_settings(prompt, "tool_choice")
         return {}
-    spelled: dict[str, Any] = {"tools": [{"functionDeclarations": [_declaration(tool) for tool in prompt.tools]}]}
+    encoded: dict[str, Any] = {"tools": [{"functionDeclarations": [_encode_tool(tool) for tool in prompt.tools]}]}
     choice = prompt.tool_choice
     if choice is not None:
         config: dict[str, Any] = {"mode": MODES.get(choice, "ANY")}
         if choice not in MODES:
             config["allowedFunctionNames"] = [choice]
-        spelled["toolConfig"] = {"functionCallingConfig": config}
-    return spelled
+        encoded["toolConfig"] = {"functionCallingConfig": config}
+    return encoded
 
 
-def _declaration(tool: Tool) -> dict[str, Any]:
-    declared: dict[str, Any] = {"name": tool.name}
+def _encode_tool(tool: Tool) -> dict[str, Any]:
+    encoded: dict[str, Any] = {"name": tool.name}
     if tool.description:
-        declared["description"] = tool.description
+        encoded["description"] = tool.description
     # `parameters` knows only a part of JSON schema, and refuses the rest of it.
-    declared["parametersJsonSchema"] = tool.parameters
-    return declared
+    encoded["parametersJsonSchema"] = tool.parameters
+    return encoded
+
+
+# --- thinking ---------------------------------------------------------------------------------------------------
+
+
+def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    """The thinkingConfig that asks for this thinking; empty when nothing was asked, or the model has none."""
+    thinking, rule = prompt.thinking, target.rule
+    if not thinking.asked or rule.thinking == "never":
+        return {}
+    match target.facts.ask_by:
+        case "thinking_budget":
+            config = _encode_budget(prompt, target, notices)
+        case "nothing":
+            config = {}
+        case _:
+            config = _encode_level(prompt, target, notices)
+    if thinking.mode != "off":
+        # Thoughts are shown only on request, and only as summaries.
+        config["includeThoughts"] = thinking.show != "none"
+    return config
+
+
+def _encode_budget(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    thinking = prompt.thinking
+    if thinking.mode == "off":
+        return {"thinkingBudget": 0}
+    if thinking.budget is not None:
+        return {"thinkingBudget": thinking.budget}
+    if thinking.effort is None:
+        return {"thinkingBudget": _LEFT_TO_THE_MODEL}
+    least, most = target.rule.budget or (1, None)
+    tokens = _BUDGETS[thinking.effort]
+    if prompt.max_tokens is not None:
+        # The limit counts thinking too: half of it at most, so that there is room for an answer.
+        tokens = min(tokens, prompt.max_tokens // 2)
+    tokens = max(tokens, least) if most is None else min(max(tokens, least), most)
+    notices.append(_make_notice("effort_mapped", "this model takes a budget in tokens", thinking.effort, str(tokens)))
+    return {"thinkingBudget": tokens}
+
+
+def _encode_level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+    thinking = prompt.thinking
+    takes = target.rule.efforts
+    if takes == ():
+        if thinking.effort or thinking.budget or thinking.mode == "off":
+            asked = thinking.effort or str(thinking.budget or "off")
+            notices.append(_make_notice("effort_not_sent", "the level of this model cannot be set", asked, "nothing"))
+        return {}
+    if thinking.mode == "off":
+        least = (takes or _LEVELS)[0]
+        notices.append(_make_notice("off_not_sent", "no level turns thinking off; the least was sent", "off", least))
+        return {"thinkingLevel": least.upper()}
+    if thinking.budget is not None:
+        fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]
+        wanted = fitting[0] if fitting else _LEVELS[-1]
+        sent = nearest_effort(wanted, takes or _LEVELS)
+        notices.append(
+            _make_notice("budget_mapped", "this model takes a level, not a budget", str(thinking.budget), sent)
+        )
+        return {"thinkingLevel": sent.upper()}
+    if thinking.effort is None:
+        return {}
+    sent = nearest_effort(thinking.effort, takes or _LEVELS)
+    if sent != thinking.effort:
+        notices.append(_make_notice("effort_mapped", "the nearest level", thinking.effort, sent))
+    return {"thinkingLevel": sent.upper()}
+
+
+def _make_notice(code: str, detail: str, asked: str, sent: str) -> Notice:
+    return Notice(code, detail, "thinking", asked, sent)

@@ -1,4 +1,4 @@
-"""The history in Gemini's words: `spell_contents(prompt, target, notices)`, what a request carries as contents.
+"""The history as contents, and the texts of the system instruction: `encode_contents(prompt, target, notices)`.
 
 Not here: which thoughts and seals go back (plan has taken out the others), and the rest of the request (encode).
 """
@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from typing import Any, assert_never
 
 import msgspec
 
 from asides.dialects.gemini.decode import BESIDE, SIGNATURE
-from asides.dialects.message_encoder import OPENING, STAND_IN, MessageEncoder, Wire
+from asides.dialects.message_encoder import (
+    OPENING,
+    STAND_IN,
+    Wire,
+    add_notice,
+    encode_native,
+    leave_out,
+    leave_out_all_but_text,
+    read_system,
+)
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -33,171 +43,164 @@ from asides.values.thinking import Seal, Thought
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
 
 
-def spell_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[list[Wire], list[str]]:
-    """Every message as contents, in order, and the texts that belong into the system instruction."""
-    return _Speller(prompt, target, notices).run()
+def encode_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[list[Wire], list[str]]:
+    """Encode every message as contents, in order; and list the texts of the system instruction."""
+    system = read_system(prompt)
+    system_texts = [] if system is None else [system]
+    names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
+    turn_starts = [place for place, message in enumerate(prompt.messages) if _begins_turn(message)]
+    contents: list[Wire] = []
+    results_last = False
+    for place, message in enumerate(prompt.messages):
+        match message.role:
+            case "system":
+                system_texts += _encode_system(message, notices, is_first=not contents)
+            case "assistant":
+                must_sign = target.rule.signed_calls and place > max(turn_starts, default=-1)
+                parts = _encode_model(message, notices, must_sign=must_sign)
+                if parts:
+                    _add_model_turn(contents, parts, notices)
+                results_last = False
+            case "user" | "tool":
+                results = [part for part in message.parts if isinstance(part, ToolResult)]
+                parts = [wire for result in results for wire in _encode_tool_result(result, names, notices)]
+                if parts and results_last:
+                    contents[-1]["parts"] += parts  # the results for the calls of one turn stand together
+                elif parts:
+                    contents.append({"role": "user", "parts": parts})
+                results_last = results_last or bool(results)
+                others: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
+                if others or not message.parts:
+                    parts = [wire for part in others for wire in _encode_user_part(part, notices)]
+                    contents.append({"role": "user", "parts": parts or [{"text": ""}]})
+                    results_last = False
+    return contents, system_texts
 
 
-class _Speller(MessageEncoder):
-    """One history, while it is put into contents."""
-
-    def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
-        super().__init__(prompt, notices)
-        self.target = target
-        self.system = [] if self._preamble is None else [self._preamble]
-        self.names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
-        self.current_turn = max(
-            (place for place, message in enumerate(prompt.messages) if _begins_a_turn(message)), default=-1
-        )
-
-    def run(self) -> tuple[list[Wire], list[str]]:
-        contents: list[Wire] = []
-        answers_last = False
-        for place, message in enumerate(self.prompt.messages):
-            results = [part for part in message.parts if isinstance(part, ToolResult)]
-            if message.role == "system":
-                self._system(message, leading=not contents)
-            elif message.role == "assistant":
-                self._add_model(contents, self._model(message, place))
-                answers_last = False
-            else:
-                if results:
-                    parts = [wire for result in results for wire in self._result(result)]
-                    if answers_last:
-                        # The answers to the calls of one turn stand together.
-                        contents[-1]["parts"] += parts
-                    else:
-                        contents.append({"role": "user", "parts": parts})
-                    answers_last = True
-                said: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
-                if said or not message.parts:
-                    contents += self._user(said)
-                    answers_last = False
-        return contents, self.system
-
-    def _add_model(self, contents: list[Wire], spoken: list[Wire]) -> None:
-        """A turn of the model's: it follows a person or results, else it is refused where it calls a function."""
-        for content in spoken:
-            if not contents:
-                self._note("turn_added", "a conversation begins with a person here; a word of one was added")
-                contents.append({"role": "user", "parts": [{"text": OPENING}]})
-            if contents[-1]["role"] == "model":
-                contents[-1]["parts"] += content["parts"]
-            else:
-                contents.append(content)
-
-    def _left_out(self, part: Part, role: str) -> None:
-        self._note("part_not_sent", f"a {type(part).__name__} part of the {role} cannot be sent in this dialect")
-
-    # --- system, user, tools ----------------------------------------------------------------------------------------
-
-    def _system(self, message: Message, *, leading: bool) -> None:
-        self._leave_out_all_but_text(message)
-        if message.text.strip():
-            self.system.append(message.text)
-            if not leading:
-                self._note("system_moved", "this dialect has one system instruction; a later one was added to it")
-
-    def _user(self, said: list[Part]) -> list[Wire]:
-        parts = [wire for part in said if (wire := self._user_part(part)) is not None]
-        return [{"role": "user", "parts": parts or [{"text": ""}]}]
-
-    def _user_part(self, part: Part) -> Wire | msgspec.Raw | None:
-        match part:
-            case Text():
-                return {"text": part.text}
-            case Image() | File():
-                return self._media(part)
-            case _:
-                return self._native(part, "user")
-
-    def _result(self, result: ToolResult) -> list[Wire]:
-        name = result.name or self.names.get(result.call_id)
-        if name is None:
-            raise Unsupported(f"a tool result names no tool, and no call has its id {result.call_id!r}.")
-        answer = {"error" if result.is_error else "output": result.text}
-        spelled: Wire = {"functionResponse": {"id": result.call_id, "name": name, "response": answer}}
-        shown = () if isinstance(result.content, str) else result.content
-        return [spelled, *(self._media(part) for part in shown if not isinstance(part, Text))]
-
-    def _media(self, media: Image | File) -> Wire:
-        if isinstance(media, Image) and media.detail is not None:
-            self._note("detail_not_sent", "the detail of an image is not said in this dialect")
-        if media.data is not None:
-            return _inline(media.media_type, b64encode(media.data).decode())
-        address = media.url or (media.id if isinstance(media, File) else None)
-        if address is None:
-            raise Unsupported("an image or a file has neither data nor an address; give data= or url=.")
-        if (inside := _DATA_URL.fullmatch(address)) is not None:
-            return _inline(inside["type"] or media.media_type, inside["data"])
-        return {"fileData": {"mimeType": media.media_type, "fileUri": address}}
-
-    # --- the model --------------------------------------------------------------------------------------------------
-
-    def _model(self, message: Message, place: int) -> list[Wire]:
-        unsigned = self.target.rule.signed_calls and place > self.current_turn
-        parts: list[Wire] = []
-        for part in message.parts:
-            spelled = self._model_part(part)
-            if spelled is None:
-                continue
-            if unsigned and isinstance(part, ToolCall):
-                unsigned = False  # of several calls only the first is signed
-                if "thoughtSignature" not in spelled:
-                    spelled["thoughtSignature"] = STAND_IN
-                    words = f"a call of {part.name} has no signature of this model; the documented stand-in was sent"
-                    self._note("signature_stand_in", words)
-            parts.append(spelled)
-        if not parts:
-            self._note("message_not_sent", "an assistant message without content was left out")
-            return []
-        return [{"role": "model", "parts": parts}]
-
-    def _model_part(self, part: Part) -> Wire | None:
-        match part:
-            case Text():
-                return _signed({"text": part.text}, part.seals) if part.text or _signature(part.seals) else None
-            case Thought():
-                return _signed({"text": part.text, "thought": True}, part.seals)
-            case ToolCall():
-                call: Wire = {"id": part.id, "name": part.name, "args": part.arguments}
-                if part.raw_arguments is not None and not part.arguments:
-                    self._note("tool_arguments_dropped", f"the arguments of {part.name} are no JSON object; none went")
-                return _signed({"functionCall": call}, part.seals)
-            case Refusal():
-                return {"text": part.text} if part.text else None
-            case Image() | File():
-                return _signed(self._media(part), part.seals)
-            case ServerTool(name=name) if name in BESIDE:
-                return None  # it stood beside the content, and was no part of it
-            case ServerTool() | UnknownPart():
-                return self._as_it_came(part)
-            case _:
-                self._left_out(part, "assistant")
-                return None
-
-    def _as_it_came(self, part: ServerTool | UnknownPart) -> Wire | None:
-        try:
-            held = msgspec.json.decode(part.json, type=dict[str, msgspec.Raw])
-        except msgspec.DecodeError:
-            self._left_out(part, "assistant")
-            return None
-        held.pop("thoughtSignature", None)
-        return _signed(dict(held), part.seals)
-
-
-def _begins_a_turn(message: Message) -> bool:
+def _begins_turn(message: Message) -> bool:
     return message.role == "user" and not all(isinstance(part, ToolResult) for part in message.parts)
 
 
-def _signature(seals: tuple[Seal, ...]) -> str | None:
+def _add_model_turn(contents: list[Wire], parts: list[Wire], notices: list[Notice]) -> None:
+    """Add a turn of the model. It follows a user or results, else it is refused where it calls a function."""
+    if not contents:
+        add_notice(notices, "turn_added", "a conversation begins with the user here; a short user message was added")
+        contents.append({"role": "user", "parts": [{"text": OPENING}]})
+    if contents[-1]["role"] == "model":
+        contents[-1]["parts"] += parts
+    else:
+        contents.append({"role": "model", "parts": parts})
+
+
+# --- system, user, tools --------------------------------------------------------------------------------------------
+
+
+def _encode_system(message: Message, notices: list[Notice], *, is_first: bool) -> list[str]:
+    leave_out_all_but_text(message, notices)
+    if not message.text.strip():
+        return []
+    if not is_first:
+        detail = "this dialect has one system instruction; a later one was added to it"
+        add_notice(notices, "system_moved", detail)
+    return [message.text]
+
+
+def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
+    match part:
+        case Text():
+            return [{"text": part.text}]
+        case Image() | File():
+            return [_encode_media(part, notices)]
+        case UnknownPart():
+            return encode_native(part, "user", notices)
+        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
+            return leave_out(part, "user", notices)
+        case _:
+            assert_never(part)
+
+
+def _encode_tool_result(result: ToolResult, names: dict[str, str], notices: list[Notice]) -> list[Wire]:
+    name = result.name or names.get(result.call_id)
+    if name is None:
+        raise Unsupported(f"a tool result names no tool, and no call has its id {result.call_id!r}.")
+    answer = {"error" if result.is_error else "output": result.text}
+    encoded: Wire = {"functionResponse": {"id": result.call_id, "name": name, "response": answer}}
+    parts = () if isinstance(result.content, str) else result.content
+    return [encoded, *(_encode_media(part, notices) for part in parts if not isinstance(part, Text))]
+
+
+def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
+    if isinstance(media, Image) and media.detail is not None:
+        add_notice(notices, "detail_not_sent", "the detail of an image cannot be sent in this dialect")
+    if media.data is not None:
+        return {"inlineData": {"mimeType": media.media_type, "data": b64encode(media.data).decode()}}
+    address = media.url or (media.id if isinstance(media, File) else None)
+    if address is None:
+        raise Unsupported("an image or a file has neither data nor an address; give data= or url=.")
+    if (inline := _DATA_URL.fullmatch(address)) is not None:
+        return {"inlineData": {"mimeType": inline["type"] or media.media_type, "data": inline["data"]}}
+    return {"fileData": {"mimeType": media.media_type, "fileUri": address}}
+
+
+# --- the model ------------------------------------------------------------------------------------------------------
+
+
+def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool) -> list[Wire]:
+    """The parts of a turn of the model. Where one must be signed, the first call gets the stand-in if it is not."""
+    encoded: list[Wire] = []
+    for part in message.parts:
+        parts = _encode_model_part(part, notices)
+        if parts and must_sign and isinstance(part, ToolCall):
+            must_sign = False
+            if "thoughtSignature" not in parts[0]:
+                parts[0]["thoughtSignature"] = STAND_IN
+                detail = f"a call of {part.name} has no signature of this model; the documented stand-in was sent"
+                add_notice(notices, "signature_stand_in", detail)
+        encoded += parts
+    if not encoded:
+        add_notice(notices, "message_not_sent", "an assistant message without content was left out")
+    return encoded
+
+
+def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
+    match part:
+        case Text():
+            return [_sign({"text": part.text}, part.seals)] if part.text or _find_signature(part.seals) else []
+        case Thought():
+            return [_sign({"text": part.text, "thought": True}, part.seals)]
+        case ToolCall():
+            call: Wire = {"id": part.id, "name": part.name, "args": part.arguments}
+            if part.raw_arguments is not None and not part.arguments:
+                detail = f"the arguments of {part.name} are no JSON object; none went"
+                add_notice(notices, "tool_arguments_dropped", detail)
+            return [_sign({"functionCall": call}, part.seals)]
+        case Refusal():
+            return [{"text": part.text}] if part.text else []
+        case Image() | File():
+            return [_sign(_encode_media(part, notices), part.seals)]
+        case ServerTool(name=name) if name in BESIDE:
+            return []  # it stood beside the content, and was no part of it
+        case ServerTool() | UnknownPart():
+            return _encode_verbatim(part, notices)
+        case ToolResult():
+            return leave_out(part, "assistant", notices)
+        case _:
+            assert_never(part)
+
+
+def _encode_verbatim(part: ServerTool | UnknownPart, notices: list[Notice]) -> list[Wire]:
+    try:
+        fields = msgspec.json.decode(part.json, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return leave_out(part, "assistant", notices)
+    fields.pop("thoughtSignature", None)
+    return [_sign(dict(fields), part.seals)]
+
+
+def _find_signature(seals: tuple[Seal, ...]) -> str | None:
     return next((seal.value for seal in seals if seal.kind == SIGNATURE and seal.value), None)
 
 
-def _signed(part: Wire, seals: tuple[Seal, ...]) -> Wire:
-    signature = _signature(seals)
+def _sign(part: Wire, seals: tuple[Seal, ...]) -> Wire:
+    signature = _find_signature(seals)
     return part if signature is None else {**part, "thoughtSignature": signature}
-
-
-def _inline(media_type: str, data: str) -> Wire:
-    return {"inlineData": {"mimeType": media_type, "data": data}}

@@ -1,4 +1,6 @@
-"""The contents of a request, as clients write them, as messages: `read_contents(list)`. Lenient, except with nonsense.
+"""The contents of a request, as clients write them, as messages: `import_contents(list)`.
+
+Lenient, but an object that is no content is refused.
 
 Not here: the rest of a request (read_request), and whether the history can be sent as it is (plan).
 """
@@ -19,105 +21,104 @@ from asides.values.thinking import Seal, Thought
 
 
 def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
-    """A history. An error names the content that is wrong by its place."""
-    reader = _Reader()
-    read: list[Message] = []
+    """Import a history. Raises ConfigError that names the place of the content that is wrong."""
+    importer = _Importer()
+    imported: list[Message] = []
     for place, content in enumerate(contents):
         try:
-            read += reader.read(content)
+            imported += importer.import_content(content)
         except ConfigError as problem:
             raise ConfigError(f"contents[{place}]: {problem}") from None
-    return tuple(read)
+    return tuple(imported)
 
 
 def import_texts(content: Any) -> list[str]:
-    """The texts of a system instruction: a content, or a plain text."""
+    """Import the texts of a system instruction: a content, or a plain text."""
     if isinstance(content, str):
         return [content] if content else []
-    texts = [part.get("text") for part in _parts_of(content)]
+    texts = [part.get("text") for part in _read_parts(content)]
     return [text for text in texts if isinstance(text, str) and text]
 
 
-class _Reader:
-    """Contents in order: answers without an id belong to the calls that wait for one, first come first served."""
+class _Importer:
+    """Contents in order. A result without an id belongs to the first call of its function that has no result yet."""
 
     def __init__(self) -> None:
         self._waiting: list[ToolCall] = []
         self._calls = 0
 
-    def read(self, content: Any) -> list[Message]:
-        parts = _parts_of(content)
+    def import_content(self, content: Any) -> list[Message]:
+        parts = _read_parts(content)
         match content.get("role", "user"):
             case "model":
                 self._waiting = []
-                return [Message("assistant", tuple(self._model_part(part) for part in parts))]
+                return [Message("assistant", tuple(self._import_model_part(part) for part in parts))]
             case "user" | "function" | "tool":
-                return self._user(parts)
+                return self._import_user(parts)
             case role:
                 raise ConfigError(f"the role {role!r} is not known; use user or model.")
 
-    def _user(self, parts: list[dict[str, Any]]) -> list[Message]:
+    def _import_user(self, parts: list[dict[str, Any]]) -> list[Message]:
         results: list[Part] = []
-        said: list[Part] = []
+        others: list[Part] = []
         for part in parts:
             answer = part.get("functionResponse")
             if isinstance(answer, Mapping):
-                results.append(self._result(answer))
+                results.append(self._import_tool_result(answer))
             else:
-                said.append(_said(part))
+                others.append(_import_user_part(part))
         messages = [Message("tool", tuple(results))] if results else []
-        return [*messages, Message("user", tuple(said))] if said or not results else messages
+        return [*messages, Message("user", tuple(others))] if others or not results else messages
 
-    def _result(self, answer: Mapping[str, Any]) -> ToolResult:
+    def _import_tool_result(self, answer: Mapping[str, Any]) -> ToolResult:
         name, call_id = answer.get("name"), answer.get("id")
         if not isinstance(name, str):
             raise ConfigError("a functionResponse has no name.")
-        waits = (call for call in self._waiting if call.name == name and call_id in (None, call.id))
-        call = next(waits, None)
+        call = next((one for one in self._waiting if one.name == name and call_id in (None, one.id)), None)
         if call is not None:
             self._waiting.remove(call)
         call_id = call_id if isinstance(call_id, str) else call.id if call is not None else f"call_{name}"
-        told = answer.get("response")
-        match told:
+        response = answer.get("response")
+        match response:
             case {"output": str() as text, **beside} | {"result": str() as text, **beside} if not beside:
                 return ToolResult(call_id, text, name)
             case {"error": str() as text, **beside} if not beside:
                 return ToolResult(call_id, text, name, is_error=True)
             case _:
-                return ToolResult(call_id, msgspec.json.encode(told).decode() if told is not None else "", name)
+                return ToolResult(call_id, msgspec.json.encode(response).decode() if response is not None else "", name)
 
-    def _model_part(self, part: dict[str, Any]) -> Part:
-        seals = _seals(part)
+    def _import_model_part(self, part: dict[str, Any]) -> Part:
+        seals = _make_seals(part)
         text, call = part.get("text"), part.get("functionCall")
         if isinstance(call, Mapping):
-            return self._call(call, seals)
+            return self._import_tool_call(call, seals)
         if isinstance(text, str):
             if part.get("thought") is True:
                 return Thought(text, "summary" if text.strip() else "hidden", "block", seals=seals)
             return Text(text, seals)
-        media = _media(part)
+        media = _import_media(part)
         if media is not None:
             return msgspec.structs.replace(media, seals=seals)
         raw = msgspec.json.encode(part).decode()
         name = next((name for name in SERVER_TOOLS if name in part), None)
         return UnknownPart(raw, seals=seals) if name is None else ServerTool(name, json=raw, seals=seals)
 
-    def _call(self, call: Mapping[str, Any], seals: tuple[Seal, ...]) -> ToolCall:
+    def _import_tool_call(self, call: Mapping[str, Any], seals: tuple[Seal, ...]) -> ToolCall:
         name, call_id, arguments = call.get("name"), call.get("id"), call.get("args")
         if not isinstance(name, str):
             raise ConfigError("a functionCall has no name.")
         self._calls += 1
-        read = ToolCall(
+        imported = ToolCall(
             call_id if isinstance(call_id, str) and call_id else f"call_{self._calls}_{name}",
             name,
             dict(arguments) if isinstance(arguments, Mapping) else {},
             seals=seals,
         )
-        self._waiting.append(read)
-        return read
+        self._waiting.append(imported)
+        return imported
 
 
-def _parts_of(content: Any) -> list[dict[str, Any]]:
+def _read_parts(content: Any) -> list[dict[str, Any]]:
     if not isinstance(content, Mapping):
         raise ConfigError("a content is an object with a role and parts.")
     parts: Any = content.get("parts", [])
@@ -128,18 +129,18 @@ def _parts_of(content: Any) -> list[dict[str, Any]]:
     return parts
 
 
-def _said(part: dict[str, Any]) -> Part:
+def _import_user_part(part: dict[str, Any]) -> Part:
     text = part.get("text")
     if isinstance(text, str):
         return Text(text)
-    return _media(part) or UnknownPart(msgspec.json.encode(part).decode())
+    return _import_media(part) or UnknownPart(msgspec.json.encode(part).decode())
 
 
-def _media(part: dict[str, Any]) -> Image | File | None:
+def _import_media(part: dict[str, Any]) -> Image | File | None:
     match part:
-        case {"inlineData": {"mimeType": str() as media_type, "data": str() as told}}:
+        case {"inlineData": {"mimeType": str() as media_type, "data": str() as encoded}}:
             try:
-                data = b64decode(told.replace("-", "+").replace("_", "/"), validate=True)
+                data = b64decode(encoded.replace("-", "+").replace("_", "/"), validate=True)
             except (NotBase64, ValueError):
                 raise ConfigError("the data of an inlineData part is not base64.") from None
             if media_type.startswith("image/"):
@@ -154,6 +155,6 @@ def _media(part: dict[str, Any]) -> Image | File | None:
             return None
 
 
-def _seals(part: dict[str, Any]) -> tuple[Seal, ...]:
+def _make_seals(part: dict[str, Any]) -> tuple[Seal, ...]:
     signature = part.get("thoughtSignature")
     return (Seal(SIGNATURE, signature),) if isinstance(signature, str) and signature else ()

@@ -1,76 +1,8 @@
-"""Ollama's own language, `/api/chat`: a JSON document per line. Both halves of the dialect, as one object."""
+"""Ollama's own chat, `POST /api/chat`: a JSON document per line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from asides.dialects.dialect import DialectFacts
+from asides.dialects.lazy_dialect import lazy_dialect
 
-from asides.dialects.dialect import HttpRequest, ServedRequest
-from asides.dialects.ollama.decode import ChatLineDecoder
-from asides.dialects.ollama.encode import encode
-from asides.dialects.ollama.stop_and_errors import chat_error
-from asides.providers.provider import Target
-from asides.values.errors import ProviderError
-from asides.values.messages import Prompt
-from asides.values.model_info import ModelInfo, ModelPage
-from asides.values.notices import Notice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from asides.dialects.ollama.server.write_reply import ChatLineWriter
-
-
-class OllamaChat:
-    """The dialect of `POST /api/chat`. The server half loads when it is first used."""
-
-    name = "ollama"
-
-    def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-        """Spell a planned prompt for its target."""
-        return encode(prompt, target)
-
-    def decoder(self, target: Target) -> ChatLineDecoder:
-        """A fresh decoder for one response."""
-        return ChatLineDecoder(target)
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-        """The error that this response is. Header names are in lower case."""
-        return chat_error(status, headers, body, target)
-
-    def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - it comes whole
-        """Ask which models there are."""
-        from asides.dialects.ollama.model_list import models_request
-
-        return models_request(target)
-
-    def read_models(self, body: bytes) -> ModelPage:
-        """A page of the list."""
-        from asides.dialects.ollama.model_list import read_models
-
-        return read_models(body)
-
-    def read(self, body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG002 - all of it is in the body
-        """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
-        from asides.dialects.ollama.server.read_request import read
-
-        return read(body)
-
-    def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ChatLineWriter:
-        """Server half: a fresh writer for one response."""
-        from asides.dialects.ollama.server.write_reply import ChatLineWriter
-
-        return ChatLineWriter(model=model, stream=stream, include_usage=include_usage)
-
-    def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
-        """Server half: an error body."""
-        from asides.dialects.ollama.server.write_reply import write_error
-
-        return write_error(status, message, kind)
-
-    def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - it comes whole
-        """Server half: the page of the list that the query asks for."""
-        from asides.dialects.ollama.model_list import write_models
-
-        return write_models(models)
-
-
-dialect = OllamaChat()
+dialect = lazy_dialect("ollama", DialectFacts(seal_kinds=()))

@@ -1,23 +1,39 @@
 """A planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: messages, which have a file of their own, and whether the model takes what is asked (plan).
+Not here: which thoughts go back, and whether the model takes what is asked (plan).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, merge_fields, report_unsupported, select_sampling
-from asides.dialects.ollama.encode_messages import encode_messages
+from asides.dialects.message_encoder import Wire, add_notice, encode_flat, leave_out, put_system_first
 from asides.providers.provider import Target
-from asides.values.messages import OutputSchema, Prompt
+from asides.values.errors import Unsupported
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    OutputSchema,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, nearest_effort
+from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
 from asides.values.tools import Tool
 
-# Ours by theirs; the first group stands in `options`, the second beside it.
+# Our names and theirs. The first group stands in `options`, the second beside it.
 _OPTIONS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -30,50 +46,50 @@ _OPTIONS = {
 }
 _BESIDE_OPTIONS = ("logprobs", "top_logprobs")
 
-# The words that `think` takes besides true and false.
+# The efforts that `think` takes besides true and false.
 _EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "max")
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
-    body = _body(prompt, target, notices)
+    body = _build_body(prompt, target, notices)
     accept = "application/json" if body.get("stream") is False else "application/x-ndjson"
-    return build_post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, build_url(target), accept, body), tuple(notices)
 
 
-def address(target: Target) -> str:
-    """Where requests go. People share the address with programs that speak the server's other languages."""
+def build_url(target: Target) -> str:
+    """The address of requests. People share it with programs that speak the server's other dialects."""
     base = urlsplit(target.base_url)
     path = base.path.rstrip("/")
-    for ending in (target.quirks.path, "/v1", "/api"):
-        path = path.removesuffix(ending)
+    for end in (target.quirks.path, "/v1", "/api"):
+        path = path.removesuffix(end)
     return urlunsplit((base.scheme, base.netloc, path + target.quirks.path, base.query, ""))
 
 
-def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
-    if tools := _tools(prompt, notices):
+    if tools := _encode_tools(prompt, notices):
         body["tools"] = tools
     if isinstance(prompt.output, OutputSchema):
         body["format"] = prompt.output.schema
     elif prompt.output == "json":
         body["format"] = "json"
-    options, beside = _sampling(prompt, notices)
+    options, beside = _encode_sampling(prompt, notices)
     if options:
         body["options"] = options
     body |= beside
-    think = _think(prompt, target, notices)
+    think = _encode_thinking(prompt, target, notices)
     if think is not None:
         body["think"] = think
-    # Unsaid means streamed here.
+    # A request without the field streams here.
     body["stream"] = prompt.stream
     notices += report_unsupported(prompt, "metadata", "user", "parallel_tool_calls")
     return merge_fields(body, prompt.extra)
 
 
-def _tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]:
+def _encode_tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]:
     match prompt.tool_choice:
         case None | "auto":
             pass
@@ -82,10 +98,10 @@ def _tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]:
         case _:
             detail = "this dialect cannot force a call; the model chooses"
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", prompt.tool_choice, "auto"))
-    return [_tool(tool) for tool in prompt.tools]
+    return [_encode_tool(tool) for tool in prompt.tools]
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _encode_tool(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -93,7 +109,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     for name, value in select_sampling(prompt, (*_OPTIONS, *_BESIDE_OPTIONS), notices).items():
@@ -108,8 +124,8 @@ def _sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], di
     return options, beside
 
 
-def _think(prompt: Prompt, target: Target, notices: list[Notice]) -> bool | str | None:
-    """What `think` says; None when nothing was asked, since models that can think do so unless told not to."""
+def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> bool | str | None:
+    """The value of `think`; None when nothing was asked, since models that can think do so by default."""
     thinking, rule = prompt.thinking, target.rule
     if rule.thinking == "never" or not thinking.asked:
         return None
@@ -126,3 +142,100 @@ def _think(prompt: Prompt, target: Target, notices: list[Notice]) -> bool | str 
     if sent != thinking.effort:
         notices.append(Notice("effort_mapped", "the nearest that this host has", "thinking", thinking.effort, sent))
     return sent
+
+
+# --- messages -------------------------------------------------------------------------------------------------------
+
+
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    encoder = _MessageEncoder(notices)
+    return encode_flat(
+        put_system_first(prompt),
+        user=encoder.encode_user,
+        assistant=encoder.encode_assistant,
+        tool_result=encoder.encode_tool_result,
+    )
+
+
+class _MessageEncoder:
+    """The messages of one history, with the calls so far."""
+
+    def __init__(self, notices: list[Notice]) -> None:
+        self.notices = notices
+        self.called: dict[str, str] = {}
+        """The names of the tools that were called, by the ids of the calls."""
+
+    def encode_user(self, _: Message, parts: list[Part]) -> Wire:
+        return {"role": "user", **_encode_parts(parts, "user", self.notices)}
+
+    def encode_tool_result(self, result: ToolResult) -> Wire:
+        parts = (Text(result.content),) if isinstance(result.content, str) else result.content
+        encoded: Wire = {"role": "tool", **_encode_parts(parts, "tool", self.notices)}
+        # The server tells results apart by the name of the tool; newer ones by the id of the call too.
+        if name := result.name or self.called.get(result.call_id):
+            encoded["tool_name"] = name
+        encoded["tool_call_id"] = result.call_id
+        return encoded
+
+    def encode_assistant(self, message: Message) -> list[Wire]:
+        thoughts: list[str] = []
+        texts: list[str] = []
+        images: list[str] = []
+        calls: list[Wire] = []
+        for part in message.parts:
+            match part:
+                case Thought():
+                    thoughts.append(part.text)
+                case Text() | Refusal():
+                    texts.append(part.text)  # a refusal has no place of its own here; it is text of the model
+                case Image():
+                    images.append(_encode_image(part))
+                case ToolCall():
+                    calls.append(self.encode_tool_call(part))
+                case ToolResult() | File() | ServerTool() | UnknownPart():
+                    leave_out(part, "assistant", self.notices)
+                case _:
+                    assert_never(part)
+        content, thinking = "".join(texts), join_thoughts(thoughts)
+        if not content and not calls and not thinking and not images:
+            add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")
+            return []
+        more = {"thinking": thinking, "images": images, "tool_calls": calls}
+        return [{"role": "assistant", "content": content, **{name: value for name, value in more.items() if value}}]
+
+    def encode_tool_call(self, call: ToolCall) -> Wire:
+        self.called[call.id] = call.name
+        if call.raw_arguments is not None:
+            detail = "arguments that are no JSON object cannot be sent in this dialect"
+            add_notice(self.notices, "arguments_not_sent", detail)
+        return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _encode_parts(parts: Iterable[Part], role: str, notices: list[Notice]) -> Wire:
+    """The fields of a message that hold these parts: one text, and the images beside it."""
+    texts: list[str] = []
+    images: list[str] = []
+    for part in parts:
+        match part:
+            case Text():
+                texts.append(part.text)
+            case Image():
+                images.append(_encode_image(part))
+            case File() if part.data is not None and part.media_type.startswith("text/"):
+                texts.append(part.data.decode("utf-8", "replace"))
+            case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool() | UnknownPart():
+                leave_out(part, role, notices)
+            case _:
+                assert_never(part)
+    encoded: Wire = {"content": "\n\n".join(texts)}
+    return {**encoded, "images": images} if images else encoded
+
+
+def _encode_image(image: Image) -> str:
+    if image.data is not None:
+        return b64encode(image.data).decode()
+    url = image.url or ""
+    if url.startswith("data:") and ";base64," in url:
+        return url.partition(";base64,")[2]
+    raise Unsupported("this server takes pictures by their bytes, not by address; give Image(data=…).")

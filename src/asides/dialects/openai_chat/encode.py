@@ -1,18 +1,18 @@
 """A planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: messages and thinking, which have files of their own, and whether the model takes what is asked (plan).
+Not here: messages (encode_messages), thinking (encode_thinking), and whether the model takes what is asked (plan).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, join_url, merge_fields
+from asides.dialects.http_body import build_post, join_url, merge_fields, report_tool_settings
 from asides.dialects.openai_chat.encode_messages import encode_messages
-from asides.dialects.openai_chat.encode_thinking import spell_thinking
-from asides.dialects.openai_chat.encode_tools import spell_tools
+from asides.dialects.openai_chat.encode_thinking import encode_thinking
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -22,28 +22,28 @@ OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
-    body = _body(prompt, target, notices)
+    body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return build_post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, build_url(target), accept, body), tuple(notices)
 
 
-def address(target: Target) -> str:
-    """Where requests go: the base URL, the dialect's path, and the row's query."""
+def build_url(target: Target) -> str:
+    """The address of requests: the base URL, the dialect's path, and the row's query."""
     path = urlsplit(target.base_url).path.rstrip("/")
     if not path.endswith(target.quirks.path):
         path += target.quirks.path
     return join_url(target, path)
 
 
-def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
-    body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
+    body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.output is not None:
-        body |= _output(prompt.output, target.facts.structured_output, notices)
+        body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
         body[target.facts.output_limit] = prompt.max_tokens
     body |= prompt.sampling.given()
@@ -60,16 +60,41 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     if rule.thinking != "never":
         # They ask for thinking to be sent apart, and some hosts refuse them for a model that has none.
         body |= dict(target.facts.fields)
-    asked, unspoken = spell_thinking(prompt.thinking, target)
-    notices.extend(unspoken)
-    return merge_fields(merge_fields(body, asked), prompt.extra)
+    body = merge_fields(body, encode_thinking(prompt.thinking, target, notices))
+    return merge_fields(body, prompt.extra)
 
 
-def _named_choice(name: str) -> dict[str, Any]:
+def encode_tools(
+    prompt: Prompt,
+    notices: list[Notice],
+    *,
+    tool: Callable[[Tool], dict[str, Any]],
+    named: Callable[[str], dict[str, Any]],
+) -> dict[str, Any]:
+    """The tools and the choice among them. Responses shares it; `tool` and `named` encode what differs there."""
+    encoded: dict[str, Any] = {}
+    if prompt.tools:
+        encoded["tools"] = [tool(each) for each in prompt.tools]
+    elif "tools" not in prompt.extra:
+        notices += report_tool_settings(prompt, "tool_choice", "parallel_tool_calls")
+        return encoded
+    match prompt.tool_choice:
+        case None:
+            pass
+        case "auto" | "none" | "required":
+            encoded["tool_choice"] = prompt.tool_choice
+        case name:
+            encoded["tool_choice"] = named(name)
+    if prompt.parallel_tool_calls is not None:
+        encoded["parallel_tool_calls"] = prompt.parallel_tool_calls
+    return encoded
+
+
+def _encode_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _encode_tool(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -79,7 +104,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _output(
+def _encode_output(
     output: OutputSchema | Literal["json"],
     takes: Literal["json_schema", "json_object", "nothing"],
     notices: list[Notice],

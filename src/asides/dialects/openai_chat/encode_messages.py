@@ -1,4 +1,4 @@
-"""Messages in chat's words: `spell_messages(prompt, target, notices)`, the history as the list that a request carries.
+"""The history as the list of messages that a request carries: `encode_messages(prompt, target, notices)`.
 
 Not here: which thoughts go back (plan has taken out the others), and the rest of the request (encode).
 """
@@ -8,21 +8,40 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from typing import Any, assert_never
 
 import msgspec
 
 from asides.dialects.message_encoder import (
     STAND_IN,
-    FlatMessageEncoder,
     Wire,
-    data_url,
+    add_notice,
     encode_arguments,
-    image_address,
-    plain_content,
+    encode_flat,
+    encode_native,
+    encode_system,
+    leave_out,
+    leave_out_all_but_text,
+    make_data_url,
+    make_image_url,
+    put_system_first,
+    simplify_content,
 )
 from asides.providers.provider import ReplayAs, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 
@@ -40,144 +59,117 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
-    """Every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return _Speller(prompt, target, notices).run()
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    encoder = _MessageEncoder(prompt, target, notices)
+    encoded = encode_flat(
+        put_system_first(prompt),
+        system=encoder.encode_system,
+        user=encoder.encode_user,
+        assistant=encoder.encode_assistant,
+        tool_result=encoder.encode_tool_result,
+    )
+    if target.rule.signed_calls:
+        _sign_calls(encoded, notices)
+    match target.quirks.after_results:
+        case "anyone":
+            return encoded
+        case "assistant":
+            return _add_bridges(encoded, notices)
 
 
-class _Speller(FlatMessageEncoder):
-    """One history, while it is put into one host's words."""
+def _sign_calls(messages: list[Wire], notices: list[Notice]) -> None:
+    """The first call of each step of the current turn gets a stand-in where this model did not sign it."""
+    for message in reversed(messages):
+        if message["role"] == "user":
+            return
+        calls = message.get("tool_calls")
+        if calls and "extra_content" not in calls[0]:
+            calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
+            detail = "a call has no signature of this model; the documented stand-in was sent"
+            add_notice(notices, "signature_stand_in", detail)
+
+
+def _add_bridges(messages: list[Wire], notices: list[Notice]) -> list[Wire]:
+    """Put a message of the model between tool results and a user message, for hosts that refuse the two in a row."""
+    bridged: list[Wire] = []
+    for message in messages:
+        if bridged and bridged[-1]["role"] == "tool" and message["role"] == "user":
+            detail = "only the model may follow tool results here; a short message of it was added"
+            add_notice(notices, "turn_added", detail)
+            bridged.append({"role": "assistant", "content": _BRIDGE})
+        bridged.append(message)
+    return bridged
+
+
+class _MessageEncoder:
+    """The messages of one history, in the fields that one host has for them."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
-        rule, quirks = target.rule, target.quirks
-        super().__init__(prompt, notices)
+        quirks = target.quirks
+        self.notices = notices
         self.quirks = quirks
         self.system_role = target.facts.system_role
         self.replay_as: ReplayAs = target.facts.replay_as
         self.thinking_in = target.facts.thinking_in
-        self.marks_empty_thinking = quirks.empty_thinking and _thinks(prompt, target)
+        self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
         pairs = [tag for tag in target.facts.tags if isinstance(tag, tuple)]
         self.opening, self.closing = pairs[0] if pairs else ("<think>", "</think>")
-        self.signed_calls = rule.signed_calls
-
-    def run(self) -> list[Wire]:
-        """Every message of the prompt, in order."""
-        spelled = super().run()
-        if self.signed_calls:
-            self._sign(spelled)
-        match self.quirks.after_results:
-            case "anyone":
-                return spelled
-            case "assistant":
-                return self._with_bridges(spelled)
-
-    def _sign(self, spelled: list[Wire]) -> None:
-        """The first call of each step of the turn under way is signed; by a stand-in where this model did not."""
-        for message in reversed(spelled):
-            if message["role"] == "user":
-                return
-            calls = message.get("tool_calls")
-            if calls and "extra_content" not in calls[0]:
-                calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
-                words = "a call has no signature of this model; the documented stand-in was sent"
-                self._note("signature_stand_in", words)
-
-    def _with_bridges(self, spelled: list[Wire]) -> list[Wire]:
-        bridged: list[Wire] = []
-        for message in spelled:
-            if bridged and bridged[-1]["role"] == "tool" and message["role"] == "user":
-                self._note("turn_added", "nobody but the model may speak behind results here; a word of it was added")
-                bridged.append({"role": "assistant", "content": _BRIDGE})
-            bridged.append(message)
-        return bridged
-
-    def _kind_of(self, part: Part) -> str:
-        match part:
-            case UnknownPart():
-                return "an unknown part"
-            case ToolCall():
-                return "a tool call"
-            case ToolResult():
-                return "a tool result"
-            case _:
-                return super()._kind_of(part)
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 
-    def _system(self, message: Message) -> list[Wire]:
-        self._leave_out_all_but_text(message)
-        return [_named(message, spelled) for spelled in super()._system(message)]
+    def encode_system(self, message: Message) -> list[Wire]:
+        leave_out_all_but_text(message, self.notices)
+        return [_add_name(message, encoded) for encoded in encode_system(message, self.system_role)]
 
-    def _result(self, result: ToolResult) -> Wire:
-        return {"role": "tool", "tool_call_id": self._call_id(result.call_id), "content": self._result_text(result)}
+    def encode_tool_result(self, result: ToolResult) -> Wire:
+        content = _encode_result_text(result, self.notices)
+        return {"role": "tool", "tool_call_id": self.encode_call_id(result.call_id), "content": content}
 
-    def _result_text(self, result: ToolResult) -> str:
-        if isinstance(result.content, str):
-            return result.content
-        pieces: list[str] = []
-        for part in result.content:
-            if isinstance(part, Text):
-                pieces.append(part.text)
-                continue
-            self._note("result_part_not_sent", "tools answer in text here; a note took the place of an image or a file")
-            what = "image" if isinstance(part, Image) else "file"
-            pieces.append(f"[{what}, {part.media_type}: not shown]")
-        return "\n".join(pieces)
-
-    def _user(self, message: Message) -> list[Wire]:
-        return [_named(message, spelled) for spelled in super()._user(message)]
-
-    def _said(self, parts: list[Part]) -> Wire:
-        spelled = [wire for part in parts if (wire := self._user_part(part)) is not None]
-        return {"content": plain_content(spelled, "text")}
-
-    def _user_part(self, part: Part) -> Wire | msgspec.Raw | None:
-        match part:
-            case Text():
-                return {"type": "text", "text": part.text}
-            case Image():
-                return _image(part)
-            case File():
-                return _file(part)
-            case _:
-                return self._native(part, "user")
+    def encode_user(self, message: Message, parts: list[Part]) -> Wire:
+        encoded = [wire for part in parts for wire in _encode_user_part(part, self.notices)]
+        return _add_name(message, {"role": "user", "content": simplify_content(encoded, "text")})
 
     # --- assistant --------------------------------------------------------------------------------------------------
 
-    def _assistant(self, message: Message) -> list[Wire]:
-        thoughts = [part for part in message.parts if isinstance(part, Thought)]
-        refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
+    def encode_assistant(self, message: Message) -> list[Wire]:
         for part in message.parts:
-            if not isinstance(part, (Thought, Text, ToolCall, Refusal)):
-                self._left_out(part, "assistant")
-        calls = [self._call(call) for call in message.tool_calls]
-        fields = self._thinking_fields(thoughts, calls=bool(calls))
-        content = self._content(message)
+            match part:
+                case Thought() | Text() | ToolCall() | Refusal():
+                    pass
+                case Image() | File() | ToolResult() | ServerTool() | UnknownPart():
+                    leave_out(part, "assistant", self.notices)
+                case _:
+                    assert_never(part)
+        refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
+        calls = [self.encode_tool_call(call) for call in message.tool_calls]
+        fields = self.encode_thoughts(message, calls=bool(calls))
+        content = self.encode_content(message)
         if not content and not calls and not refusal and not fields:
-            self._note("message_not_sent", "an assistant message without content was left out")
+            add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")
             return []
-        spelled: Wire = {"role": "assistant"}
+        encoded: Wire = {"role": "assistant"}
         if content:
-            spelled["content"] = content
+            encoded["content"] = content
         elif not calls:
             # A turn that calls tools leaves empty content out, since some hosts refuse it; others must have the field.
-            spelled["content"] = None if refusal else ""
-        spelled |= fields
+            encoded["content"] = None if refusal else ""
+        encoded |= fields
         if refusal:
-            spelled["refusal"] = refusal
+            encoded["refusal"] = refusal
         if calls:
-            spelled["tool_calls"] = calls
-        return [_named(message, spelled)]
+            encoded["tool_calls"] = calls
+        return [_add_name(message, encoded)]
 
-    def _content(self, message: Message) -> str | list[Wire]:
+    def encode_content(self, message: Message) -> str | list[Wire]:
         inline = self.replay_as in ("content_list", "tags") and any(isinstance(part, Thought) for part in message.parts)
         if not inline:
             # Replies that call tools often have a blank line for content, which some hosts refuse when it comes back.
             return message.text if message.text.strip() else ""
         if self.replay_as == "tags":
-            return "".join(self._tagged(part) for part in message.parts)
-        return [wire for part in message.parts if (wire := _chunk(part)) is not None]
+            return "".join(self.encode_tagged(part) for part in message.parts)
+        return [wire for part in message.parts if (wire := _encode_chunk(part)) is not None]
 
-    def _tagged(self, part: Part) -> str:
+    def encode_tagged(self, part: Part) -> str:
         match part:
             case Text():
                 return part.text
@@ -186,7 +178,9 @@ class _Speller(FlatMessageEncoder):
             case _:
                 return ""
 
-    def _thinking_fields(self, thoughts: list[Thought], *, calls: bool) -> Wire:
+    def encode_thoughts(self, message: Message, *, calls: bool) -> Wire:
+        """The fields beside the content that hold thinking and its seals."""
+        thoughts = [part for part in message.parts if isinstance(part, Thought)]
         seals = [seal for thought in thoughts for seal in thought.seals]
         fields: Wire = {}
         match self.replay_as:
@@ -194,11 +188,11 @@ class _Speller(FlatMessageEncoder):
                 entries = [msgspec.Raw(seal.entry.encode()) for seal in seals if _is_detail(seal) and seal.entry]
                 if entries:
                     fields[DETAILS] = entries
-                elif text := _joined(thoughts):
+                elif text := _join_texts(thoughts):
                     fields[DETAILS_TEXT_FIELD] = text
             case "field":
-                for name in dict.fromkeys(map(self._field_of, thoughts)):
-                    if text := _joined([thought for thought in thoughts if self._field_of(thought) == name]):
+                for name in dict.fromkeys(map(self.choose_field, thoughts)):
+                    if text := _join_texts([thought for thought in thoughts if self.choose_field(thought) == name]):
                         fields[name] = text
                 if calls and not fields and self.marks_empty_thinking:
                     fields[self.quirks.replay_field] = ""
@@ -206,27 +200,27 @@ class _Speller(FlatMessageEncoder):
                 pass
         signature = next((seal for seal in seals if seal.kind == _SIGNATURE), None)
         if signature is not None:
-            fields |= _carrier(signature) or {_SIGNATURE: signature.value}
+            fields |= _encode_carrier(signature) or {_SIGNATURE: signature.value}
         return fields
 
-    def _field_of(self, thought: Thought) -> str:
+    def choose_field(self, thought: Thought) -> str:
         via = thought.via
         return via if via is not None and via in self.thinking_in else self.quirks.replay_field
 
-    def _call(self, call: ToolCall) -> Wire:
-        spelled: Wire = {
-            "id": self._call_id(call.id),
+    def encode_tool_call(self, call: ToolCall) -> Wire:
+        encoded: Wire = {
+            "id": self.encode_call_id(call.id),
             "type": "function",
             "function": {"name": call.name, "arguments": encode_arguments(call)},
         }
         for seal in call.seals:
-            spelled |= _carrier(seal)
-        return spelled
+            encoded |= _encode_carrier(seal)
+        return encoded
 
-    def _call_id(self, call_id: str) -> str:
+    def encode_call_id(self, call_id: str) -> str:
         if self.quirks.tool_call_ids == "any" or _NINE_ALPHANUMERICS.fullmatch(call_id):
             return call_id
-        # The same in the call and in its result, and in every later request.
+        # The same id in the call, in its result, and in every later request.
         number = int.from_bytes(hashlib.blake2b(call_id.encode(), digest_size=8).digest())
         letters: list[str] = []
         for _ in range(9):
@@ -235,18 +229,18 @@ class _Speller(FlatMessageEncoder):
         return "".join(letters)
 
 
-def _thinks(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think, as far as is known, and wants earlier thinking back."""
+def _wants_thinking_back(prompt: Prompt, target: Target) -> bool:
+    """Whether the model will think, as far as is known, and takes earlier thinking back."""
     if target.thinks(prompt.thinking) is False:
         return False
     return target.provider.replay_rule(target.family or target.model).when != "never"
 
 
-def _named(message: Message, spelled: Wire) -> Wire:
-    return spelled if message.name is None else {"role": spelled.pop("role"), "name": message.name, **spelled}
+def _add_name(message: Message, encoded: Wire) -> Wire:
+    return encoded if message.name is None else {"role": encoded.pop("role"), "name": message.name, **encoded}
 
 
-def _joined(thoughts: list[Thought]) -> str:
+def _join_texts(thoughts: list[Thought]) -> str:
     return "\n\n".join(thought.text for thought in thoughts if thought.text)
 
 
@@ -254,14 +248,14 @@ def _is_detail(seal: Seal) -> bool:
     return seal.kind.startswith(DETAILS)
 
 
-def _carrier(seal: Seal) -> Wire:
+def _encode_carrier(seal: Seal) -> Wire:
     """The object beside a message or a call that a signature came in, verbatim."""
     if seal.kind != _SIGNATURE or seal.entry is None:
         return {}
     return {"extra_content": msgspec.Raw(seal.entry.encode())}
 
 
-def _chunk(part: Part) -> Wire | None:
+def _encode_chunk(part: Part) -> Wire | None:
     """A part of a content list that holds thinking beside text."""
     match part:
         case Text() if part.text:
@@ -276,20 +270,53 @@ def _chunk(part: Part) -> Wire | None:
             return None
 
 
-def _image(image: Image) -> Wire:
-    url = image_address(image)
+def _encode_result_text(result: ToolResult, notices: list[Notice]) -> str:
+    if isinstance(result.content, str):
+        return result.content
+    texts: list[str] = []
+    for part in result.content:
+        if isinstance(part, Text):
+            texts.append(part.text)
+            continue
+        detail = "tools answer in text here; a note took the place of an image or a file"
+        add_notice(notices, "result_part_not_sent", detail)
+        texts.append(f"[{'image' if isinstance(part, Image) else 'file'}, {part.media_type}: not shown]")
+    return "\n".join(texts)
+
+
+def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
+    match part:
+        case Text():
+            return [{"type": "text", "text": part.text}]
+        case Image():
+            return [_encode_image(part)]
+        case File():
+            return [_encode_file(part)]
+        case UnknownPart():
+            return encode_native(part, "user", notices)
+        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
+            return leave_out(part, "user", notices)
+        case _:
+            assert_never(part)
+
+
+def _encode_image(image: Image) -> Wire:
+    url = make_image_url(image)
     described = {"url": url} if image.detail is None else {"url": url, "detail": image.detail}
     return {"type": "image_url", "image_url": described}
 
 
-def _file(file: File) -> Wire:
+def _encode_file(file: File) -> Wire:
     if file.id is not None:
         return {"type": "file", "file": {"file_id": file.id}}
     if file.data is not None:
-        sound = _AUDIO_FORMATS.get(file.media_type)
-        if sound is not None:
-            return {"type": "input_audio", "input_audio": {"data": b64encode(file.data).decode(), "format": sound}}
-        return {"type": "file", "file": {"filename": file.name, "file_data": data_url(file.media_type, file.data)}}
+        audio_format = _AUDIO_FORMATS.get(file.media_type)
+        if audio_format is not None:
+            return {
+                "type": "input_audio",
+                "input_audio": {"data": b64encode(file.data).decode(), "format": audio_format},
+            }
+        return {"type": "file", "file": {"filename": file.name, "file_data": make_data_url(file.media_type, file.data)}}
     if file.url is not None and file.url.startswith("data:"):
         return {"type": "file", "file": {"filename": file.name, "file_data": file.url}}
     if file.url is not None:

@@ -1,6 +1,7 @@
-"""How much to think, in the words of one host: `spell_thinking(thinking, target) → (fields, notices)`.
+"""How much to think, in the fields of each host: `encode_thinking(thinking, target, notices) → fields`.
 
-Not here: whether the model allows it, and which effort is nearest (plan); how earlier thinking goes back (messages).
+Not here: whether the model allows it, and which effort is nearest (plan); how earlier thinking goes back
+(encode_messages).
 """
 
 from __future__ import annotations
@@ -15,71 +16,71 @@ from asides.values.thinking import Effort, Thinking, nearest_effort
 # highest effort is meant, as far as it is known.
 _EFFORT_FOR_BUDGET: tuple[tuple[int, Effort], ...] = ((2_048, "low"), (8_192, "medium"), (24_576, "high"))
 
-# What "on" means to a host that has to be told an effort.
+# What "on" means to a host that needs an effort.
 _ORDINARY_EFFORT: Effort = "medium"
 
 
-def spell_thinking(thinking: Thinking, target: Target) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+def encode_thinking(thinking: Thinking, target: Target, notices: list[Notice]) -> dict[str, Any]:
     """The fields that ask this target for this thinking: one representation, and none at all when nothing was asked."""
-    spelling = _Spelling(thinking, target)
-    spelling.run()
-    return spelling.fields, tuple(spelling.notices)
+    encoder = _ThinkingEncoder(thinking, target, notices)
+    encoder.encode()
+    return encoder.fields
 
 
-class _Spelling:
-    """One wish, while it is put into one host's words."""
+class _ThinkingEncoder:
+    """The fields for one host, while they are collected."""
 
-    def __init__(self, thinking: Thinking, target: Target) -> None:
+    def __init__(self, thinking: Thinking, target: Target, notices: list[Notice]) -> None:
         self.thinking = thinking
         self.rule = target.rule
         self.budget_in = target.facts.budget_in
         self.toggle_on = target.quirks.toggle_on
         self.ask_by: AskBy = target.facts.ask_by
         self.fields: dict[str, Any] = {}
-        self.notices: list[Notice] = []
+        self.notices = notices
 
-    def run(self) -> None:
+    def encode(self) -> None:
         if self.ask_by == "reasoning_object":
-            self._object()  # which also says what is shown
+            self._add_object()  # which also says what is shown
         elif self.thinking.mode == "off":
-            self._off()
-        elif self._is_wanted():
-            self._on()
+            self._turn_off()
+        elif self._is_asked():
+            self._turn_on()
 
-    def _is_wanted(self) -> bool:
-        # "auto" alone is the host's own habit, which is what it does when nothing is said.
+    def _is_asked(self) -> bool:
+        # "auto" alone is the host's default, which needs no field.
         thinking = self.thinking
         return thinking.mode == "on" or thinking.effort is not None or thinking.budget is not None
 
-    def _object(self) -> None:
+    def _add_object(self) -> None:
         thinking = self.thinking
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if thinking.mode == "off":
-            told = {} if self._cannot_stop() else {"enabled": False}
+            fields = {} if self._cannot_stop() else {"enabled": False}
         else:
-            told |= self._amount_in_object() if self._is_wanted() else {}
+            fields |= self._choose_amount() if self._is_asked() else {}
             if thinking.summary is not None:
-                told["summary"] = thinking.summary
+                fields["summary"] = thinking.summary
             if thinking.show == "none":
-                told["exclude"] = True
-        if told:
-            self.fields["reasoning"] = told
+                fields["exclude"] = True
+        if fields:
+            self.fields["reasoning"] = fields
 
-    def _amount_in_object(self) -> dict[str, Any]:
-        """A budget or an effort, never both, since such a host refuses that; a number says more than a word."""
+    def _choose_amount(self) -> dict[str, Any]:
+        """A budget or an effort, never both, since such a host refuses that; a budget is more exact."""
         budget, effort = self.thinking.budget, self.thinking.effort
         if budget is not None and self._takes_budgets(or_unknown=True):
             return {"max_tokens": budget}
-        effort = self._effort_instead(effort, budget)
+        effort = self._replace_budget(effort, budget)
         return {"enabled": True} if effort is None else {"effort": effort}
 
     def _cannot_stop(self) -> bool:
-        """Whether "off" is not worth saying: to models that never think, and to those that always do, which is told."""
+        """Whether "off" is not sent: to models that never think, and, with a notice, to those that always do."""
         if self.rule.thinking == "always":
-            self._note_off()
+            self._report_off()
         return self.rule.thinking in ("always", "never")
 
-    def _off(self) -> None:
+    def _turn_off(self) -> None:
         if self._cannot_stop():
             return
         match self.ask_by:
@@ -87,7 +88,7 @@ class _Spelling:
                 if self.rule.off_as_effort:
                     self.fields["reasoning_effort"] = "none"
                 else:
-                    self._note_off()
+                    self._report_off()
             case "thinking_toggle" | "thinking_toggle_and_effort":
                 self.fields["thinking"] = {"type": "disabled"}
             case "enable_thinking":
@@ -95,37 +96,37 @@ class _Spelling:
             case "template" | "template_and_effort":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: False}
             case _:  # cannot be asked, or only in another dialect
-                self._note_off()
+                self._report_off()
 
-    def _on(self) -> None:
+    def _turn_on(self) -> None:
         match self.ask_by:
             case "reasoning_effort":
-                self._by_effort()
+                self._ask_by_effort()
             case "thinking_toggle":
                 self.fields["thinking"] = {"type": self.toggle_on}
-                self._budget_or_not("thinking.budget_tokens" if self._takes_budgets(or_unknown=True) else None)
-                self._effort_not_sent()
+                self._add_budget_or_report("thinking.budget_tokens" if self._takes_budgets(or_unknown=True) else None)
+                self._report_effort()
             case "thinking_toggle_and_effort":
                 self.fields["thinking"] = {"type": self.toggle_on}
-                self._effort_beside("thinking.budget_tokens" if self._takes_budgets() else None)
+                self._add_amount("thinking.budget_tokens" if self._takes_budgets() else None)
             case "enable_thinking":
                 self.fields["enable_thinking"] = True
-                self._budget_or_not("thinking_budget")
-                self._effort_not_sent()
+                self._add_budget_or_report("thinking_budget")
+                self._report_effort()
             case "template":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: True}
-                self._budget_or_not(None)
-                self._effort_not_sent()
+                self._add_budget_or_report(None)
+                self._report_effort()
             case "template_and_effort":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: True}
-                self._effort_beside(None)
+                self._add_amount(None)
             case "prompt_mode":
-                self._by_prompt_mode()
+                self._ask_by_prompt_mode()
             case _:  # cannot be asked, or only in another dialect
-                self._budget_or_not(None)
-                self._effort_not_sent()
+                self._add_budget_or_report(None)
+                self._report_effort()
                 if self.thinking.effort is None and self.thinking.budget is None:
-                    self._note("on_not_sent", "this host cannot be asked to think", "on")
+                    self._report("on_not_sent", "this host cannot be asked to think", "on")
 
     def _takes_budgets(self, *, or_unknown: bool = False) -> bool:
         # Where nothing is known of the model, the ordinary form of the dialect is sent (contract §3).
@@ -133,43 +134,43 @@ class _Spelling:
 
     # --- the amount -------------------------------------------------------------------------------------------------
 
-    def _by_effort(self) -> None:
-        if not self._effort_beside(None):
-            self._ordinary_effort()
+    def _ask_by_effort(self) -> None:
+        if not self._add_amount(None):
+            self._add_ordinary_effort()
 
-    def _by_prompt_mode(self) -> None:
+    def _ask_by_prompt_mode(self) -> None:
         if self.rule.thinking != "always":
-            self._by_effort()
+            self._ask_by_effort()
             return
         self.fields["prompt_mode"] = "reasoning"
-        self._budget_or_not(None)
-        self._effort_not_sent()
+        self._add_budget_or_report(None)
+        self._report_effort()
 
-    def _effort_beside(self, budget_field: str | None) -> bool:
-        """Say the amount in a field for budgets or in `reasoning_effort`; False when there is none to say."""
+    def _add_amount(self, budget_field: str | None) -> bool:
+        """Add the amount in a field for budgets or in `reasoning_effort`. False when no amount was asked for."""
         budget, effort = self.thinking.budget, self.thinking.effort
-        said = budget is not None and self._budget(budget_field, budget)
-        if not said:
-            effort = self._effort_instead(effort, budget)
+        added = budget is not None and self._add_budget(budget_field, budget)
+        if not added:
+            effort = self._replace_budget(effort, budget)
         if effort is not None:
             self.fields["reasoning_effort"] = effort
-        return said or effort is not None
+        return added or effort is not None
 
-    def _effort_instead(self, effort: Effort | None, budget: int | None) -> Effort | None:
-        """The effort to name where a budget cannot be: the one that was asked for, or one that is like the budget."""
+    def _replace_budget(self, effort: Effort | None, budget: int | None) -> Effort | None:
+        """The effort to send where a budget cannot be sent: the one asked for, or the nearest to the budget."""
         if budget is None:
             return effort
         if effort is None:
-            return self._effort_for(budget)
-        self._note("budget_not_sent", "this host takes an effort, not a budget", str(budget), effort)
+            return self._map_budget(budget)
+        self._report("budget_not_sent", "this host takes an effort, not a budget", str(budget), effort)
         return effort
 
-    def _budget_or_not(self, field: str | None) -> None:
+    def _add_budget_or_report(self, field: str | None) -> None:
         budget = self.thinking.budget
-        if budget is not None and not self._budget(field, budget):
-            self._note("budget_not_sent", "this host takes no thinking budget", str(budget), self._on_or_nothing())
+        if budget is not None and not self._add_budget(field, budget):
+            self._report("budget_not_sent", "this host takes no thinking budget", str(budget), self._describe_sent())
 
-    def _budget(self, field: str | None, budget: int) -> bool:
+    def _add_budget(self, field: str | None, budget: int) -> bool:
         path = self.budget_in or field
         if path is None:
             return False
@@ -180,44 +181,44 @@ class _Spelling:
         place[leaf] = budget
         return True
 
-    def _effort_not_sent(self) -> None:
+    def _report_effort(self) -> None:
         effort = self.thinking.effort
         if effort is not None:
-            self._note("effort_not_sent", "this host takes no effort", effort, self._on_or_nothing())
+            self._report("effort_not_sent", "this host takes no effort", effort, self._describe_sent())
 
-    def _on_or_nothing(self) -> str:
+    def _describe_sent(self) -> str:
         return "on" if self.fields else "nothing"
 
-    def _effort_for(self, budget: int) -> Effort | None:
+    def _map_budget(self, budget: int) -> Effort | None:
         takes = self.rule.efforts
         if takes == ():
-            self._note("budget_not_sent", "this model takes neither a budget nor an effort", str(budget), "on")
+            self._report("budget_not_sent", "this model takes neither a budget nor an effort", str(budget), "on")
             return None
-        # An effort above "high" is named only to models that are known to have one.
+        # An effort above "high" is sent only to models that are known to take one.
         highest: Effort = "high" if takes is None else "xhigh" if "xhigh" in takes else "max"
         fitting: list[Effort] = [effort for most, effort in _EFFORT_FOR_BUDGET if budget <= most]
         wanted = fitting[0] if fitting else highest
-        # What the provider says of an effort that it does not have counts before what is nearest.
+        # The provider's own mapping of an effort that it lacks counts before the nearest one.
         mapped = dict(self.rule.effort_map).get(wanted)
         sent = wanted if takes and wanted in takes else mapped or nearest_effort(wanted, takes or (wanted,))
-        self._note("budget_mapped", "this host takes an effort, not a budget", str(budget), sent)
+        self._report("budget_mapped", "this host takes an effort, not a budget", str(budget), sent)
         return sent
 
-    def _ordinary_effort(self) -> None:
-        """Thinking is wanted, no amount was named, and an effort is the only way to say so."""
+    def _add_ordinary_effort(self) -> None:
+        """Add an effort where thinking is asked for without an amount, and an effort is the only field for it."""
         if self.rule.thinking == "always" or self.rule.default == "on":
             return
         if self.rule.efforts == () and self.rule.default is None:
-            self._note("on_not_sent", "this model takes no effort; what it does is its own habit", "on")
+            self._report("on_not_sent", "this model takes no effort; what it does is its own habit", "on")
             return
         sent = nearest_effort(_ORDINARY_EFFORT, self.rule.efforts or (_ORDINARY_EFFORT,))
-        self._note("effort_chosen", "this host has to be told an effort", "on", sent)
+        self._report("effort_chosen", "this host needs an effort", "on", sent)
         self.fields["reasoning_effort"] = sent
 
-    # --- what could not be said -------------------------------------------------------------------------------------
+    # --- notices ----------------------------------------------------------------------------------------------------
 
-    def _note_off(self) -> None:
-        self._note("off_not_sent", "there is no way to tell this model to stop thinking", "off")
+    def _report_off(self) -> None:
+        self._report("off_not_sent", "this model cannot be asked to stop thinking", "off")
 
-    def _note(self, code: str, detail: str, asked: str, sent: str = "nothing") -> None:
+    def _report(self, code: str, detail: str, asked: str, sent: str = "nothing") -> None:
         self.notices.append(Notice(code, detail, "thinking", asked, sent))

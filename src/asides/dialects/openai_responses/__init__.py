@@ -1,76 +1,8 @@
-"""Responses, the language in which OpenAI's models tell of their thinking: both halves, as one object."""
+"""Responses, `POST /responses`: the dialect in which OpenAI's models report their thinking."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from asides.dialects.dialect import DialectFacts
+from asides.dialects.lazy_dialect import lazy_dialect
 
-from asides.dialects.dialect import HttpRequest, ServedRequest
-from asides.dialects.openai_responses.decode import ResponsesDecoder
-from asides.dialects.openai_responses.encode import encode
-from asides.dialects.openai_responses.stop_and_errors import responses_error
-from asides.providers.provider import Target
-from asides.values.errors import ProviderError
-from asides.values.messages import Prompt
-from asides.values.model_info import ModelInfo, ModelPage
-from asides.values.notices import Notice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
-
-
-class OpenAIResponses:
-    """The dialect of `POST /responses`. The server half loads when it is first used."""
-
-    name = "openai_responses"
-
-    def encode(self, prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-        """Spell a planned prompt for its target."""
-        return encode(prompt, target)
-
-    def decoder(self, target: Target) -> ResponsesDecoder:
-        """A fresh decoder for one response."""
-        return ResponsesDecoder(target)
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-        """The error that this response is. Header names are in lower case."""
-        return responses_error(status, headers, body, target)
-
-    def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - it comes whole
-        """Ask which models there are."""
-        from asides.dialects.openai_chat.model_list import models_request
-
-        return models_request(target)
-
-    def read_models(self, body: bytes) -> ModelPage:
-        """A page of the list."""
-        from asides.dialects.openai_chat.model_list import read_models
-
-        return read_models(body)
-
-    def read(self, body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG002 - all of it is in the body
-        """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
-        from asides.dialects.openai_responses.server.read_request import read
-
-        return read(body)
-
-    def writer(self, *, model: str, stream: bool, include_usage: bool = True, created: int = 0) -> ResponsesWriter:
-        """Server half: a fresh writer for one response. `created` is Unix time, since a dialect has no clock."""
-        from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
-
-        return ResponsesWriter(model=model, stream=stream, include_usage=include_usage, created=created)
-
-    def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
-        """Server half: an error body."""
-        from asides.dialects.openai_chat.server.write_reply import write_error
-
-        return write_error(status, message, kind)
-
-    def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - it comes whole
-        """Server half: the page of the list that the query asks for."""
-        from asides.dialects.openai_chat.model_list import write_models
-
-        return write_models(models)
-
-
-dialect = OpenAIResponses()
+dialect = lazy_dialect("openai_responses", DialectFacts(seal_kinds=("encrypted",)))

@@ -1,6 +1,6 @@
 """A planned prompt as a Responses request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: the items of the history (spell_items), and whether the model takes what is asked (plan).
+Not here: the items of the history (encode_items), and whether the model takes what is asked (plan).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, join_url, merge_fields
-from asides.dialects.openai_chat.encode_thinking import spell_thinking
-from asides.dialects.openai_chat.encode_tools import spell_tools
+from asides.dialects.openai_chat.encode import encode_tools
+from asides.dialects.openai_chat.encode_thinking import encode_thinking
 from asides.dialects.openai_responses.encode_items import encode_items
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError
@@ -25,90 +25,85 @@ _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    """Spell a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
+    """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
-    body = _body(prompt, target, notices)
+    body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return build_post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, build_url(target), accept, body), tuple(notices)
 
 
-def address(target: Target) -> str:
-    """Where requests go. The older address of a deployment has chat only; Responses stand beside the deployments."""
+def build_url(target: Target) -> str:
+    """The address of requests. The older address of a deployment has chat only; Responses stand beside deployments."""
     own = target.quirks.path
-    wanted = "/responses" if own == Quirks().path else own
+    end = "/responses" if own == Quirks().path else own
     path = urlsplit(target.base_url).path.rstrip("/").partition("/deployments/")[0]
-    if not path.endswith(wanted):
-        path += wanted
+    if not path.endswith(end):
+        path += end
     return join_url(target, path)
 
 
-def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     state = prompt.state
     if state.previous_response_id is not None and state.conversation is not None:
         raise ConfigError("previous_response_id and conversation both say where to go on; give one of them.")
     body: dict[str, Any] = {"model": target.model}
     if prompt.system and prompt.system.strip():
-        # Never carried over by the provider, so they go along each time.
+        # The provider never carries instructions over, so they are sent each time.
         body["instructions"] = prompt.system
     body["input"] = encode_items(prompt, target, notices)
-    body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
+    body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.output is not None:
-        body["text"] = {"format": _format(prompt.output)}
+        body["text"] = {"format": _encode_output(prompt.output)}
     if prompt.max_tokens is not None:
         body["max_output_tokens"] = prompt.max_tokens
-    body |= _sampling(prompt, notices)
+    body |= _encode_sampling(prompt, notices)
     if prompt.stream:
         body["stream"] = True
     if prompt.metadata is not None:
         body["metadata"] = prompt.metadata
     if prompt.user is not None:
         body["user"] = prompt.user
-    body |= _state(prompt, target)
-    if reasoning := _reasoning(prompt, target, notices):
+    body |= _encode_state(prompt, target)
+    if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
     return merge_fields(body, prompt.extra)
 
 
-def _state(prompt: Prompt, target: Target) -> dict[str, Any]:
-    """Three ways to carry reasoning on: with the provider, encrypted with us, or not at all."""
+def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
+    """The fields that carry reasoning on: stored by the provider, encrypted and held by us, or not at all."""
     state, quirks = prompt.state, target.quirks
-    spelled: dict[str, Any] = {}
+    encoded: dict[str, Any] = {}
     store = state.store
     if store is None and quirks.encrypted_reasoning and not state.continues:
         store = state.resume
     if store is not None:
-        spelled["store"] = store
+        encoded["store"] = store
     if state.previous_response_id is not None:
-        spelled["previous_response_id"] = state.previous_response_id
+        encoded["previous_response_id"] = state.previous_response_id
     if state.conversation is not None:
-        spelled["conversation"] = state.conversation
+        encoded["conversation"] = state.conversation
     if state.truncation is not None:
-        spelled["truncation"] = state.truncation
+        encoded["truncation"] = state.truncation
     include = list(state.include)
-    if (
-        quirks.encrypted_reasoning
-        and target.may_think(prompt.thinking)
-        and not state.continues
-        and ENCRYPTED not in include
-    ):
+    thinks = target.may_think(prompt.thinking)
+    if quirks.encrypted_reasoning and thinks and not state.continues and ENCRYPTED not in include:
         include.append(ENCRYPTED)
     if include:
-        spelled["include"] = include
-    return spelled
+        encoded["include"] = include
+    return encoded
 
 
-def _reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
+def _encode_reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     if target.rule.thinking == "never":
         return {}
     thinking, state = prompt.thinking, prompt.state
     asked_like_chat = target.override(ask_by="reasoning_effort", budget_in=None, fields=())
-    fields, unspoken = spell_thinking(thinking, asked_like_chat)
-    notices += unspoken
+    fields = encode_thinking(thinking, asked_like_chat, notices)
     reasoning: dict[str, Any] = {}
     if (effort := fields.get("reasoning_effort")) is not None:
         reasoning["effort"] = effort
-    # Who sends its raw reasoning unasked has no summary to give.
+    # A host that sends its raw reasoning unasked has no summary.
     summarises = target.quirks.raw_reasoning != "shown"
     if thinking.summary is not None and thinking.show != "none":
         reasoning["summary"] = thinking.summary
@@ -121,27 +116,27 @@ def _reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[st
     return reasoning
 
 
-def _named_choice(name: str) -> dict[str, Any]:
+def _encode_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "name": name}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
-    spelled: dict[str, Any] = {"type": "function", "name": tool.name}
+def _encode_tool(tool: Tool) -> dict[str, Any]:
+    encoded: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
-        spelled["description"] = tool.description
-    spelled["parameters"] = tool.parameters
-    # Left out, this endpoint takes a tool for strict, unlike chat; what is not said here is not meant.
-    spelled["strict"] = tool.strict is True
-    return spelled
+        encoded["description"] = tool.description
+    encoded["parameters"] = tool.parameters
+    # Unlike chat, this endpoint takes a tool without the field for strict.
+    encoded["strict"] = tool.strict is True
+    return encoded
 
 
-def _format(output: OutputSchema | str) -> dict[str, Any]:
+def _encode_output(output: OutputSchema | str) -> dict[str, Any]:
     if isinstance(output, OutputSchema):
         return {"type": "json_schema", "name": output.name, "schema": output.schema, "strict": output.strict}
     return {"type": "json_object"}
 
 
-def _sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
+def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     given = prompt.sampling.given()
     refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
     notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]

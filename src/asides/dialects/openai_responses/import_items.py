@@ -1,6 +1,6 @@
-"""Input items as messages: `read_items(items)`. What a model said in one turn is one message, in its order.
+"""Input items as messages: `import_items(items)`. The items of one turn of the model become one message, in order.
 
-An item that has to go back as it came stays with its part as an entry. Not here: the rest of a request (read_request).
+An item that must go back as it came stays with its part as an entry. Not here: the rest of a request (read_request).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 
 def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
-    """The messages of a list of items. Raises ConfigError that names the item."""
+    """Import a list of items. Raises ConfigError that names the place of the item that is wrong."""
     messages: list[Message] = []
     for place, item in enumerate(items):
         if not isinstance(item, Mapping):
             raise ConfigError(f"input[{place}] is no object.")
         try:
-            role, parts = _read(dict(item))
+            role, parts = _import_item(dict(item))
         except ConfigError as problem:
             raise ConfigError(f"input[{place}]: {problem}") from None
         last = messages[-1] if messages else None
@@ -51,86 +51,88 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _read(item: dict[str, Any]) -> tuple[Role, list[Part]]:
+def _import_item(item: dict[str, Any]) -> tuple[Role, list[Part]]:
     match item.get("type", "message"):
         case "message":
-            return _message(item)
+            return _import_message(item)
         case "reasoning":
-            return "assistant", [_reasoning(item)]
+            return "assistant", [_import_reasoning(item)]
         case "function_call" | "custom_tool_call":
-            return "assistant", [_call(item)]
+            return "assistant", [_import_tool_call(item)]
         case "function_call_output" | "custom_tool_call_output":
-            return "tool", [_result(item)]
+            return "tool", [_import_tool_result(item)]
         case str() as kind if kind in SERVER_TOOLS:
-            return "assistant", [ServerTool(kind, _word(item, "id"), _word(item, "status"), _json(item))]
+            return "assistant", [
+                ServerTool(kind, _read_text(item, "id"), _read_text(item, "status"), _encode_json(item))
+            ]
         case str():
-            return "assistant", [UnknownPart(_json(item))]
+            return "assistant", [UnknownPart(_encode_json(item))]
         case _:
             raise ConfigError("type is no text.")
 
 
-def _message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
+def _import_message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
     role = _ROLES.get(str(item.get("role")))
     if role is None:
         raise ConfigError("role is user, assistant, system or developer.")
     content = item.get("content")
     if isinstance(content, str):
-        return role, _with_entry([Text(content)], item)
+        return role, _add_entry([Text(content)], item)
     if not isinstance(content, list):
         raise ConfigError("content is a text, or a list of parts.")
-    parts = [_part(part) for part in content]
-    return role, _with_entry(parts, item) if role == "assistant" else parts
+    parts = [_import_part(part) for part in content]
+    return role, _add_entry(parts, item) if role == "assistant" else parts
 
 
-def _with_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
-    """The parts, and with the first text what goes back beside its words."""
+def _add_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
+    """Add to the first text the fields that go back beside it."""
     first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), None)
     entry = message_entry(msgspec.json.encode({"type": "message", **item}))
     if first is None or entry is None:
         return parts
-    words = cast("Text", parts[first])
-    return [*parts[:first], Text(words.text, (Seal(ENTRY, "", None, entry),)), *parts[first + 1 :]]
+    text = cast("Text", parts[first])
+    return [*parts[:first], Text(text.text, (Seal(ENTRY, "", None, entry),)), *parts[first + 1 :]]
 
 
-def _part(part: object) -> Part:
+def _import_part(part: object) -> Part:
     if not isinstance(part, Mapping):
         raise ConfigError("a content part is no object.")
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": str() as text}:
             return Text(text)
-        case {"type": "refusal", "refusal": str() as words}:
-            return Refusal(words)
+        case {"type": "refusal", "refusal": str() as text}:
+            return Refusal(text)
         case {"type": "input_image"}:
-            return _image(part)
+            return _import_image(part)
         case {"type": "input_file"}:
-            return _file(part)
+            return _import_file(part)
         case {"type": str()}:
-            return UnknownPart(_json(part))
+            return UnknownPart(_encode_json(part))
         case _:
             raise ConfigError("a content part has no type.")
 
 
-def _image(part: Mapping[str, Any]) -> Image:
-    url, detail = _word(part, "image_url"), _word(part, "detail")
+def _import_image(part: Mapping[str, Any]) -> Image:
+    url, detail = _read_text(part, "image_url"), _read_text(part, "detail")
     if url is None:
         raise ConfigError("an input_image has no image_url.")
-    kind, data = _data_in(url)
+    kind, data = _split_data_url(url)
     return Image(data=data, media_type=kind, detail=detail) if data is not None else Image(url=url, detail=detail)
 
 
-def _file(part: Mapping[str, Any]) -> File:
-    name = _word(part, "filename") or "file"
-    if (file_id := _word(part, "file_id")) is not None:
+def _import_file(part: Mapping[str, Any]) -> File:
+    name = _read_text(part, "filename") or "file"
+    if (file_id := _read_text(part, "file_id")) is not None:
         return File(name, id=file_id)
-    if (url := _word(part, "file_url")) is not None:
+    if (url := _read_text(part, "file_url")) is not None:
         return File(name, url=url)
-    kind, data = _data_in(_word(part, "file_data") or "")
+    kind, data = _split_data_url(_read_text(part, "file_data") or "")
     if data is None:
         raise ConfigError("an input_file has neither file_data, file_url nor file_id.")
     return File(name, data=data, media_type=kind)
 
 
-def _data_in(url: str) -> tuple[str, bytes | None]:
+def _split_data_url(url: str) -> tuple[str, bytes | None]:
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return "", None
@@ -140,32 +142,32 @@ def _data_in(url: str) -> tuple[str, bytes | None]:
         raise ConfigError("a data: address does not decode.") from None
 
 
-def _reasoning(item: dict[str, Any]) -> Thought:
+def _import_reasoning(item: dict[str, Any]) -> Thought:
     summary = [part.get("text") for part in item.get("summary") or () if isinstance(part, Mapping)]
     raw = [part.get("text") for part in item.get("content") or () if isinstance(part, Mapping)]
-    words = [text for text in summary or raw if isinstance(text, str)]
-    value = _word(item, "encrypted_content") or ""
-    seal = Seal("encrypted" if value else ENTRY, value, None, _json(item))
-    text = "\n\n".join(words)
-    if summary and words:
+    texts = [text for text in summary or raw if isinstance(text, str)]
+    value = _read_text(item, "encrypted_content") or ""
+    seal = Seal("encrypted" if value else ENTRY, value, None, _encode_json(item))
+    text = "\n\n".join(texts)
+    if summary and texts:
         return Thought(text, "summary", "responses_summary", seals=(seal,), via="summary")
     return Thought(text, "raw" if text else "hidden", "responses_raw", seals=(seal,), via="reasoning_text")
 
 
-def _call(item: dict[str, Any]) -> ToolCall:
-    name, call_id = _word(item, "name"), _word(item, "call_id") or _word(item, "id")
+def _import_tool_call(item: dict[str, Any]) -> ToolCall:
+    name, call_id = _read_text(item, "name"), _read_text(item, "call_id") or _read_text(item, "id")
     if not name or not call_id:
         raise ConfigError("a call has a name and a call_id.")
-    seals = (Seal(ENTRY, "", None, _json(item)),) if item.get("id") else ()
+    seals = (Seal(ENTRY, "", None, _encode_json(item)),) if item.get("id") else ()
     if item["type"] == "custom_tool_call":
-        return ToolCall(call_id, name, {}, _word(item, "input") or "", seals, custom=True)
-    raw = _word(item, "arguments") or ""
+        return ToolCall(call_id, name, {}, _read_text(item, "input") or "", seals, custom=True)
+    raw = _read_text(item, "arguments") or ""
     arguments = read_arguments(raw)
     return ToolCall(call_id, name, arguments or {}, raw if arguments is None else None, seals)
 
 
-def _result(item: dict[str, Any]) -> ToolResult:
-    call_id = _word(item, "call_id")
+def _import_tool_result(item: dict[str, Any]) -> ToolResult:
+    call_id = _read_text(item, "call_id")
     if not call_id:
         raise ConfigError("a call's output has no call_id.")
     output = item.get("output")
@@ -173,16 +175,16 @@ def _result(item: dict[str, Any]) -> ToolResult:
         return ToolResult(call_id, output)
     if not isinstance(output, list):
         raise ConfigError("output is a text, or a list of parts.")
-    parts = [_part(part) for part in output]
+    parts = [_import_part(part) for part in output]
     return ToolResult(call_id, tuple(part for part in parts if isinstance(part, (Text, Image, File))))
 
 
-def _word(holder: Mapping[str, Any], field: str) -> str | None:
+def _read_text(holder: Mapping[str, Any], field: str) -> str | None:
     value = holder.get(field)
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{field} is no text.")
     return value
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _encode_json(value: Mapping[str, Any]) -> str:
     return msgspec.json.encode(value).decode()

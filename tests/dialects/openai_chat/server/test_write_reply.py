@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides.dialects import find_dialect
-from asides.dialects.openai_chat import OpenAIChat, dialect
+from asides.dialects.openai_chat import dialect
 from asides.dialects.openai_chat.server.write_reply import ChatWriter, write_error
 from asides.providers.provider import Provider, Target
 from asides.values.errors import AuthError, ContextTooLong, Overloaded, RateLimited
@@ -406,7 +406,7 @@ def test_an_error_body_reads_as_the_error_that_it_is(status: int, kind: str | No
 
 def test_the_dialect_is_found_by_its_name_and_has_both_halves() -> None:
     found = find_dialect("openai_chat")
-    assert isinstance(found, OpenAIChat)
+    assert found is dialect
     assert found.name == "openai_chat"
     assert found.read(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}').model == "m"
     writer = found.writer(model="m", stream=False)

@@ -1,6 +1,6 @@
 """A client's request for a message as a prompt: `read(body) → ServedRequest`. What is not ours stays in `extra`.
 
-Not here: single messages (read_message), what is answered (serve), and what a provider would refuse (the stage).
+Not here: single messages (import_messages), what is answered (serve), and what a provider would refuse (the stage).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asides.values.tools import Tool
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     return _Request.of_body(body).read()
 

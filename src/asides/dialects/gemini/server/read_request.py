@@ -1,7 +1,7 @@
 """A client's generateContent request as a prompt: `read(body, path) → ServedRequest`.
 
 Fields may be spelled in camelCase or snake_case, since the API takes both. What is not ours to understand stays in
-`extra`. Not here: single contents (read_contents), and what is answered (serve).
+`extra`. Not here: single contents (import_contents), and what is answered (serve).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_OURS = frozenset({"args", "response", "parameters", "parametersJsonSchema",
 _TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
 
 
-def read(body: bytes, path: str) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     asked = _ASKED.search(unquote(path))
     if asked is None:

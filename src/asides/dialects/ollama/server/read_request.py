@@ -42,7 +42,7 @@ _SAMPLING = {
 }
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     fields = RequestFields.of_body(body)
     model = fields.take_model()

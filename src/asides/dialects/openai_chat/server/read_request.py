@@ -1,6 +1,6 @@
 """A client's chat request as a prompt: `read(body) → ServedRequest`. What is not ours to understand stays in `extra`.
 
-Not here: single messages (read_message), and what is answered (serve).
+Not here: single messages (import_messages), and what is answered (serve).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPENROUTER_FIELDS = ("effort", "max_tokens", "enabled", "exclude", "summary")
 _TOGGLE_FIELDS = ("type", "budget_tokens", "display")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     return _Request.of_body(body).read()
 

@@ -28,7 +28,7 @@ from asides.values.events import (
 from asides.values.fold import fold
 from asides.values.usage import Usage
 
-__all__ = ["ChatWriter", "read", "read_message", "read_messages", "write_error"]
+__all__ = ["ChatWriter", "read", "write_error"]
 
 Delta: TypeAlias = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """A client's Responses request as a prompt: `read(body) → ServedRequest`. What is not understood stays in `extra`.
 
-Not here: single items (read_items), and what is answered (serve).
+Not here: single items (import_items), and what is answered (serve).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from asides.values.tools import Tool, read_tool
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
     return _Request.of_body(body).read()
 
