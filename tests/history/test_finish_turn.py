@@ -37,7 +37,7 @@ SIGNED = ThoughtSealed(Seal("signature", "s"), 0, "summary", "block")
 def wholeness(*events: Event) -> list[bool]:
     """For each thought of a reply that broke off after these events: whether it is complete."""
     folding = Fold()
-    folding.take(events)
+    folding.feed(events)
     reply = folding.reply()
     assert reply.complete is any(isinstance(event, ReplyEnded) for event in events)
     return [part.complete for part in reply.parts if isinstance(part, Thought)]

@@ -14,11 +14,10 @@ from asides.conversations.message_history import MessageHistory
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import split_turns
 from asides.options import Options
-from asides.values.accounting import estimated_usage
 from asides.values.errors import NoAnswer
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, user
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 LABEL = "[Summary of the earlier conversation]"
 """The first line of every note, for people and for models."""
@@ -52,7 +51,7 @@ class Compaction:
     def finish(self, reply: Reply) -> None:
         """Put the note in the place of what it sums up. A reply without an answer changes nothing and raises."""
         history, older = self._history, self._older
-        spent = reply.usage if reply.usage != Usage() else estimated_usage(self.request.messages, reply)
+        spent = reply.usage if reply.usage != Usage() else estimate_usage(self.request.messages, reply)
         try:
             summary = reply.require_answer().text.strip()
         except NoAnswer:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from asides.conversations.message_history import MessageHistory
 from asides.history.finish_turn import finish_turn
 from asides.history.pair import add_missing_results
-from asides.values.accounting import estimated_usage
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 
 class Turn:
@@ -86,7 +85,7 @@ class Turn:
         if not reply.complete:
             # Nobody will run the calls of an answer that broke off.
             new = add_missing_results(new)
-        self._history.append(new, reported or estimated_usage(self.messages, reply))
+        self._history.append(new, reported or estimate_usage(self.messages, reply))
         self.kept = True
 
 

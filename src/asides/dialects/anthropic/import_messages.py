@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, whole_part
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, Role, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
@@ -96,7 +96,7 @@ def _import_block(block: object) -> Part:
         case "document":
             return _import_file(block, cached=cached)
         case _:
-            return whole_part(dict(block), None)
+            return build_raw_part(dict(block), None)
 
 
 def _import_tool_call(block: Mapping[str, Any]) -> ToolCall:

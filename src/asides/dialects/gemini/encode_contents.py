@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from asides.dialects.gemini.decode import BESIDE, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SIGNATURE
 from asides.dialects.message_encoder import (
     OPENING,
     STAND_IN,
@@ -178,7 +178,7 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
             return [{"text": part.text}] if part.text else []
         case Image() | File():
             return [_sign(_encode_media(part, notices), part.seals)]
-        case ServerTool(name=name) if name in BESIDE:
+        case ServerTool(name=name) if name in METADATA:
             return []  # it stood beside the content, and was no part of it
         case ServerTool() | UnknownPart():
             return _encode_verbatim(part, notices)
