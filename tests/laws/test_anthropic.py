@@ -30,7 +30,7 @@ from asides.values.fold import fold
 from asides.values.messages import Message, Prompt, ServerTool, Text, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
-from asides.values.usage import reported_usage
+from asides.values.usage import normalise_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
@@ -92,7 +92,7 @@ def blocks(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) ->
         read, cached, answer, thinking = counts
         events.append(
             UsageReported(
-                reported_usage(input=read + cached, output=answer + thinking, thinking=thinking, cached=cached)
+                normalise_usage(input=read + cached, output=answer + thinking, thinking=thinking, cached=cached)
             )
         )
     reasons = {"end_turn": "stop", "tool_use": "tool_calls", "stop_sequence": "stop", "pause_turn": "pause"}

@@ -33,7 +33,7 @@ from asides.values.fold import fold
 from asides.values.messages import Message, Part, Prompt, ServerTool, Text, ToolCall, ToolResult, UnknownPart, user
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
@@ -72,7 +72,7 @@ def chat_lines(draw: st.DrawFn, *, thought: st.SearchStrategy[str] = WORDS) -> l
     events += [TextDelta(piece, 1) for piece in deltas(draw(st.just("") | LETTERS), sizes)]
     events += calls(draw, 2, sizes)
     if draw(st.booleans()):
-        events.append(UsageReported(reported_usage(input=draw(COUNTS), output=draw(COUNTS))))
+        events.append(UsageReported(normalise_usage(input=draw(COUNTS), output=draw(COUNTS))))
     return ended(events, {"stop": "stop", "tool_calls": "stop", "length": "length"}, draw)
 
 
@@ -97,7 +97,7 @@ def content_items(draw: st.DrawFn, *, thought: st.SearchStrategy[str] = WORDS) -
     events += asked
     if draw(st.booleans()):
         read, output, thinking, cached = (draw(COUNTS) for _ in range(4))
-        events.append(UsageReported(reported_usage(input=read, output=output, thinking=thinking, cached=cached)))
+        events.append(UsageReported(normalise_usage(input=read, output=output, thinking=thinking, cached=cached)))
     texts = any(isinstance(event, (TextDelta, ToolCallDelta)) for event in events)
     words: dict[StopKind, str] = {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS"}
     *events, last = ended(events, words, draw)

@@ -20,11 +20,10 @@ from asides.history.redact import withheld
 from asides.history.strip_thinking import Strip, strip_thinking
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
-from asides.values.accounting import estimated_usage
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Text, ToolResult, user
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 Said: TypeAlias = str | Message | Reply | Mapping[str, Any]
 """A message: words of a person, one of ours, a reply, or an OpenAI-shaped dict."""
@@ -377,4 +376,4 @@ def _place_of(message: Message, messages: tuple[Message, ...]) -> int:
 
 def cost_of(reply: Reply, sent: tuple[Message, ...]) -> Usage:
     """What a reply cost: what the server says, else a guess that says so."""
-    return reply.usage if reply.usage != Usage() else estimated_usage(sent, reply)
+    return reply.usage if reply.usage != Usage() else estimate_usage(sent, reply)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from asides.history.finish_turn import answered, sealed
-from asides.values.accounting import estimated_usage
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 if TYPE_CHECKING:
     from asides.conversations.history import Transcript
@@ -89,7 +88,7 @@ class Turn:
         if not reply.complete:
             # Nobody will run the calls of an answer that was broken off.
             said = answered(said)
-        self._transcript._keep(said, reported or estimated_usage(self.messages, reply))
+        self._transcript._keep(said, reported or estimate_usage(self.messages, reply))
         self.kept = True
 
 

@@ -40,7 +40,7 @@ from asides.values.model_info import ModelInfo, ModelPage
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 from asides.wire.framing import Framing
 
 MARK = "mark"
@@ -152,7 +152,7 @@ class ToyDecoder(DocumentDecoder):
             self._calls += 1
         if line.cost is not None:
             cost = line.cost
-            usage = reported_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
+            usage = normalise_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
             events.append(UsageReported(usage))
         if line.over is not None:
             self.ended = True

@@ -20,7 +20,7 @@ from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
 from asides.values.messages import Image
 from asides.values.thinking import ThoughtKind
-from asides.values.usage import reported_usage
+from asides.values.usage import normalise_usage
 from asides.wire.framing import Framing
 
 CONTENT_BLOCK = 1_000
@@ -104,7 +104,7 @@ class ChatLineDecoder(DocumentDecoder):
                 self.warn("unknown_stop_reason", f"the reason {line.done_reason!r} is not known", events)
             self.stop = StopReason(reason, line.done_reason)
         if line.prompt_eval_count is not None or line.eval_count is not None:
-            events.append(UsageReported(reported_usage(input=line.prompt_eval_count, output=line.eval_count)))
+            events.append(UsageReported(normalise_usage(input=line.prompt_eval_count, output=line.eval_count)))
 
     def flush(self, events: list[Event]) -> None:
         """What was held for certainty, now that nothing more comes."""
