@@ -41,7 +41,7 @@ class FrameReader:
         self._failure: ProtocolError | None = None
 
     @property
-    def midway(self) -> bool:
+    def is_midway(self) -> bool:
         """Whether a frame has begun and not ended, and nothing is wrong with it."""
         return bool(self._held) and self._failure is None
 
@@ -60,7 +60,7 @@ class FrameReader:
         return frames
 
     def finish(self) -> None:
-        """The end of the bytes. Raises `ProtocolError` behind a broken frame, and in the middle of one (`midway`)."""
+        """Check the end of the bytes. Raises `ProtocolError` after a broken frame, and inside a frame (`is_midway`)."""
         if self._failure is not None:
             raise self._failure
         if self._held:

@@ -124,18 +124,18 @@ class Framing:
         return b"".join([*self._blank, data])
 
     @property
-    def cut(self) -> bool:
-        """Whether the bytes stop in the middle of a frame: whoever sent them was cut off, rather than wrong."""
-        return self._failure is None and self._frames is not None and self._frames.midway
+    def is_cut_off(self) -> bool:
+        """Whether the bytes stop in the middle of an AWS frame: the connection broke, the server made no error."""
+        return self._failure is None and self._frames is not None and self._frames.is_midway
 
     @property
-    def begun(self) -> bool:
-        """Whether the first bytes are those of a stream of events, be it only of its first word."""
+    def looks_like_sse(self) -> bool:
+        """Whether the first bytes are those of server-sent events, even if only the first word has begun."""
         words = (word.startswith(self.head) or self.head.startswith(word) for word in _FIRST_WORDS)
         return self.form == "sse" and any(words)
 
-    def cuts(self, document: bytes) -> bool:
-        """Whether a document from `finish` that does not read was cut off: the last of a stream, and it begins well."""
+    def is_cut_document(self, document: bytes) -> bool:
+        """Whether a document from `finish` that is not JSON was cut off: it is the last of a stream and begins well."""
         streams = self.form in ("sse", "lines") or (self._lines is not None and self.form == "json")
         return streams and document[:1] in (b"{", b"[")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from asides.values.errors import ProtocolError
-from asides.wire.lenient import legible
+from asides.wire.lenient import replace_invalid_text
 
 
 class LineReader:
@@ -76,7 +76,7 @@ class LineReader:
 
 def _is_document(line: bytes) -> bool:
     try:
-        msgspec.json.decode(legible(line))
+        msgspec.json.decode(replace_invalid_text(line))
     except (msgspec.DecodeError, RecursionError):
         return False
     return True

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import msgspec
 
 from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
-from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.dialects.tagged_text import TaggedText
+from asides.providers.provider import Target
+from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.inline_tags import Splitter
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -43,42 +44,28 @@ class Growing(Protocol):
 
 
 class TextBlock:
-    """The answer, or a stretch of it; where the model writes its thinking in tags, those are taken out."""
+    """A part of the answer; thinking in tags is taken out of it."""
 
-    __slots__ = ("_citations", "_origin", "_said", "_splitter", "number", "truncated")
+    __slots__ = ("_citations", "_origin", "_text", "number")
 
-    def __init__(
-        self, number: int, block: Block, splitter: Splitter | None, origin: Origin, events: list[Event]
-    ) -> None:
+    def __init__(self, number: int, block: Block, target: Target, events: list[Event]) -> None:
         self.number = number
-        self.truncated = False
-        self._origin = origin
-        self._splitter = splitter
-        self._said = number
+        self._origin = target.origin
+        self._text = TaggedText(number, target)
         self._citations = [compact(citation) for citation in block.citations or () if is_given(citation)]
         if block.text:
-            self.say(block.text, events)
+            self._text.feed(block.text, events)
 
-    def say(self, text: str, events: list[Event]) -> None:
-        """More of its text."""
-        if self._splitter is None:
-            events.append(TextDelta(text, self.number))
-        else:
-            self._split(self._splitter.feed(text), events)
-
-    def _split(self, pieces: list[tuple[int, bool, str]], events: list[Event]) -> None:
-        for segment, is_thinking, text in pieces:
-            if is_thinking:
-                events.append(ThinkingDelta(text, self.number + segment, "raw", "tags"))
-            else:
-                self._said = self.number + segment
-                events.append(TextDelta(text, self._said))
+    @property
+    def truncated(self) -> bool:
+        """Whether the text ended inside a thinking tag."""
+        return self._text.truncated
 
     def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
         """Take a delta; False when this kind of block knows no such delta."""
         if delta.text is not None:
             if delta.text:
-                self.say(delta.text, events)
+                self._text.feed(delta.text, events)
         elif is_given(delta.citation):
             self._citations.append(compact(delta.citation))
         else:
@@ -87,13 +74,12 @@ class TextBlock:
 
     def end(self, events: list[Event]) -> None:
         """The block is complete, or nothing more will come."""
-        if self._splitter is not None:
-            self._split(self._splitter.finish(), events)
-            self.truncated = self._splitter.truncated
+        self._text.finish(events)
         if self._citations:
             # They have to go back with their text: some hold an encrypted index.
             entry = b"[" + b",".join(self._citations) + b"]"
-            events.append(ThoughtSealed(Seal(CITATIONS, "", self._origin, entry.decode()), self._said, source="block"))
+            seal = Seal(CITATIONS, "", self._origin, entry.decode())
+            events.append(ThoughtSealed(seal, self._text.last_text_block, source="block"))
 
 
 class ThinkingBlock:

@@ -20,7 +20,7 @@ from asides.dialects.anthropic.blocks import (
     ThinkingBlock,
     WholeBlock,
 )
-from asides.dialects.anthropic.stop_and_errors import error_of, unified_stop
+from asides.dialects.anthropic.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -35,15 +35,12 @@ from asides.dialects.anthropic.wire import (
     is_given,
 )
 from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.tagged_text import SEGMENTS, find_tags
 from asides.providers.provider import Target
 from asides.values.errors import ConnectionLost, ProtocolError
 from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
 from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
-
-# The segments of one text block that has tags in it lie between two numbers.
-_SEGMENTS = 1_000
 
 # The kind of block that a delta belongs to, for servers that forget to begin it.
 _BLOCK_OF_DELTA = {
@@ -59,18 +56,16 @@ class MessagesDecoder(DocumentDecoder):
     """Bytes of one response in, events out. Any chunking gives the same events."""
 
     dialect = "anthropic"
-    ends_with_its_stop = True
-    keeps_bytes = True
+    stop_completes = True
+    keeps_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
-        rule, quirks = target.rule, target.quirks
         self._id: str | None = None
         self._usage = UsageSoFar()
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
-        self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._tags = quirks.tags if rule.tags is None else rule.tags
-        self._stride = _SEGMENTS if self._tags else 1
+        self._kind: ThoughtKind = "summary" if target.rule.kind == "hidden" else target.rule.kind
+        self._stride = SEGMENTS if find_tags(target) else 1
         self._places: set[int] = set()
         self._open: dict[int, Growing] = {}
         self._last: Growing | None = None
@@ -90,7 +85,7 @@ class MessagesDecoder(DocumentDecoder):
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one document: an event of a stream, a message or an error."""
         document = self.read(payload, DOCUMENTS, events)
         match document.type:
@@ -116,12 +111,12 @@ class MessagesDecoder(DocumentDecoder):
     def _take_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.error is not None or kind == "error":
             told: Any = msgspec.json.decode(payload) if document.error is None else document.error
-            self.failure = error_of(200, {}, told, payload, self.target)
+            self.failure = build_error(200, {}, told, payload, self.target)
         elif is_given(document.content):
             self._take_message(document, events)
         elif not kind and is_given(document.message):
             # One cloud tells errors without any other sign.
-            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self.target)
+            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
@@ -129,7 +124,7 @@ class MessagesDecoder(DocumentDecoder):
         if self._started:
             return
         self._id = message.id
-        self.begin(ReplyStarted(message.model or self.target.model or None, message.id, self.origin), events)
+        self.emit_start(ReplyStarted(message.model or self.target.model or None, message.id, self.origin), events)
 
     def _take_start(self, document: Document, events: list[Event]) -> None:
         message = self.read(bytes(document.message), MESSAGES, events)
@@ -182,7 +177,7 @@ class MessagesDecoder(DocumentDecoder):
             self._take_stop(delta.stop_reason, delta.stop_details, events)
 
     def _take_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
-        self.stop = StopReason(unified_stop(raw), raw)
+        self.stop = StopReason(map_stop_reason(raw), raw)
         if self.stop.reason == "unknown":
             self.warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
         if details is not None and details.explanation:
@@ -213,7 +208,7 @@ class MessagesDecoder(DocumentDecoder):
     def _growing(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> Growing:
         match block.type:
             case "text":
-                return TextBlock(number, block, self._splitter(), self.origin, events)
+                return TextBlock(number, block, self.target, events)
             case "thinking":
                 return ThinkingBlock(number, block, self._kind, self.origin, events)
             case "tool_use":
@@ -225,11 +220,6 @@ class MessagesDecoder(DocumentDecoder):
                 if not whole.known:
                     self.warn("unknown_part", f"a block of type {kind!r} is kept as it came", events)
                 return whole
-
-    def _splitter(self) -> Splitter | None:
-        if not self._tags:
-            return None
-        return Splitter(self._tags, self.target.quirks.tag_position, self.target.rule.starts_inside)
 
     def _take_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
         delta = document.delta

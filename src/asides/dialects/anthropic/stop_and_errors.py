@@ -50,12 +50,12 @@ STATUSES = {
 _REQUEST_IDS = ("request-id", "x-request-id", "x-amzn-requestid", "x-goog-request-id", "cf-ray")
 
 
-def unified_stop(raw: str) -> StopKind:
+def map_stop_reason(raw: str) -> StopKind:
     """Our word for a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
-def messages_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is, whatever its body looks like."""
     try:
         document: Any = msgspec.json.decode(body)
@@ -68,10 +68,10 @@ def messages_error(status: int, headers: Mapping[str, str], body: bytes, target:
     if isinstance(document, dict):
         told = document.get("error") or document.get("Message") or document
         request_id = _word(document.get("request_id"))
-    return error_of(status, headers, told, body, target, request_id)
+    return build_error(status, headers, told, body, target, request_id)
 
 
-def error_of(
+def build_error(
     status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target, request_id: str | None = None
 ) -> ProviderError:
     """The error in what a server told: an object, or a plain sentence. A status of 200 is an error inside a stream."""

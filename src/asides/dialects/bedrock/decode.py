@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, KeptBlock, ThoughtBlock, is_own
-from asides.dialects.bedrock.stop_and_errors import error_of, is_exception, unified_stop
+from asides.dialects.bedrock.stop_and_errors import build_error, is_exception, map_stop_reason
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -25,10 +25,10 @@ from asides.dialects.bedrock.wire import (
     ToolUse,
     WireUsage,
     is_given,
-    usage_of,
+    read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.tagged_text import SEGMENTS, TaggedText
+from asides.dialects.tagged_text import SEGMENTS, TaggedText, find_tags
 from asides.providers.provider import Target
 from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
@@ -46,10 +46,9 @@ class ConverseDecoder(DocumentDecoder):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True, named=True))
-        rule, quirks = target.rule, target.quirks
         # Where thinking is hidden unless asked for, what is shown is a summary all the same.
-        self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._joins_texts = bool(quirks.tags if rule.tags is None else rule.tags)
+        self._kind: ThoughtKind = "summary" if target.rule.kind == "hidden" else target.rule.kind
+        self._joins_texts = bool(find_tags(target))
         self._open: dict[int, _Growing] = {}
         self._counted = False
         self._texts: dict[int, TaggedText] = {}
@@ -58,7 +57,7 @@ class ConverseDecoder(DocumentDecoder):
         self._citations: dict[int, list[bytes]] = {}
         self._last: _Growing | TaggedText | None = None
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one document."""
         document = self.read(payload, DOCUMENTS, events)
         delta = document.content_block_delta
@@ -86,11 +85,11 @@ class ConverseDecoder(DocumentDecoder):
         names = list(told) if isinstance(told, dict) else []
         exception = next((name for name in names if is_exception(name)), None)
         if exception is not None:
-            self.failure = error_of(200, {}, told[exception], payload, self.target, exception)
+            self.failure = build_error(200, {}, told[exception], payload, self.target, exception)
         elif document.error is not None:
-            self.failure = error_of(200, {}, document.error, payload, self.target)
+            self.failure = build_error(200, {}, document.error, payload, self.target)
         elif "message" in names or "Message" in names:
-            self.failure = error_of(200, {}, told, payload, self.target)
+            self.failure = build_error(200, {}, told, payload, self.target)
         elif document.stop_reason is not None:
             self.start(events)
             self.warn("no_choices", "the server sent no message", events)
@@ -174,9 +173,9 @@ class ConverseDecoder(DocumentDecoder):
         if said is None:
             said = self._text if self._joins_texts else None
         if said is None:
-            said = TaggedText(index * SEGMENTS, self.target, "raw", first=self._last is None)
+            said = TaggedText(index * SEGMENTS, self.target, first=self._last is None)
         self._texts[index] = self._text = self._last = said
-        said.say(text, events)
+        said.feed(text, events)
 
     # --- a whole response -------------------------------------------------------------------------------------------
 
@@ -215,7 +214,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def _take_stop(self, raw: str | None, events: list[Event]) -> None:
         self.start(events)
-        self.stop = StopReason("unknown" if raw is None else unified_stop(raw), raw)
+        self.stop = StopReason("unknown" if raw is None else map_stop_reason(raw), raw)
         if raw is not None and self.stop.reason in ("unknown", "error"):
             code = "unknown_stop_reason" if self.stop.reason == "unknown" else "malformed_output"
             self.warn(code, f"the stop reason is {raw!r}", events)
@@ -224,7 +223,7 @@ class ConverseDecoder(DocumentDecoder):
         self.start(events)
         self._counted = True
         if usage is not None:
-            events.append(UsageReported(usage_of(usage)))
+            events.append(UsageReported(read_usage(usage)))
 
     @property
     def done(self) -> bool:
@@ -232,17 +231,20 @@ class ConverseDecoder(DocumentDecoder):
         return self.stop is not None and self._counted
 
     def flush(self, events: list[Event]) -> None:
-        """What was held for certainty, now that nothing more comes."""
+        """Emit what was held: no more documents come."""
+        self.ended = self.stop is not None
         for index in list(self._open):
             self._end_block(index, events)
         for text in {id(text): text for text in self._texts.values()}.values():
-            text.end(events, cut=self.broke_off)
+            text.finish(events, cut=self.is_cut_off)
             self.truncated_thought = self.truncated_thought or text.truncated
         for index, citations in self._citations.items():
             cited = self._texts.get(index)
             if citations and cited is not None:
                 entry = (b"[" + b",".join(citations) + b"]").decode()
-                events.append(ThoughtSealed(Seal(CITATIONS, "", self.origin, entry), cited.last_block, source="block"))
+                events.append(
+                    ThoughtSealed(Seal(CITATIONS, "", self.origin, entry), cited.last_text_block, source="block")
+                )
         self.ended = self.stop is not None
         last = self._last
         if self.stop is not None and self.stop.reason == "length" and isinstance(last, ThoughtBlock):

@@ -41,7 +41,7 @@ _STATUSES = {
 }
 
 
-def unified_stop(raw: str) -> StopKind:
+def map_stop_reason(raw: str) -> StopKind:
     """Our word for a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
@@ -51,17 +51,17 @@ def is_exception(name: str) -> bool:
     return name.lower() in _STATUSES
 
 
-def converse_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is. Which one it is stands in a header."""
     try:
         told: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         told = None
     kind = headers.get("x-amzn-errortype", "").partition(":")[0] or None
-    return error_of(status, headers, told, body, target, kind)
+    return build_error(status, headers, told, body, target, kind)
 
 
-def error_of(
+def build_error(
     status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target, code: str | None = None
 ) -> ProviderError:
     """The error in what the cloud told: an object with a message, or a plain sentence."""

@@ -162,7 +162,7 @@ def is_given(raw: msgspec.Raw) -> bool:
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
-def usage_of(told: WireUsage) -> Usage:
+def read_usage(told: WireUsage) -> Usage:
     """The counts in our one meaning of them: what the cache read and wrote is input too.
 
     Converse leaves both out of `inputTokens`; its own sum says so where it does not.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.cohere.stop_and_errors import error_of, unified_stop
+from asides.dialects.cohere.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.cohere.wire import (
     CITATIONS,
     CONTENTS,
@@ -22,7 +22,7 @@ from asides.dialects.cohere.wire import (
     WireUsage,
     compact,
     is_given,
-    usage_of,
+    read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
@@ -60,7 +60,7 @@ class ChatDecoder(DocumentDecoder):
         self._plan: list[str] = []
         self._citations: dict[int | None, list[bytes]] = {}
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one document."""
         document = self.read(payload, DOCUMENTS, events)
         match document.type:
@@ -117,7 +117,7 @@ class ChatDecoder(DocumentDecoder):
             if text is None:
                 first = not self._texts and not self._thoughts
                 text = self._texts[index] = TaggedText(index * SEGMENTS, self.target, self._kind, first=first)
-            text.say(content.text, events)
+            text.feed(content.text, events)
 
     def _take_call(self, document: Document, events: list[Event]) -> None:
         message = None if document.delta is None else document.delta.message
@@ -151,7 +151,7 @@ class ChatDecoder(DocumentDecoder):
             self._take_message(bytes(document.message), events)
             self._end(document.finish_reason, document.usage, events)
         elif is_given(document.message) or document.error:
-            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self.target)
+            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
             return
         else:
             self.start(events, None, document.id)
@@ -244,22 +244,22 @@ class ChatDecoder(DocumentDecoder):
     def _end(self, finish_reason: str | None, usage: WireUsage | None, events: list[Event]) -> None:
         self.ended = True
         if finish_reason is not None:
-            reason = unified_stop(finish_reason)
+            reason = map_stop_reason(finish_reason)
             if reason == "unknown" and finish_reason:
                 self.warn("unknown_stop_reason", f"the finish reason {finish_reason!r} is not known", events)
             self.stop = StopReason(reason, finish_reason)
         if usage is not None:
-            events.append(UsageReported(usage_of(usage)))
+            events.append(UsageReported(read_usage(usage)))
 
     def _check_stop(self, error: object, payload: bytes) -> None:
         raw = self.stop.raw if self.stop is not None and self.stop.reason == "error" else None
         if error or raw:
-            self.failure = error_of(200, {}, error or f"the reply ended with {raw}", payload, self.target)
+            self.failure = build_error(200, {}, error or f"the reply ended with {raw}", payload, self.target)
 
     def flush(self, events: list[Event]) -> None:
         """What was held for certainty, now that nothing more comes; the plan and the citations with their parts."""
         for text in self._texts.values():
-            text.end(events, cut=self.broke_off)
+            text.finish(events, cut=self.is_cut_off)
             self.truncated_thought = self.truncated_thought or text.truncated
         if self._plan and self._calls:
             entry = msgspec.json.encode("".join(self._plan)).decode()
@@ -282,4 +282,4 @@ class ChatDecoder(DocumentDecoder):
         text = self._texts.get(place) if place is not None else None
         if text is None:
             text = next(iter(self._texts.values()), None)
-        return None if text is None else text.last_block
+        return None if text is None else text.last_text_block

@@ -24,21 +24,21 @@ _STOPS: dict[str, StopKind] = {
 }
 
 
-def unified_stop(raw: str) -> StopKind:
+def map_stop_reason(raw: str) -> StopKind:
     """Our word for a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
-def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
-    return error_of(status, headers, document, body, target)
+    return build_error(status, headers, document, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
+def build_error(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
     """The error in what a server told: an object with a message, or a plain sentence."""
     message: Any = told
     code: str | None = None
@@ -46,7 +46,7 @@ def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, ta
         message = told.get("message") or told.get("error") or told.get("detail")
         code = next((str(told[name]) for name in ("error_type", "code") if told.get(name)), None)
         if isinstance(message, dict):
-            return error_of(status, headers, message, body, target)
+            return build_error(status, headers, message, body, target)
     return from_status(
         status,
         provider=target.provider.name,

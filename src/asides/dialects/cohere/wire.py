@@ -131,7 +131,7 @@ def compact(raw: msgspec.Raw | bytes) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(raw))
 
 
-def usage_of(usage: WireUsage) -> Usage:
+def read_usage(usage: WireUsage) -> Usage:
     """The counts in our one meaning of them: what was counted, and what was billed only where nothing else is told."""
     counts = usage.tokens or usage.billed_units or Counts()
     return normalise_usage(

@@ -17,7 +17,7 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.gemini.partial_args import PartialArguments
-from asides.dialects.gemini.stop_and_errors import blocked_prompt, error_of, unified_stop
+from asides.dialects.gemini.stop_and_errors import blocked_prompt, build_error, map_stop_reason
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
@@ -28,7 +28,7 @@ from asides.dialects.gemini.wire import (
     WireUsage,
     compact,
     raw_part,
-    usage_of,
+    read_usage,
 )
 from asides.providers.provider import Target
 from asides.values.errors import from_status
@@ -90,15 +90,15 @@ class ContentDecoder(DocumentDecoder):
         """The call that is still being made, now that nothing more comes."""
         self._end_call(events, whole=self.ended and self.failure is None)
 
-    def _check_whole(self) -> None:
-        super()._check_whole()
+    def _check_complete(self) -> None:
+        super()._check_complete()
         if self.failure is None and self._candidate < 0:
             who, body = self.target.provider.name, b"".join(self.payloads[-1:])
             self.failure = from_status(200, provider=who, message="the answer holds no candidate", body=body)
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one document: a response, a piece of one, or a list of pieces."""
         if payload[:1] == b"[":
             self._take_list(payload, events)
@@ -135,7 +135,7 @@ class ContentDecoder(DocumentDecoder):
             self._start(chunk, events)
             self.failure = blocked_prompt(chunk.prompt_feedback, payload, self.target)
         if chunk.error and self.failure is None:
-            self.failure = error_of(200, {}, chunk.error, payload, self.target)
+            self.failure = build_error(200, {}, chunk.error, payload, self.target)
         if chunk == Chunk() and self.streamed:
             self.warn("unknown_event", "a chunk without anything that is known is only in metadata['raw']", events)
 
@@ -271,7 +271,7 @@ class ContentDecoder(DocumentDecoder):
     # --- the rest ---------------------------------------------------------------------------------------------------
 
     def _take_finish(self, raw: str, events: list[Event]) -> None:
-        reason = unified_stop(raw)
+        reason = map_stop_reason(raw)
         if reason is None:
             self.warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)
         elif reason == "error":
@@ -283,7 +283,7 @@ class ContentDecoder(DocumentDecoder):
 
     def _take_usage(self, usage: WireUsage, chunk: Chunk, events: list[Event]) -> None:
         self._usage = usage
-        counted = usage_of(usage)
+        counted = read_usage(usage)
         if counted != Usage():
             self._start(chunk, events)
             events.append(UsageReported(counted))

@@ -41,12 +41,12 @@ FINISH_REASONS = frozenset(_STOPS)
 _REQUEST_IDS = ("x-request-id", "x-cloud-trace-context")
 
 
-def unified_stop(raw: str) -> StopKind | None:
+def map_stop_reason(raw: str) -> StopKind | None:
     """Our word for a finish reason; None for one that nobody knew."""
     return _STOPS.get(raw)
 
 
-def response_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is. A stream tells it inside a list."""
     try:
         document: Any = msgspec.json.decode(body)
@@ -55,10 +55,10 @@ def response_error(status: int, headers: Mapping[str, str], body: bytes, target:
     if isinstance(document, list) and document:
         document = document[0]
     told = document.get("error", document) if isinstance(document, dict) else document
-    return error_of(status, headers, told, body, target)
+    return build_error(status, headers, told, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
+def build_error(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
     """The error in `{"code": 429, "message": …, "status": "RESOURCE_EXHAUSTED", "details": […]}`, or in a sentence."""
     told = told if isinstance(told, dict) else {"message": told if isinstance(told, str) else ""}
     code, word, message = told.get("code"), told.get("status"), told.get("message")

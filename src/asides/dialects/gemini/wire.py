@@ -137,7 +137,7 @@ def raw_part(payload: bytes, candidate: int, place: int) -> str:
         return "{}"
 
 
-def usage_of(usage: WireUsage) -> Usage:
+def read_usage(usage: WireUsage) -> Usage:
     """The counts in our one meaning of them: here the thinking stands outside the output."""
     return normalise_usage(
         input=usage.prompt_token_count,

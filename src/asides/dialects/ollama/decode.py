@@ -13,7 +13,7 @@ from binascii import Error as NotBase64
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.ollama.stop_and_errors import error_of, unified_stop
+from asides.dialects.ollama.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.ollama.wire import LINES, Call, Line, Message, arguments_text
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
@@ -44,11 +44,11 @@ class ChatLineDecoder(DocumentDecoder):
         self._calls = 0
         self._unsaid: Line | None = None
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one line."""
         line = self.read(payload, LINES, events)
         if line.error is not None:
-            self.failure = error_of(200, {}, line.error, payload, self.target)
+            self.failure = build_error(200, {}, line.error, payload, self.target)
             return
         if not self.target.model and line.model:
             # Recorded bytes may come without it, and say themselves which model's rules hold.
@@ -74,7 +74,7 @@ class ChatLineDecoder(DocumentDecoder):
         if message.content:
             if self._content is None:
                 self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, apart=self._thought)
-            self._content.say(message.content, events)
+            self._content.feed(message.content, events)
         for call in message.tool_calls or ():
             self._take_call(call, events)
         for image in message.images or ():
@@ -99,7 +99,7 @@ class ChatLineDecoder(DocumentDecoder):
     def _take_end(self, line: Line, events: list[Event]) -> None:
         self.ended = True
         if line.done_reason is not None:
-            reason = unified_stop(line.done_reason, calls=bool(self._calls))
+            reason = map_stop_reason(line.done_reason, calls=bool(self._calls))
             if reason == "unknown" and line.done_reason:
                 self.warn("unknown_stop_reason", f"the reason {line.done_reason!r} is not known", events)
             self.stop = StopReason(reason, line.done_reason)
@@ -112,7 +112,7 @@ class ChatLineDecoder(DocumentDecoder):
             # A single document that does not say whether it is done is no line of a stream.
             self._take_end(self._unsaid, events)
         if self._content is not None:
-            self._content.end(events, cut=self.broke_off)
+            self._content.finish(events, cut=self.is_cut_off)
             self.truncated_thought = self._content.truncated
         elif self._thought and self.stop is not None and self.stop.reason == "length" and not self._calls:
             self.truncated_thought = True

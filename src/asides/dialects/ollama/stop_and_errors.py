@@ -15,23 +15,23 @@ from asides.values.events import StopKind
 _STOPS: dict[str, StopKind] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
 
 
-def unified_stop(raw: str, *, calls: bool) -> StopKind:
+def map_stop_reason(raw: str, *, calls: bool) -> StopKind:
     """Our word for a reason. This dialect has none for calls of tools: it stops there as anywhere."""
     reason = _STOPS.get(raw.lower(), "unknown")
     return "tool_calls" if calls and reason == "stop" else reason
 
 
-def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     told = document.get("error") if isinstance(document, dict) else None
-    return error_of(status, headers, told, body, target)
+    return build_error(status, headers, told, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
+def build_error(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
     """The error in what a server told: a sentence, or an object from a proxy in front of it."""
     code: str | None = None
     if isinstance(told, dict):

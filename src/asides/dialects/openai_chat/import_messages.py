@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_chat.wire import signature_in
+from asides.dialects.openai_chat.wire import read_signature
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.errors import ConfigError
 from asides.values.events import Event, ReplyEnded
@@ -226,7 +226,7 @@ def _signature_seals(holder: Mapping[str, Any]) -> tuple[Seal, ...]:
     extra = holder.get("extra_content")
     if isinstance(extra, Mapping) and extra:
         entry = _json(extra)
-        return (Seal("thought_signature", signature_in(entry.encode()) or "", None, entry),)
+        return (Seal("thought_signature", read_signature(entry.encode()) or "", None, entry),)
     value = holder.get("thought_signature")
     return (Seal("thought_signature", value),) if isinstance(value, str) and value else ()
 

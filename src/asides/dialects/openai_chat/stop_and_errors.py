@@ -40,12 +40,12 @@ _STOPS: dict[str, StopKind] = {
 }
 
 
-def unified_stop(raw: str) -> StopKind:
+def map_stop_reason(raw: str) -> StopKind:
     """Our word for a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
-def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is, whatever its body looks like."""
     try:
         document = msgspec.json.decode(body)
@@ -58,10 +58,10 @@ def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Tar
         told = document.get("error") or document.get("errors") or document
         if isinstance(told, str):
             told = {"message": told, "code": document.get("code")}
-    return error_of(status, headers, told, body, target)
+    return build_error(status, headers, told, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
+def build_error(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
     """The error in what a server told: an object in one of its shapes, or a plain sentence."""
     message, code = _message_and_code(told)
     if status < 400 and isinstance(told, dict):

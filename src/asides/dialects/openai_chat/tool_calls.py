@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, signature_in
+from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, read_signature
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.thinking import Origin, Seal
 from asides.wire.inline_tags import Splitter
@@ -37,23 +37,23 @@ class ToolCalls:
         self._calls: list[_Call] = []
         self._by_index: dict[int | None, _Call] = {}
 
-    def take(self, delta: Any, events: list[Event]) -> None:
+    def decode(self, delta: Any, events: list[Event]) -> None:
         """The calls in one message, or the pieces of them."""
         here: list[_Call] = []
         for part in delta.tool_calls or ():
-            here.append(self._take_part(part, events, here))
+            here.append(self._decode_part(part, events, here))
         legacy: Function | None = delta.function_call
         if legacy is not None and (legacy.name or legacy.arguments):
-            self._take_part(ToolCallPart(function=legacy, index=-1), events, here)
+            self._decode_part(ToolCallPart(function=legacy, index=-1), events, here)
 
-    def _take_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
+    def _decode_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
         function = (
             part.function
             if part.function is not None and (part.function.name or part.function.arguments)
             else part.custom
         )
         function = function or part.function or Function()
-        call = self._call_of(part, function, here)
+        call = self._find_call(part, function, here)
         name = None if call.named or not function.name else function.name
         call_id = None if call.id or not part.id else part.id
         call.named = call.named or bool(name)
@@ -67,7 +67,7 @@ class ToolCalls:
             else msgspec.json.encode(arguments).decode()
         )
         if text:
-            text = self._without_thinking(call, text, events)
+            text = self._remove_thinking(call, text, events)
         if text or name or call_id or not call.started:
             call.started = True
             events.append(ToolCallDelta(call.block, call_id, name, text))
@@ -75,7 +75,7 @@ class ToolCalls:
             self._seal(call, bytes(part.extra_content), events)
         return call
 
-    def _call_of(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
+    def _find_call(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
         call = self._by_index.get(part.index)
         anew = call is None
         if call is not None and part.id and call.id and part.id != call.id and function.name:
@@ -90,23 +90,23 @@ class ToolCalls:
             self._by_index[part.index] = call
         return call
 
-    def _without_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
+    def _remove_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
         """Arguments without a thinking block in front of them, which some models put there."""
         if call.splitter is None:
             if call.begun or not self._tags or text.lstrip()[:1] not in ("<", "[", ""):
                 call.begun = True
                 return text
             call.splitter = Splitter(self._tags, "leading", False)
-        return self._sorted(call, call.splitter.feed(text), events)
+        return self._separate(call, call.splitter.feed(text), events)
 
-    def _sorted(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
+    def _separate(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
         for number, is_thinking, text in pieces:
             if is_thinking:
                 events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
         return "".join(text for _, is_thinking, text in pieces if not is_thinking)
 
     def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
-        value = signature_in(extra_content)
+        value = read_signature(extra_content)
         if value:
             entry = extra_content.decode("utf-8", "replace")
             events.append(ThoughtSealed(Seal("thought_signature", value, self._origin, entry), call.block))
@@ -114,5 +114,5 @@ class ToolCalls:
     def finish(self, events: list[Event]) -> None:
         """What the splitters still held."""
         for call in self._calls:
-            if call.splitter is not None and (text := self._sorted(call, call.splitter.finish(), events)):
+            if call.splitter is not None and (text := self._separate(call, call.splitter.finish(), events)):
                 events.append(ToolCallDelta(call.block, arguments=text))

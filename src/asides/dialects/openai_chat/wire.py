@@ -1,7 +1,7 @@
 """The parts of a chat completion that are read, as private structs: lenient, minimal, made for the hot path.
 
 A delta is made to measure: it names every field known on it and refuses others, so that an unknown one is noticed at no
-cost to the streams that have none (`unknown_field`), and learnt. Not here: what the fields mean.
+cost to the streams that have none (`find_unknown_field`), and learn. Not here: what the fields mean.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class BaseResponse(msgspec.Struct):
     status_msg: str = ""
 
 
-def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
+def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
     """The counts in our one meaning of them."""
     inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
     thinking = usage.reasoning_tokens
@@ -120,10 +120,10 @@ _NO_TEXT_NAME = re.compile(
 )
 
 
-class ResponseReader:
+class ChunkReader:
     """How messages with these thinking fields are read: a decoder, and the fields' values of a message as a tuple."""
 
-    __slots__ = ("decode", "heuristics", "ignored", "no_thoughts", "thinking_fields", "thoughts")
+    __slots__ = ("decode", "heuristics", "ignored", "no_thinking", "thinking_fields", "thinking_values")
 
     def __init__(self, thinking_fields: tuple[str, ...], ignored: frozenset[str], heuristics: bool) -> None:
         self.thinking_fields = thinking_fields
@@ -132,25 +132,25 @@ class ResponseReader:
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_chunk_type(thinking_fields, ignored)).decode
         names = [f"thought_{place}" for place in range(len(thinking_fields))]
         get = attrgetter(*names)
-        self.thoughts: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
-        self.no_thoughts = (None,) * len(names)
+        self.thinking_values: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
+        self.no_thinking = (None,) * len(names)
 
-    def learnt(self, name: str) -> tuple[ResponseReader, bool]:
+    def learn(self, name: str) -> tuple[ChunkReader, bool]:
         """The reading that knows one field more, and whether that field is taken for thinking."""
         if self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
-            return _reading((*self.thinking_fields, name), self.ignored, True), True
-        return _reading(self.thinking_fields, self.ignored | {name}, self.heuristics), False
+            return _make_reader((*self.thinking_fields, name), self.ignored, True), True
+        return _make_reader(self.thinking_fields, self.ignored | {name}, self.heuristics), False
 
 
 @cache
-def reading_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ResponseReader:
+def reader_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
     """The reading that a provider's row asks for. A field that a person named is the only one read."""
     usual = thinking_fields == THINKING_FIELDS
-    return _reading(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
+    return _make_reader(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
 
 
 # Bounded, since field names come from the wire.
-_reading = lru_cache(maxsize=256)(ResponseReader)
+_make_reader = lru_cache(maxsize=256)(ChunkReader)
 
 
 def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
@@ -203,7 +203,7 @@ def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> ty
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+)` - at `\$\.choices\[(?:\d+|\.\.\.)\]\.(?:delta|message)`")
 
 
-def unknown_field(problem: msgspec.ValidationError) -> str | None:
+def find_unknown_field(problem: msgspec.ValidationError) -> str | None:
     """The field of a message that made decoding fail because nobody knew it."""
     found = _UNKNOWN.fullmatch(str(problem))
     return found.group(1) if found else None
@@ -218,7 +218,7 @@ class _Signed(msgspec.Struct):
     google: dict[str, Any] = {}
 
 
-def signature_in(extra_content: bytes) -> str | None:
+def read_signature(extra_content: bytes) -> str | None:
     """The thought signature inside an `extra_content` object."""
     try:
         value = msgspec.json.decode(extra_content, type=_Signed).google.get("thought_signature")

@@ -36,7 +36,7 @@ from asides.dialects.openai_responses.wire import (
     Item,
     Response,
     StreamEvent,
-    usage_of,
+    read_usage,
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
@@ -51,9 +51,9 @@ class ResponsesDecoder(DocumentDecoder):
     """Bytes of one response in, events out. Any chunking gives the same events."""
 
     dialect = "openai_responses"
-    reads_behind_errors = True
-    warns_at_once = True
-    keeps_bytes = True
+    reads_past_errors = True
+    warning_starts_reply = True
+    keeps_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -84,16 +84,16 @@ class ResponsesDecoder(DocumentDecoder):
                 item.flush(events)
         self.truncated_thought = self._broke_off_thinking()
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """The mark alone ends nothing: the response object does."""
         return self.stop is not None
 
-    def fail_unread(self) -> None:
+    def fail_without_documents(self) -> None:
         """Not one event came."""
         if self.ended:
-            self.fail_cut()
-        elif self._framing.head and not self._framing.begun:
-            self.fail_unreadable()
+            self.fail_cut_off()
+        elif self._framing.head and not self._framing.looks_like_sse:
+            self.fail_unrecognised()
         else:
             self.fail_lost("sent no event")
 
@@ -107,7 +107,7 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one event, or the whole response."""
         if not self.streamed:
             self._take_body(payload, events)
@@ -295,7 +295,7 @@ class ResponsesDecoder(DocumentDecoder):
         if isinstance(response.output_text, str) and response.output_text and not self._said_text:
             events.append(TextDelta(response.output_text, block_of(len(self._register.items))))
         if response.usage is not None:
-            usage = usage_of(response.usage, self.target.quirks.output_excludes_thinking)
+            usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
             if usage != self._usage:
                 self._usage = usage
                 events.append(UsageReported(usage))

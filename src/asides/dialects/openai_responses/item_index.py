@@ -17,11 +17,8 @@ from asides.dialects.openai_responses.items import (
     UnknownState,
 )
 from asides.dialects.openai_responses.wire import Item, StreamEvent
+from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.wire.inline_tags import Splitter
-
-STRIDE = 1_000
-"""Blocks for each item: the parts of a message need some."""
 
 
 class Register:
@@ -31,7 +28,6 @@ class Register:
         self.items: list[ItemState] = []
         self._by_key: dict[int | str, ItemState] = {}
         self._target = target
-        self._tags = target.quirks.tags if target.rule.tags is None else target.rule.tags
         self._raw_reasoning: RawReasoning = _raw_reasoning(target)
 
     def find(self, event: StreamEvent, kind: str) -> ItemState:
@@ -83,7 +79,7 @@ class Register:
     def breaks_off_in_a_tag(self) -> bool:
         """Whether a message opens a tag of thinking and never closes it."""
         messages = (item for item in self.items if isinstance(item, MessageState))
-        return any(item.splitter is not None and item.splitter.truncated for item in messages)
+        return any(item.truncated for item in messages)
 
     def ends_with_a_thought(self) -> bool:
         """Whether the item that stands last is reasoning."""
@@ -103,7 +99,7 @@ class Register:
         taken = {item.block for item in self.items}
         block = block_of(len(self.items) if index is None else index)
         if block in taken:
-            block = max(taken) + STRIDE
+            block = max(taken) + SEGMENTS
         state = self._state_of(kind, block)
         state.id = item_id
         self.items.append(state)
@@ -118,7 +114,7 @@ class Register:
             case "reasoning":
                 return ReasoningState(block, origin, self._raw_reasoning)
             case "message":
-                return MessageState(block, origin, self._splitter() if self._tags else None)
+                return MessageState(self._target, self._text_at(block))
             case "function_call" | "custom_tool_call":
                 return CallState(block, kind, origin)
             case _ if kind in SERVER_TOOLS:
@@ -126,11 +122,10 @@ class Register:
             case _:
                 return UnknownState(block, kind, origin)
 
-    def _splitter(self) -> Splitter:
-        # A thought in an item of its own was taken out by the server, and with it the tag that its template opened.
+    def _text_at(self, block: int) -> TaggedText:
+        # A server that sends a thought in an item of its own has removed the tag that its template opened.
         first = not any(isinstance(item, (ReasoningState, MessageState)) for item in self.items)
-        starts_inside = self._target.rule.starts_inside if first else False
-        return Splitter(self._tags, self._target.quirks.tag_position, starts_inside)
+        return TaggedText(block, self._target, first=first)
 
 
 def key_of(index: int | None, item_id: str | None) -> int | str | None:
@@ -140,7 +135,7 @@ def key_of(index: int | None, item_id: str | None) -> int | str | None:
 
 def block_of(place: int) -> int:
     """The first block of the item at this place; those before the first item are for what is no item."""
-    return (place + 1) * STRIDE
+    return (place + 1) * SEGMENTS
 
 
 def _raw_reasoning(target: Target) -> RawReasoning:

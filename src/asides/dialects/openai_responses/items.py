@@ -11,11 +11,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.dialects.openai_responses.wire import Item, Part, as_json_text, texts_of
+from asides.dialects.tagged_text import TaggedText
+from asides.providers.provider import Target
 from asides.values.events import (
     Event,
     PartArrived,
     RefusalDelta,
-    TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -24,7 +25,6 @@ from asides.values.events import (
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
-from asides.wire.inline_tags import Splitter
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
@@ -139,56 +139,36 @@ class ReasoningState(ItemState):
 
 
 class MessageState(ItemState):
-    """A message: its texts and refusals, in order, and what goes back beside them (id, phase, annotations)."""
+    """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations)."""
 
-    def __init__(self, block: int, origin: Origin, splitter: Splitter | None) -> None:
-        super().__init__(block, "message", origin)
-        self.splitter = splitter
-        self._said: dict[int, list[str]] = {}
-        self._key: object = None
-        self._segment = block - 1
-        self._first_text: int | None = None
+    def __init__(self, target: Target, text: TaggedText) -> None:
+        super().__init__(text.block, "message", target.origin)
+        self._text = text
+        self._received: dict[int, list[str]] = {}
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the message ended inside a thinking tag."""
+        return self._text.truncated
 
     def take(self, part: int, text: str, events: list[Event]) -> None:
         """More of a text."""
-        said = self._said.get(part)
-        if said is None:
-            said = self._said[part] = []
-        said.append(text)
-        if self.splitter is not None:
-            self._tell(part, self.splitter.feed(text), events)
-            return
-        if part != self._key:
-            self._turn(part)
-            self._first_text = self._segment if self._first_text is None else self._first_text
-        if text:
-            events.append(TextDelta(text, self._segment))
-
-    def _tell(self, part: int, pieces: list[tuple[int, bool, str]], events: list[Event]) -> None:
-        for number, is_thinking, text in pieces:
-            if self._key != (part, number):
-                self._turn((part, number))
-            if is_thinking:
-                events.append(ThinkingDelta(text, self._segment, "raw", "tags"))
-            else:
-                self._first_text = self._segment if self._first_text is None else self._first_text
-                events.append(TextDelta(text, self._segment))
-
-    def _turn(self, key: object) -> None:
-        self._key = key
-        self._segment += 1
+        received = self._received.get(part)
+        if received is None:
+            received = self._received[part] = []
+        received.append(text)
+        self._text.feed(text, events, part)
 
     def take_refusal(self, part: int, text: str, events: list[Event]) -> None:
         """More of a refusal."""
-        self._said.setdefault(part, []).append(text)
-        if self._key != ("refusal", part):
-            self._turn(("refusal", part))
+        self._received.setdefault(part, []).append(text)
+        block = self._text.open_block(("refusal", part), events)
         if text:
-            events.append(RefusalDelta(text, self._segment))
+            events.append(RefusalDelta(text, block))
 
     def take_whole(self, part: int, text: str, events: list[Event], *, refusal: bool = False) -> None:
         """The whole part: what its deltas did not say of it."""
-        if rest := _rest(self._said.get(part), text):
+        if rest := _rest(self._received.get(part), text):
             (self.take_refusal if refusal else self.take)(part, rest, events)
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
@@ -198,8 +178,8 @@ class MessageState(ItemState):
             self._take_part(place, part, events)
         self.flush(events)
         entry = message_entry(raw)
-        if entry is not None and self._first_text is not None:
-            events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._first_text))
+        if entry is not None and self._text.first_text_block is not None:
+            events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._text.first_text_block))
 
     def _take_part(self, place: int, part: Part | str | None, events: list[Event]) -> None:
         if isinstance(part, str):
@@ -219,9 +199,8 @@ class MessageState(ItemState):
             events.append(Warned(Notice("unknown_content_part", told)))
 
     def flush(self, events: list[Event]) -> None:
-        """What the splitter still held."""
-        if self.splitter is not None:
-            self._tell(max(self._said, default=0), self.splitter.finish(), events)
+        """Emit the text that is still held."""
+        self._text.finish(events, part=max(self._received, default=0))
 
 
 class CallState(ItemState):

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_chat.stop_and_errors import chat_error, error_of
+from asides.dialects.openai_chat.stop_and_errors import build_error
+from asides.dialects.openai_chat.stop_and_errors import decode_error as decode_chat_error
 from asides.dialects.openai_responses.wire import Response
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
@@ -53,15 +54,15 @@ def told_error(told: Any, payload: bytes, target: Target) -> ProviderError:
         told = inner or told
     if isinstance(told, Mapping) and told.get("type") == "error" and told.get("code") is None:
         told = {name: value for name, value in told.items() if name != "type"}
-    return error_of(200, {}, told, payload, target)
+    return build_error(200, {}, told, payload, target)
 
 
-def responses_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is: its body is shaped as chat's, or is a failed response object."""
     try:
         response = msgspec.json.decode(body, type=Response)
     except (msgspec.DecodeError, UnicodeDecodeError):
         response = None
     if response is not None and response.object == "response" and isinstance(response.error, Mapping):
-        return error_of(status, headers, response.error, body, target)
-    return chat_error(status, headers, body, target)
+        return build_error(status, headers, response.error, body, target)
+    return decode_chat_error(status, headers, body, target)

@@ -119,7 +119,7 @@ PARTS = msgspec.json.Decoder(Part)
 RESPONSES = msgspec.json.Decoder(Response)
 
 
-def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
+def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
     """The counts in our one meaning of them."""
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
     return normalise_usage(

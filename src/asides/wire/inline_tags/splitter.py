@@ -111,6 +111,7 @@ class Splitter:
             self._scanner.tail = ""
         self._run("")
         if cut and self._state is _State.ORPHAN:
+            self._segment += 1
             self._emit(True, "".join(self._held))
             self._held, self._state = [], _State.THINK
         while self._settle():
