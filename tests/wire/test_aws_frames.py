@@ -93,6 +93,6 @@ def test_a_chunk_that_does_not_unwrap_does_not_swallow_what_came_before(size: in
             documents.extend(framing.feed(body[start : start + size]))
         framing.finish()
 
-    with pytest.raises(ProtocolError, match="does not unwrap"):
+    with pytest.raises(ProtocolError, match="cannot be unwrapped"):
         read_all()
     assert documents == [b'{"messageStart":{"role":"assistant"}}']

@@ -332,7 +332,7 @@ def test_a_broken_frame_before_a_cut_one_is_what_is_told() -> None:
     body = (
         frame("messageStart", {"role": "assistant"}) + frame("chunk", {"nothing": 1}) + frame(*delta(0, text="x"))[:9]
     )
-    with pytest.raises(ProtocolError, match="does not unwrap"):
+    with pytest.raises(ProtocolError, match="cannot be unwrapped"):
         decoded(body)
 
 

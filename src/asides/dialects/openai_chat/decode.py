@@ -149,12 +149,10 @@ class ChatDecoder(DocumentDecoder):
                 self._thinking.decode(values, delta, self._reader, events)
             content = delta.content
             if content:
-                if type(content) is not str:
-                    self._decode_content_parts(content, events)
-                elif self._framing.form == "json":
-                    self._content.feed_whole(content, events)
-                else:
+                if type(content) is str:
                     self._decode_text(content, events)
+                else:
+                    self._decode_content_parts(content, events)
             if delta.tool_calls is not None or delta.function_call is not None:
                 if self._calls is None:
                     self._calls = ToolCalls(CALL_BLOCK, find_tags(self.target), self.origin)
@@ -172,9 +170,12 @@ class ChatDecoder(DocumentDecoder):
 
     # --- content ----------------------------------------------------------------------------------------------------
 
-    def _decode_text(self, text: str, events: list[Event]) -> None:
+    def _decode_text(self, text: str, events: list[Event], *, is_part: bool = False) -> None:
         snapshots = self._snapshots
         if snapshots is not None:
+            if not is_part and not self.streamed:
+                self._content.feed_whole(text, events)
+                return
             text = snapshots.feed(text)
             if snapshots.inactive:
                 self._snapshots = None
@@ -194,12 +195,12 @@ class ChatDecoder(DocumentDecoder):
         for part in content:
             kind = part.get("type") if isinstance(part, dict) else None
             if isinstance(part, str):
-                self._decode_text(part, events)
+                self._decode_text(part, events, is_part=True)
             elif isinstance(part, dict) and is_thinking_part(part):
                 self._decode_thinking_part(part, events)
             elif isinstance(part, dict) and kind in ("text", "output_text", None) and isinstance(part.get("text"), str):
                 if part["text"]:
-                    self._decode_text(part["text"], events)
+                    self._decode_text(part["text"], events, is_part=True)
             elif kind == "refusal":
                 events.append(RefusalDelta(str(part.get("refusal", "")), REFUSAL_BLOCK))
             else:
