@@ -36,7 +36,6 @@ class TaggedText:
         "_fragmented",
         "_held",
         "_kind",
-        "_part",
         "_position",
         "_segment",
         "_splitter",
@@ -45,6 +44,7 @@ class TaggedText:
         "block",
         "first_text_block",
         "last_text_block",
+        "part",
         "plain_block",
         "thinking",
     )
@@ -65,7 +65,7 @@ class TaggedText:
         self.last_text_block = block
         """The block that holds the end of the answer."""
         self.plain_block: int | None = None
-        """The block where more text needs no splitting, for a decoder that saves the call of `feed`; else None."""
+        """The block where more text of `part` needs no splitting, so that a hot path need not call `feed`; else None."""
         self.thinking: list[str] = []
         """The thinking emitted from tags."""
         self._tags = find_tags(target)
@@ -76,9 +76,9 @@ class TaggedText:
         self._apart: list[str] = [] if apart is None else apart
         self._splitter: Splitter | None = None
         self._held: list[str] = []
-        # What the current block holds: a part of the message, and a segment of that part.
-        self._part: object = None
-        self._segment = 0
+        self.part: object = None
+        """The part of the message that the current block belongs to."""
+        self._segment = 0  # the segment of that part
 
     @property
     def truncated(self) -> bool:
@@ -89,7 +89,7 @@ class TaggedText:
         """Add text. `part` is its place in the message; another part is another block."""
         splitter = self._splitter
         if splitter is None:
-            if self.plain_block is not None and part == self._part:
+            if self.plain_block is not None and part == self.part:
                 if text:
                     events.append(TextDelta(text, self.plain_block))
                 return
@@ -102,7 +102,7 @@ class TaggedText:
         if len(pieces) == 1:
             # The usual piece: more of the same answer.
             segment, is_thinking, piece = pieces[0]
-            if not is_thinking and segment == self._segment and part == self._part:
+            if not is_thinking and segment == self._segment and part == self.part:
                 events.append(TextDelta(piece, self.block))
                 return
         self._emit(pieces, events, part)
@@ -122,12 +122,12 @@ class TaggedText:
 
     def open_block(self, part: object, events: list[Event]) -> int:
         """Return the block for a part that is no text and stands between texts; the same part keeps its block."""
-        if part != self._part:
+        if part != self.part:
             self._begin_block(part, _PLAIN, events)
         return self.block
 
     def _emit_plain(self, text: str, events: list[Event], part: int) -> None:
-        if part != self._part or self._segment != _PLAIN:
+        if part != self.part or self._segment != _PLAIN:
             self._begin_text(part, _PLAIN, events)
             self.plain_block = None if self._tags else self.block
         if text:
@@ -136,13 +136,13 @@ class TaggedText:
     def _emit(self, pieces: list[Piece], events: list[Event], part: int) -> None:
         for segment, is_thinking, text in pieces:
             if not is_thinking:
-                if segment != self._segment or part != self._part:
+                if segment != self._segment or part != self.part:
                     self._begin_text(part, segment, events)
                 events.append(TextDelta(text, self.block))
                 continue
             if self._fragmented:
                 segment = _FRAGMENT
-            if segment != self._segment or part != self._part:
+            if segment != self._segment or part != self.part:
                 self._begin_block(part, segment, events)
             if self._apart:
                 # The field may hold the same thought; only the whole segment can show that.
@@ -160,9 +160,9 @@ class TaggedText:
     def _begin_block(self, part: object, segment: int, events: list[Event]) -> None:
         self._release_held(events)
         self.plain_block = None
-        if self._part is not None:
+        if self.part is not None:
             self.block += 1
-        self._part, self._segment = part, segment
+        self.part, self._segment = part, segment
 
     def _release_held(self, events: list[Event]) -> None:
         if not self._held:

@@ -60,6 +60,14 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
             raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
 
 
+def parse_or_none(body: bytes) -> Any:
+    """Parse the body of an error; None when it is not JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 def find_mismatch(problem: msgspec.ValidationError) -> tuple[str, ...] | None:
     """Return the path of the value that has the wrong type, "*" for every item of a list; None when it has no path."""
     found = _PATH.search(str(problem))
@@ -107,3 +115,13 @@ def read_leniently(
         except msgspec.ValidationError as next_problem:
             problem = next_problem
     raise ProtocolError(f"a document does not read ({problem}).", payload=payload)
+
+
+def to_json_text(value: Any) -> str:
+    """Return a value as JSON text. A string already is JSON text; None is "".
+
+    Servers send the arguments of calls in either form.
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, whole_part
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, Role, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
@@ -94,7 +94,7 @@ def _read_block(block: object) -> Part:
         case "document":
             return _file(block, cached=cached)
         case _:
-            return whole_part(dict(block), None)
+            return build_raw_part(dict(block), None)
 
 
 def _call(block: Mapping[str, Any]) -> ToolCall:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.gemini.decode import BESIDE, SERVER_TOOLS, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.stop_and_errors import FINISH_REASONS
 from asides.dialects.reply_writer import ReplyWriter
 from asides.values.events import (
@@ -77,7 +77,7 @@ class ContentWriter(ReplyWriter):
         match event:
             case RefusalDelta():
                 self._refusal.append(event.text)
-            case PartArrived(part=ServerTool(name=name, json=held)) if name in BESIDE:
+            case PartArrived(part=ServerTool(name=name, json=held)) if name in METADATA:
                 self._metadata[name] = msgspec.Raw(held.encode())
             case _:
                 return b"".join([self._say(part) for part in self._parts.take(event, self._started)])
