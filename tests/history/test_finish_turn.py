@@ -39,7 +39,7 @@ SIGNED = ThoughtSealed(Seal("signature", "s"), 0, "summary", "block")
 def wholeness(*events: Event) -> list[bool]:
     """Of the thoughts of a reply that broke off behind these events: which are whole."""
     folding = Fold()
-    folding.take(events)
+    folding.feed(events)
     reply = folding.reply()
     assert reply.complete is any(isinstance(event, ReplyEnded) for event in events)
     return [part.complete for part in reply.parts if isinstance(part, Thought)]

@@ -48,7 +48,7 @@ def test_pain_C3_a_reply_left_at_any_event_is_sealed_and_the_next_turn_accepted(
                 for number, event in enumerate(events):
                     if number == left_at:
                         break
-                    folding.take([event])
+                    folding.feed([event])
             turn = sealed(folding.reply())
             history = answered((*before, *([] if turn is None else [turn]), user("go on")))
             reply = talk.ask(history)

@@ -219,5 +219,5 @@ class DocumentDecoder:
         """Read a document that made `decoder` raise `problem` without the values that do not fit; warn about each."""
         read, removed = read_leniently(payload, decoder, problem)
         for path in removed:
-            self.warn("malformed_field", f"{path} is of another type than expected and was left out", events)
+            self.warn("malformed_field", f"{path} has an unexpected type and was left out", events)
         return read

@@ -65,7 +65,7 @@ class TaggedText:
         self.last_text_block = block
         """The block that holds the end of the answer."""
         self.plain_block: int | None = None
-        """The block where more text of `part` needs no splitting, so that a hot path need not call `feed`; else None."""
+        """The block where more text of `part` needs no splitting, so that hot paths need not call `feed`; else None."""
         self.thinking: list[str] = []
         """The thinking emitted from tags."""
         self._tags = find_tags(target)

@@ -38,7 +38,7 @@ class ResponseReader:
         self._decoder = decoder
         self._feed = decoder.feed
         self._fold = Fold()
-        self._take = self._fold.take
+        self._take = self._fold.feed
         self._keep_raw = keep_raw
         self._revealed = revealed
         self._warned: list[Event] = [Warned(notice) for notice in notices]

@@ -17,7 +17,7 @@ Read = TypeVar("Read")
 _PATH = re.compile(r" - at `\$\.(.+)`$")
 _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
 _MOST_REMOVALS = 64
-INVALID_TEXT = ("invalid_text", "characters that do not read were replaced by U+FFFD")
+INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
 # An escape: a pair of surrogates, half a pair, or any other.
 _ESCAPE = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|(ud[89a-f]..)|.)", re.IGNORECASE | re.DOTALL)
@@ -114,7 +114,7 @@ def read_leniently(
             return decoder.decode(msgspec.json.encode(document)), removed
         except msgspec.ValidationError as next_problem:
             problem = next_problem
-    raise ProtocolError(f"a document does not read ({problem}).", payload=payload)
+    raise ProtocolError(f"a document has an unknown form ({problem}).", payload=payload)
 
 
 def to_json_text(value: Any) -> str:

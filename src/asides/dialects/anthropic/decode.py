@@ -162,7 +162,7 @@ class MessagesDecoder(DocumentDecoder):
         try:
             blocks = msgspec.json.decode(raw, type=list[msgspec.Raw])
         except msgspec.ValidationError:
-            self.warn("malformed_field", "content is of another type than expected and was left out", events)
+            self.warn("malformed_field", "content has an unexpected type and was left out", events)
             return
         for block in blocks:
             index = self._free_place()
@@ -198,7 +198,7 @@ class MessagesDecoder(DocumentDecoder):
         try:
             block = self.read(bytes(raw), BLOCKS, events)
         except ProtocolError:
-            self.warn("malformed_field", "a block is of another type than expected and was left out", events)
+            self.warn("malformed_field", "a block has an unexpected type and was left out", events)
             return
         # The position is the index, or the first free one if the index was used before.
         place = index if index not in self._places else self._free_place()
@@ -218,7 +218,7 @@ class MessagesDecoder(DocumentDecoder):
             case kind:
                 raw_block = RawBlock(number, bytes(raw), self.origin, events)
                 if not raw_block.is_known:
-                    self.warn("unknown_part", f"a block of type {kind!r} is kept as it came", events)
+                    self.warn("unknown_part", f"a block of type {kind!r} is not known; it is stored unchanged", events)
                 return raw_block
 
     def _decode_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:

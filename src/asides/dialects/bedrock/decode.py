@@ -159,7 +159,7 @@ class ConverseDecoder(DocumentDecoder):
             self._warn_unknown(kind, events)
 
     def _warn_unknown(self, kind: str, events: list[Event]) -> None:
-        self.warn("unknown_content_part", f"a content block {kind!r} is kept as it came", events)
+        self.warn("unknown_content_part", f"a content block {kind!r} is not known; it is stored unchanged", events)
 
     def _finish_block(self, index: int, events: list[Event]) -> None:
         block = self._open.pop(index, None)

@@ -216,7 +216,9 @@ class ChatDecoder(DocumentDecoder):
     # --- both -------------------------------------------------------------------------------------------------------
 
     def _emit_raw(self, index: int, item: bytes, kind: str, events: list[Event]) -> None:
-        self.warn("unknown_content_part", f"a content part of type {kind!r} is kept as it came", events)
+        self.warn(
+            "unknown_content_part", f"a content part of type {kind!r} is not known; it is stored unchanged", events
+        )
         events.append(PartArrived(UnknownPart(item.decode(), self.origin), index * SEGMENTS))
 
     def _emit_call(self, index: int, call: Call, events: list[Event]) -> None:

@@ -265,7 +265,9 @@ class ContentDecoder(DocumentDecoder):
                     self.origin,
                 )
         names = ", ".join(sorted(fields)) if isinstance(fields, dict) else ""
-        self.warn("unknown_content_part", f"a part with {names or 'nothing'} is not known; it is kept", events)
+        self.warn(
+            "unknown_content_part", f"a part with {names or 'nothing'} is not known; it is stored unchanged", events
+        )
         return UnknownPart(raw, self.origin)
 
     # --- the rest ---------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class PartialArguments:
         self._value |= whole
 
     def to_json(self, *, whole: bool) -> str:
-        """Return the arguments as JSON; cut off, if the call was, so that nobody takes them for whole."""
+        """Return the arguments as JSON. Those of a call that was cut off are cut off too, so that they do not parse."""
         self._finish_text()
         text = msgspec.json.encode(self._value).decode()
         return text if whole else text[:-1]

@@ -266,12 +266,10 @@ class ChatDecoder(DocumentDecoder):
                 if not is_thinking:
                     warnings.append(("unknown_field", f"the field {name} is only in metadata['raw']"))
             elif (path := find_mismatch(problem)) is not None:
-                warnings.append(
-                    ("malformed_field", f"{'.'.join(path)} is of another type than expected and was left out")
-                )
+                warnings.append(("malformed_field", f"{'.'.join(path)} has an unexpected type and was left out"))
                 document = remove_path(document, path)
             elif isinstance(document, list) and len(document) == 1:
                 document = document[0]
             else:
                 break
-        raise ProtocolError(f"a document does not read ({problem}).", payload=payload)
+        raise ProtocolError(f"a document has an unknown form ({problem}).", payload=payload)

@@ -157,9 +157,10 @@ class ResponsesDecoder(DocumentDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise ProtocolError(f"the body is not JSON ({problem}).", payload=payload) from None
         if response.output is None and response.status is None:
-            problem = response.error or response.message or response.detail
-            if problem:
-                error = problem if isinstance(problem, dict) else {"message": problem, "code": response.code}
+            error = response.error or response.message or response.detail
+            if error and not isinstance(error, dict):
+                error = {"message": error, "code": response.code}
+            if error:
                 self.failure = self.failure or build_inner_error(error, payload, self.target)
                 return
         if response.object not in (None, "response") or (response.output is None and response.status is None):
@@ -309,7 +310,7 @@ class ResponsesDecoder(DocumentDecoder):
         calls = any(isinstance(item, CallState) for item in self._index.items)
         stop = read_stop(response, calls=calls)
         if stop.reason == "unknown" and self.failure is None:
-            self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as an end", events)
+            self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as a final status", events)
         items = self._index.items
         thought_only = bool(items) and all(isinstance(item, ReasoningState) for item in items)
         if stop.reason == "stop" and thought_only and self.target.quirks.hides_truncation:

@@ -278,7 +278,7 @@ class UnknownState(ItemState):
         """The whole item."""
         events.append(PartArrived(UnknownPart(raw.decode(), self.origin), self.block))
         if self.kind not in SILENT_ITEMS:
-            detail = f"an item of type {self.kind!r} is not known; it is kept and goes back as it came"
+            detail = f"an item of type {self.kind!r} is not known; it is stored and sent back unchanged"
             events.append(Warned(Notice("unknown_item", detail)))
 
 

@@ -37,7 +37,7 @@ def decode_pieces(pieces: Iterable[bytes], target: Target, dialect: Dialect) -> 
     for piece in pieces:
         events += decoder.feed(piece)
     events += decoder.finish()
-    folding.take(events)
+    folding.feed(events)
     return Decoded(events, folding.reply(decoder.payloads, streamed=decoder.streamed), decoder.failure)
 
 

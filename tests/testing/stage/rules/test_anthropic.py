@@ -190,7 +190,7 @@ def test_pain_C3_a_stream_left_at_any_event_can_be_gone_on_with(client: asides.C
             for number, event in enumerate(events):
                 if number == left_at:
                     break
-                folding.take([event])
+                folding.feed([event])
         partial = folding.reply().to_message()
         history = [user("go"), *([partial] if partial is not None and partial.parts else []), user("go on")]
         assert client.ask(model, history, **options).complete, left_at
