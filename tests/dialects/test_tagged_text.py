@@ -93,7 +93,7 @@ def test_undecided_text_of_a_reply_that_broke_off_is_thinking_in_the_first_block
     assert split(TaggedText(10, target("auto")), "an answer") == [("text", 10, "an answer")]
 
 
-def test_a_whole_text_is_not_split_and_another_behind_it_is() -> None:
+def test_a_whole_text_is_not_split_and_another_one_after_it_is() -> None:
     text, events = TaggedText(10, target()), list[Event]()
     text.feed_whole("no tag here", events)
     text.feed("<think>plan</think>42", events)

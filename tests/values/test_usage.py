@@ -23,7 +23,7 @@ def test_an_estimate_is_marked_and_a_sum_with_one_is_an_estimate() -> None:
     assert (Usage(10, 5) + estimate).origin == "estimated"
 
 
-def test_a_sum_of_counts_that_nobody_reported_stays_unknown() -> None:
+def test_a_sum_of_counts_that_were_not_reported_stays_unknown() -> None:
     assert Usage() + Usage() == Usage()
 
 

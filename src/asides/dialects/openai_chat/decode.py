@@ -170,7 +170,7 @@ class ChatDecoder(DocumentDecoder):
 
     # --- content ----------------------------------------------------------------------------------------------------
 
-    def _decode_text(self, text: str, events: list[Event], *, is_part: bool = False) -> None:
+    def _decode_text(self, text: str, events: list[Event], is_part: bool = False) -> None:
         snapshots = self._snapshots
         if snapshots is not None:
             if not is_part and not self.streamed:

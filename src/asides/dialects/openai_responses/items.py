@@ -66,7 +66,7 @@ class ItemState:
         """Use the item from its first event; it may be incomplete."""
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The whole item."""
+        """Use the whole item."""
 
     def flush(self, events: list[Event]) -> None:
         """Emit what is held: the whole item did not come."""
@@ -275,7 +275,7 @@ class UnknownState(ItemState):
     """An item of an unknown type: it goes back unchanged, with a warning."""
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
-        """The whole item."""
+        """Use the whole item."""
         events.append(PartArrived(UnknownPart(raw.decode(), self.origin), self.block))
         if self.kind not in SILENT_ITEMS:
             detail = f"an item of type {self.kind!r} is not known; it is stored and sent back unchanged"
