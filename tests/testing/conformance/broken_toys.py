@@ -299,12 +299,12 @@ class Pokes(ToyDecoder):
 
 
 class TakesAnythingForAReply(ToyDecoder):
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         pass
 
 
 class NeverMissesTheEnd(ToyDecoder):
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return True
 
 
