@@ -8,7 +8,7 @@ from __future__ import annotations
 from asides.providers.provider import Target
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from asides.values.thinking import ThoughtKind
-from asides.wire.inline_tags import Piece, Splitter, may_hold_tags
+from asides.wire.inline_tags import Piece, Position, Splitter, StartsInside, may_hold_tags
 
 SEGMENTS = 1_000
 """The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
@@ -69,8 +69,8 @@ class TaggedText:
         self.thinking: list[str] = []
         """The thinking emitted from tags."""
         self._tags = find_tags(target)
-        self._position = target.quirks.tag_position
-        self._starts_inside = target.rule.starts_inside if first else False
+        self._position: Position = target.quirks.tag_position
+        self._starts_inside: StartsInside = target.rule.starts_inside if first else False
         self._fragmented = target.quirks.fragmented_tags
         self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
         self._apart: list[str] = [] if apart is None else apart
