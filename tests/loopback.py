@@ -65,19 +65,19 @@ class Server:
             self._run(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
 
     def _serve(self, connection: socket.socket) -> None:
-        speaking: socket.socket = connection
+        with_dialect: socket.socket = connection
         try:
             with suppress(OSError):
                 if self._tls is not None:
-                    speaking = self._tls.wrap_socket(connection, server_side=True)
-                while (heard := read_request(speaking)) is not None:
+                    with_dialect = self._tls.wrap_socket(connection, server_side=True)
+                while (heard := read_request(with_dialect)) is not None:
                     self.heard.append(heard)
-                    if not self._answer(heard, speaking):
+                    if not self._answer(heard, with_dialect):
                         return
         finally:
             with self._lock:
                 self._open.discard(connection)
-            speaking.close()
+            with_dialect.close()
             connection.close()
 
 

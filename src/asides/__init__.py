@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from asides.agents.async_ import AsyncAgent
     from asides.agents.mcp.server import McpServer
     from asides.agents.sync import Agent
-    from asides.agents.tools.executor import BadArguments
     from asides.agents.tools.function_tool import FunctionTool, tool
+    from asides.agents.tools.runnable import BadArguments
     from asides.agents.tools.toolset import ToolLike
     from asides.aio import AsyncClient, AsyncStream
     from asides.client import Client, Stream, ask, stream
@@ -97,8 +97,7 @@ if TYPE_CHECKING:
     from asides.values.model_info import ModelInfo, ThinkingInfo
     from asides.values.notices import Notice
     from asides.values.reply import Reply
-    from asides.values.result import Result, Step
-    from asides.values.run_events import RunEnded, RunEvent, StepEnded, StepStarted, ToolFinished, ToolStarted
+    from asides.values.result import Result, RunEnded, RunEvent, Step, StepEnded, StepStarted, ToolFinished, ToolStarted
     from asides.values.simulate import simulate
     from asides.values.thinking import Origin, Seal, Thinking, Thought
     from asides.values.tools import Tool
@@ -202,7 +201,7 @@ else:
         "asides.conversations.store.sqlite": ("SqliteStore",),
         "asides.conversations.store.protocol": ("Store", "StoreConflict", "StoreError"),
         "asides.agents.mcp.server": ("McpServer",),
-        "asides.agents.tools.executor": ("BadArguments",),
+        "asides.agents.tools.runnable": ("BadArguments",),
         "asides.agents.tools.toolset": ("ToolLike",),
         "asides.dialects": ("register_dialect",),
     }

@@ -60,7 +60,7 @@ def row_of(entry: dict[str, Any]) -> Provider:
         row = find_provider(entry["provider"])
     except errors.UnknownProvider:
         return plain_row(dialect)
-    return row.speaking(dialect) or plain_row(dialect)
+    return row.with_dialect(dialect) or plain_row(dialect)
 
 
 def target_of(entry: dict[str, Any]) -> Target:

@@ -278,7 +278,7 @@ def test_H6_recorded_bytes_of_which_not_all_is_named_go_back_in_their_own_dialec
 
 
 def test_a_turn_without_parts_in_front_of_calls_breaks_nothing() -> None:
-    from asides.providers.thinking_forms import lacks_thinking
+    from asides.history.fit_request import lacks_thinking
 
     called = Message("assistant", (ToolCall("call_1", "look"),))
     assert lacks_thinking((user("?"), Message("assistant"), called))

@@ -12,7 +12,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
 from asides.values.events import (
     Event,
     PartArrived,
@@ -131,7 +131,7 @@ def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> Non
 def test_law_any_chunking_gives_the_same_reply(events: list[Event], cuts: list[int], row: Provider) -> None:
     body = written(events, stream=True)
     target = target_of(row)
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert reply_of(pieces, target, "anthropic") == (reply_of([body], target, "anthropic")[0], None)
 
 
@@ -149,7 +149,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     """Whole or cut anywhere: the canary is in `.thinking` and in nothing that a person reads by accident."""
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
+        seen = visible_texts(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
         assert not any("canary" in text for text in seen.values())
 
 

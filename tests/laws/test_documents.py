@@ -15,7 +15,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Quirks, ReplayRule, Target
-from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
 from asides.values.events import (
     Event,
     PartArrived,
@@ -172,7 +172,7 @@ class Language(NamedTuple):
         return Target(row, MODEL, row.base_url, row.rule(MODEL))
 
     def rows(self) -> list[Provider]:
-        spoken = [row.speaking(self.name) for row in list_providers()]
+        spoken = [row.with_dialect(self.name) for row in list_providers()]
         return [row for row in spoken if row is not None]
 
     def written(self, events: list[Event], *, stream: bool) -> bytes:
@@ -223,7 +223,7 @@ def test_law_the_server_half_inverts_the_client_half(language: Language, data: s
 def test_law_any_chunking_gives_the_same_reply(language: Language, data: st.DataObject, cuts: list[int]) -> None:
     events, row = data.draw(language.replies()), data.draw(st.sampled_from(language.rows()))
     body, target = language.written(events, stream=data.draw(st.booleans())), language.target(row)
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert language.decoded(pieces, target) == language.decoded([body], target)
 
 
@@ -246,7 +246,7 @@ def test_law_a_thought_leaks_nowhere(language: Language, data: st.DataObject, cu
     target = language.target(data.draw(st.sampled_from(language.rows())))
     body = language.written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target, find_dialect(language.name)))
+        seen = visible_texts(decode_pieces([bytes_there], target, find_dialect(language.name)))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in language.decoded([body], target).metadata["thinking"]
 

@@ -16,7 +16,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Target
-from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import (
     Event,
@@ -40,9 +40,9 @@ from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, USAGES, WORDS, deltas
 from tests.responses import DIALECT, call, message, reasoning, response
 from tests.responses import events as told_events
 
-ROWS = [spoken for row in list_providers() if (spoken := row.speaking(DIALECT)) is not None]
+ROWS = [spoken for row in list_providers() if (spoken := row.with_dialect(DIALECT)) is not None]
 CANARY = "canary-7f3a-thought"
-PLAIN = find_provider("openai-compatible").speaking(DIALECT)
+PLAIN = find_provider("openai-compatible").with_dialect(DIALECT)
 assert PLAIN is not None
 # Tags are another law's matter: words made up here may look like some.
 UNTAGGED = msgspec.structs.replace(PLAIN, quirks=msgspec.structs.replace(PLAIN.quirks, tags=()), models=())
@@ -147,7 +147,7 @@ def test_law_any_chunking_and_streamed_or_whole_give_the_same_reply(
     body = written(events, stream=True)
     reply, failure = reply_of([body], target, DIALECT)
     assert failure is None
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert reply_of(pieces, target, DIALECT) == (reply, None)
     assert reply_of([written(events, stream=False)], target, DIALECT)[0] == reply
 
@@ -177,7 +177,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], row: Any, cut: int) ->
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
         decoded = decode_pieces([there], target_of(row), find_dialect(DIALECT))
-        assert not any("canary" in text for text in seen_of(decoded).values())
+        assert not any("canary" in text for text in visible_texts(decoded).values())
 
 
 @given(data=st.data())

@@ -10,7 +10,7 @@ import pytest
 
 from asides.providers.credentials import AwsCredentials, Secret, find_key
 from asides.providers.find import find_provider
-from asides.providers.signing import signed_headers, signing_key
+from asides.providers.signing import sign, signing_key
 from asides.values.errors import ConfigError, MissingKey
 
 # The credentials and the moment of AWS's documents and of its test suite.
@@ -32,7 +32,7 @@ def test_the_key_of_a_day_is_the_one_in_the_documents() -> None:
 
 
 def test_the_plainest_request_of_the_test_suite() -> None:
-    headers = signed_headers("GET", "https://example.amazonaws.com/", {}, b"", credentials(), NOW)
+    headers = sign("GET", "https://example.amazonaws.com/", {}, b"", credentials(), NOW)
     assert headers == {
         "X-Amz-Date": "20150830T123600Z",
         "Authorization": (
@@ -46,7 +46,7 @@ def test_the_plainest_request_of_the_test_suite() -> None:
 def test_the_example_of_the_documents_with_a_query_and_a_content_type() -> None:
     sent = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8", "User-Agent": "not signed"}
     url = "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08"
-    headers = signed_headers("GET", url, sent, b"", credentials("iam"), NOW)
+    headers = sign("GET", url, sent, b"", credentials("iam"), NOW)
     assert "SignedHeaders=content-type;host;x-amz-date," in headers["Authorization"]
     assert signature(headers) == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
 
@@ -55,7 +55,7 @@ def test_a_model_in_the_path_is_encoded_once_more_and_the_body_is_covered() -> N
     """Worked out step by step, in another way than the code does it."""
     url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-micro-v1%3A0/converse"
     sent = {"Content-Type": "application/json"}
-    headers = signed_headers("POST", url, sent, b"{}", credentials("bedrock", "TOKEN"), NOW)
+    headers = sign("POST", url, sent, b"{}", credentials("bedrock", "TOKEN"), NOW)
     canonical = (
         "POST\n/model/amazon.nova-micro-v1%253A0/converse\n\n"
         "content-type:application/json\nhost:bedrock-runtime.us-east-1.amazonaws.com\n"
@@ -75,7 +75,7 @@ def test_a_model_in_the_path_is_encoded_once_more_and_the_body_is_covered() -> N
 
 def test_every_part_of_a_request_changes_its_signature() -> None:
     def signed(method: str = "POST", url: str = "http://127.0.0.1:8000/a", body: bytes = b"x", now: float = NOW) -> str:
-        return signature(signed_headers(method, url, {}, body, credentials(), now))
+        return signature(sign(method, url, {}, body, credentials(), now))
 
     changed = {
         signed(),

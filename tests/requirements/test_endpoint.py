@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.providers.endpoint import Choice, Wish, choose_endpoint, is_canonical
+from asides.providers.endpoint import Choice, EndpointRequest, choose_endpoint, is_canonical
 from asides.providers.find import find_target
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
@@ -22,7 +22,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def choose(model: str, base_url: str | None = None, **wish: Any) -> Choice:
-    return choose_endpoint(find_target(model, base_url=base_url), Wish(**wish))
+    return choose_endpoint(find_target(model, base_url=base_url), EndpointRequest(**wish))
 
 
 def dialect(model: str, base_url: str | None = None, **wish: Any) -> str:
@@ -133,7 +133,9 @@ def test_state_with_the_provider_needs_responses() -> None:
 
 def test_azure_s_own_hosts_and_the_older_address() -> None:
     def at(host: str, **wish: Any) -> str:
-        return choose_endpoint(find_target("azure:mine", base_url=host, family="gpt-5"), Wish(**wish)).dialect
+        return choose_endpoint(
+            find_target("azure:mine", base_url=host, family="gpt-5"), EndpointRequest(**wish)
+        ).dialect
 
     assert at("https://r.openai.azure.com") == "openai_responses"
     assert at("https://r.openai.azure.com.evil.example") == "openai_chat"

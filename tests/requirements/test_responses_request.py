@@ -211,7 +211,7 @@ def test_arguments_go_back_byte_for_byte_unless_they_were_changed() -> None:
 
 
 def test_a_host_that_wants_calls_together_gets_them_together() -> None:
-    row = find_provider("deepseek").speaking(DIALECT)
+    row = find_provider("deepseek").with_dialect(DIALECT)
     assert row is not None
     target = Target(row, "deepseek-v4-flash", row.base_url, row.rule("deepseek-v4-flash"))
     turn = assistant(ToolCall("a", "one"), "and", ToolCall("b", "two"))
@@ -384,7 +384,7 @@ def continued() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("entry", continued(), ids=lambda entry: entry["id"].rpartition("/")[2])
 def test_every_recorded_turn_goes_back_with_all_that_the_endpoint_needs(entry: dict[str, Any]) -> None:
     try:
-        row = find_provider(entry["provider"]).speaking(DIALECT)
+        row = find_provider(entry["provider"]).with_dialect(DIALECT)
     except asides.UnknownProvider:
         row = None
     row = row or find_provider("openai-responses")

@@ -19,7 +19,7 @@ def read(framing: Framing, pieces: list[bytes]) -> list[bytes]:
     return [document for piece in pieces for document in framing.feed(piece)] + framing.finish()
 
 
-def chunkings(body: bytes) -> list[list[bytes]]:
+def list_chunkings(body: bytes) -> list[list[bytes]]:
     cuts = [[body[:place], body[place:]] for place in range(len(body) + 1)]
     return [[body], [body[place : place + 1] for place in range(len(body))], *cuts]
 
@@ -37,14 +37,14 @@ def chunkings(body: bytes) -> list[list[bytes]]:
     ],
 )
 def test_the_first_bytes_decide_the_form(body: bytes, form: Form, documents: list[bytes]) -> None:
-    for pieces in chunkings(body):
+    for pieces in list_chunkings(body):
         framing = Framing()
         assert (read(framing, pieces), framing.form) == (documents, form)
 
 
 def test_html_does_not_look_like_server_sent_events_and_half_a_word_does() -> None:
     for body, expected in ((b"<html>", False), (b"da", True), (b"event: x", True), (b"dot", False)):
-        for pieces in chunkings(body):
+        for pieces in list_chunkings(body):
             framing = Framing()
             read(framing, pieces)
             assert framing.looks_like_sse is expected
@@ -61,7 +61,7 @@ def test_a_cut_frame_and_a_cut_document_are_recognised() -> None:
 
 
 def test_lines_are_documents_only_where_the_dialect_has_lines() -> None:
-    for pieces in chunkings(LINES):
+    for pieces in list_chunkings(LINES):
         framing = Framing(lines=True)
         assert read(framing, pieces) == [b'{"a":1}', b'{"b":"\xc3\xa9"}', b'{"c":[{}]}']
         assert framing.form == "lines"
@@ -72,7 +72,7 @@ def test_lines_are_documents_only_where_the_dialect_has_lines() -> None:
 
 def test_a_single_document_is_no_stream_with_or_without_a_line_end() -> None:
     for body in (b'{"a":1}', b'{"a":1}\n', PRETTY):
-        for pieces in chunkings(body):
+        for pieces in list_chunkings(body):
             framing = Framing(lines=True)
             assert read(framing, pieces) == [body.strip()]
             assert framing.form == "json"

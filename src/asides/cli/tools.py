@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from asides.agents.config import AgentOptions
-from asides.agents.tools.executor import Runnable
 from asides.agents.tools.function_tool import FunctionTool
-from asides.agents.tools.toolset import runnable_of
+from asides.agents.tools.runnable import Runnable
+from asides.agents.tools.toolset import find_runnable
 from asides.cli.read_body import reason_of
 from asides.cli.steps import call_words
 from asides.cli.terminal import Terminal
@@ -58,7 +58,7 @@ def _named(module: ModuleType, place: str, name: str) -> Runnable:
     value: Any = module
     for step in name.split("."):
         value = getattr(value, step, None)
-    runnable = None if value is None else runnable_of(value)
+    runnable = None if value is None else find_runnable(value)
     if runnable is None:
         raise ConfigError(f"{place} has no tool called {name}. To do: name a function of it.")
     return runnable

@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.providers.provider import ModelRule, Target
-from asides.providers.thinking_forms import (
+from asides.history.fit_request import (
     ANSWER_ROOM,
     Contradiction,
     Finding,
@@ -20,6 +19,7 @@ from asides.providers.thinking_forms import (
     in_form,
     lacks_thinking,
 )
+from asides.providers.provider import ModelRule, Target
 from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Text
 from asides.values.notices import Notice

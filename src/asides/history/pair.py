@@ -15,7 +15,7 @@ CANCELLED = "The call was cancelled before it gave a result."
 """What a call is answered with that nobody answered. One wording, so that a history reads the same whoever mends it."""
 
 
-def answered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
+def add_missing_results(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
     """The messages with a result for each call, and how many had to be made up. Those stand with the other results of
     their turn, in front of whatever a person says next. What is answered already stays as it is.
     """

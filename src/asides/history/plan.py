@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects import plain_row
 from asides.dialects.peculiar import sealed_elsewhere, takes_refusals_as_words
 from asides.history.check import Check, OnConflict
-from asides.history.pair import answered, asked_for
+from asides.history.pair import add_missing_results, asked_for
 from asides.history.pictures import without_pictures
 from asides.providers.provider import ReplayRule, Target
 from asides.values.messages import (
@@ -226,7 +226,7 @@ def _paired(messages: tuple[Message, ...], notices: list[Notice], *, continues: 
     """Every call answered and every result asked for, since providers refuse a history where one is missing."""
     wanted, orphans = asked_for(messages, continues=continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired, dangling = answered(wanted)
+    paired, dangling = add_missing_results(wanted)
     if dangling:
         told = f"{dangling} tool call(s) had no result; a note was sent instead"
         notices.append(Notice("dangling_tool_call", told))

@@ -23,7 +23,7 @@ _DIALECTS: dict[str, str] = {"chat": CHAT, "chat_completions": CHAT, "responses"
 _YES = frozenset({"true", "1", "yes", "on"})
 
 
-class Wish(msgspec.Struct, frozen=True):
+class EndpointRequest(msgspec.Struct, frozen=True):
     """What is known of a call when its endpoint is chosen."""
 
     thinking: bool = False
@@ -46,12 +46,12 @@ class Choice(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def is_disabled(environ: Mapping[str, str] = os.environ) -> bool:
+def is_responses_disabled(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the environment switches Responses off."""
     return environ.get(DISABLE_VARIABLE, "").strip().lower() in _YES
 
 
-def choose_endpoint(target: Target, wish: Wish) -> Choice:
+def choose_endpoint(target: Target, wish: EndpointRequest) -> Choice:
     """The dialect of a call to this target. Raises ConfigError where the model exists only on the one that is off."""
     row, rule = target.provider, target.rule
     spoken = {name for name in (CHAT, RESPONSES) if row.speaking(name) is not None}
@@ -100,7 +100,7 @@ def _refuse_chat(named: str, target: Target) -> None:
         )
 
 
-def _usual(target: Target, wish: Wish, only_responses: bool, notices: tuple[Notice, ...]) -> Choice:
+def _usual(target: Target, wish: EndpointRequest, only_responses: bool, notices: tuple[Notice, ...]) -> Choice:
     if only_responses:
         return Choice(RESPONSES, "the model exists only there", notices)
     if wish.stateful:

@@ -233,7 +233,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     since: str = ""
     """The date of the row's facts."""
 
-    def speaking(self, dialect: str) -> Provider | None:
+    def with_dialect(self, dialect: str) -> Provider | None:
         """This row as it speaks the dialect; None where it is not known to."""
         if dialect == self.dialect:
             return self

@@ -19,7 +19,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SIGNED = ("content-type",)
 
 
-def signed_headers(
+def sign(
     method: str, url: str, headers: Mapping[str, str], body: bytes, credentials: AwsCredentials, now: float
 ) -> dict[str, str]:
     """The headers that sign this request, to be sent beside its own. `now` is Unix time."""

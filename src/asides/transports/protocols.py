@@ -12,7 +12,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret
-from asides.providers.signing import signed_headers
+from asides.providers.signing import sign
 
 
 class Response(Protocol):
@@ -87,7 +87,7 @@ def prepared(request: HttpRequest, key: Secret | None) -> HttpRequest:
     if key is None or request.credential_header is None:
         return request
     if isinstance(key, AwsCredentials):
-        own = signed_headers(request.method, request.url, request.headers, request.body, key, time.time())
+        own = sign(request.method, request.url, request.headers, request.body, key, time.time())
     else:
         name, prefix = request.credential_header
         own = {name: prefix + key.reveal()}

@@ -211,7 +211,7 @@ def _different(rules: tuple[ModelRule, ...]) -> list[ModelRule]:
 def test_pain_D4_no_row_is_asked_for_what_it_refuses_and_no_thinking_is_lost(row: Any) -> None:
     """Every row and model rule, thinking unset, off and on: the dressed prompt passes plan's check as it is."""
     lost = {"thinking_dropped", "tool_choice_adjusted", "schema_not_sent", "json_not_sent"}
-    spoken = [row, *(row.speaking(variant.dialect) for variant in row.also)]
+    spoken = [row, *(row.with_dialect(variant.dialect) for variant in row.also)]
     pairs = [(each, rule) for each in spoken for rule in _different((*each.models, ModelRule()))]
     for host, rule in pairs:
         to = Target(host, rule.models.replace("*", "x"), host.base_url or "http://127.0.0.1:9/v1", rule)

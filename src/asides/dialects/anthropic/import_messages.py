@@ -20,7 +20,7 @@ from asides.values.thinking import Seal, Thought
 _DIRECT = {"type": "direct"}
 
 
-def read_messages(turns: Iterable[object]) -> tuple[Message, ...]:
+def import_messages(turns: Iterable[object]) -> tuple[Message, ...]:
     """The messages in these turns. Results of tools become messages of their own, in front of what a person says."""
     messages: list[Message] = []
     for place, turn in enumerate(turns):
@@ -31,7 +31,7 @@ def read_messages(turns: Iterable[object]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def read_texts(content: object) -> tuple[Text, ...]:
+def import_texts(content: object) -> tuple[Text, ...]:
     """Words: a string, or a list of text blocks."""
     if isinstance(content, str):
         return (Text(content),) if content else ()

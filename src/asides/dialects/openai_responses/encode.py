@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.http_body import build_post, join_url, merge_fields
 from asides.dialects.openai_chat.encode_thinking import spell_thinking
 from asides.dialects.openai_chat.encode_tools import spell_tools
-from asides.dialects.openai_responses.encode_items import spell_items
+from asides.dialects.openai_responses.encode_items import encode_items
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt
@@ -31,7 +31,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -41,7 +41,7 @@ def address(target: Target) -> str:
     path = urlsplit(target.base_url).path.rstrip("/").partition("/deployments/")[0]
     if not path.endswith(wanted):
         path += wanted
-    return address_at(target, path)
+    return join_url(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     if prompt.system and prompt.system.strip():
         # Never carried over by the provider, so they go along each time.
         body["instructions"] = prompt.system
-    body["input"] = spell_items(prompt, target, notices)
+    body["input"] = encode_items(prompt, target, notices)
     body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
         body["text"] = {"format": _format(prompt.output)}
@@ -69,9 +69,11 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     if reasoning := _reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = (
-        merged(body, dict(target.quirks.fields) | dict(target.rule.fields)) if target.rule.thinking != "never" else body
+        merge_fields(body, dict(target.quirks.fields) | dict(target.rule.fields))
+        if target.rule.thinking != "never"
+        else body
     )
-    return merged(body, prompt.extra)
+    return merge_fields(body, prompt.extra)
 
 
 def _state(prompt: Prompt, target: Target) -> dict[str, Any]:

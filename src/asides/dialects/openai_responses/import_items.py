@@ -33,7 +33,7 @@ from asides.values.thinking import Seal, Thought
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 
 
-def read_items(items: Iterable[Any]) -> tuple[Message, ...]:
+def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     """The messages of a list of items. Raises ConfigError that names the item."""
     messages: list[Message] = []
     for place, item in enumerate(items):

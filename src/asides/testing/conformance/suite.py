@@ -16,10 +16,14 @@ import msgspec
 from asides import dialects
 from asides.dialects.dialect import Dialect
 from asides.providers.provider import Provider
-from asides.testing.conformance import ask_each_way as asking
-from asides.testing.conformance import laws, recorded, rows, sockets, surprises, turns
-from asides.testing.conformance.case import Case, case_of, thinking_model
-from asides.testing.conformance.example import Example
+from asides.testing.conformance import check_next_turn as turns
+from asides.testing.conformance import check_replies as laws
+from asides.testing.conformance import check_replies as recorded
+from asides.testing.conformance import check_requests as asking
+from asides.testing.conformance import check_requests as rows
+from asides.testing.conformance import check_sockets as sockets
+from asides.testing.conformance import check_surprises as surprises
+from asides.testing.conformance.case import Case, Example, build_case, thinking_model
 from asides.testing.conformance.report import Broken, Finding, Nonconformance, NotHere, Report
 
 _CHECKS: tuple[Callable[[Case], None], ...] = (
@@ -146,16 +150,16 @@ def checks(
         raise ValueError(f"{unknown[0]!r} is no check; there are {', '.join(CHECKS)}.")
     brought = tuple(examples)
     row, spoken = provider, _name_of(dialect)
-    if spoken is not None and not isinstance(dialect, str) and row.speaking(spoken) is None:
+    if spoken is not None and not isinstance(dialect, str) and row.with_dialect(spoken) is None:
         row = msgspec.structs.replace(row, dialect=spoken)
 
     def within() -> AbstractContextManager[None]:
         if dialect is None or isinstance(dialect, str):
             return nullcontext()
-        return dialects.registered_for_now(dialect.name, dialect)
+        return dialects.register_temporarily(dialect.name, dialect)
 
     def case() -> Case:
-        return case_of(row, model=model, dialect=spoken, examples=brought, quick=quick)
+        return build_case(row, model=model, dialect=spoken, examples=brought, quick=quick)
 
     left = [name for name in CHECKS if name not in skip and (network or name not in NETWORK)]
     return tuple(Check(name, case, within) for name in left)
@@ -181,5 +185,5 @@ def examine(
     made = checks(provider, model=model, dialect=dialect, examples=examples, network=network, quick=quick, skip=skip)
     findings = tuple(check.find() for check in made)
     named = _name_of(dialect) or provider.dialect
-    row = provider.speaking(named) or provider
+    row = provider.with_dialect(named) or provider
     return Report(provider.name, model or thinking_model(row), named, findings)

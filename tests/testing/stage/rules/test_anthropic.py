@@ -27,7 +27,7 @@ from asides.values.fold import Fold
 from asides.values.messages import Message, ToolResult, user
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
-from tests.testing.stage.asking import Answer, connected
+from tests.testing.stage.http_client import Answer, connected
 
 BUDGET_MODEL = "claude-sonnet-4-5"
 ADAPTIVE_MODEL = "claude-opus-5-5"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.import_messages import read_messages, read_texts
+from asides.dialects.anthropic.import_messages import import_messages, import_texts
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.values.errors import ConfigError
@@ -40,7 +40,7 @@ class _Request(RequestFields):
         tool_choice, parallel = self._tool_choice()
         output = self._output()
         prompt = Prompt(
-            (*marked, *read_messages(told)),
+            (*marked, *import_messages(told)),
             system=system,
             thinking=self._thinking(),
             tools=self._tools(),
@@ -59,7 +59,7 @@ class _Request(RequestFields):
     def _system(self) -> tuple[str | None, tuple[Message, ...]]:
         """Plain words, or a message of its own where they have marks or come in several blocks."""
         told = self.left.pop("system", None)
-        texts = read_texts(told)
+        texts = import_texts(told)
         if len(texts) == 1 and not texts[0].cache:
             return texts[0].text, ()
         return None, (Message("system", texts),) if texts else ()

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_chat.import_messages import read_messages
+from asides.dialects.openai_chat.import_messages import import_messages
 from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling, Text
@@ -60,7 +60,7 @@ class _Request(RequestFields):
         told = self.take("messages", list[Any])
         if not told:
             raise ConfigError("messages is missing or empty.")
-        messages = read_messages(told)
+        messages = import_messages(told)
         first = messages[0]
         if first.role == "system" and first.name is None and all(isinstance(part, Text) for part in first.parts):
             return first.text or None, messages[1:]

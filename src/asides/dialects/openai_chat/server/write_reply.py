@@ -1,4 +1,4 @@
-"""The server half: requests in (`read`, `read_message`), replies and errors out (`ChatWriter`, `write_error`).
+"""The server half: requests in (`read`, `import_message`), replies and errors out (`ChatWriter`, `write_error`).
 
 Not here: sockets and status lines, which are the stage's and the gateway's. A whole response is a stream that was put
 together: both are made of the same deltas.
@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.openai_chat.import_messages import read_message, read_messages
 from asides.dialects.openai_chat.server.read_request import read
 from asides.dialects.reply_writer import ReplyWriter
 from asides.providers.provider import THINKING_FIELDS

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_responses.import_items import read_items
+from asides.dialects.openai_responses.import_items import import_items
 from asides.dialects.request_fields import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, user
@@ -62,7 +62,7 @@ class _Request(RequestFields):
             return ()
         if not isinstance(told, list) or not told:
             raise ConfigError("input is missing: a text, or a list of items.")
-        return read_items(told)
+        return import_items(told)
 
     def _state(self) -> ProviderState:
         conversation = self.left.pop("conversation", None)

@@ -16,8 +16,8 @@ import msgspec
 from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.encode_messages import DETAILS
 from asides.dialects.openai_chat.wire import read_signature
+from asides.testing.stage.rules import Wire, call_ids, turn_under_way
 from asides.testing.stage.rules.chat_model_families import Family
-from asides.testing.stage.rules.tool_pairs import Wire, call_ids, turn_under_way
 from asides.values.events import Event, ReplyEnded, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
 from asides.values.thinking import Seal
