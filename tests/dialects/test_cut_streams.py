@@ -25,14 +25,14 @@ _MESSAGES: list[dict[str, object]] = [
 
 
 def _anthropic() -> bytes:
-    return b"".join(b"event: %b\n%b" % (str(told["type"]).encode(), sse(told, done=False)) for told in _MESSAGES)
+    return b"".join(b"event: %b\n%b" % (str(sent["type"]).encode(), sse(sent, done=False)) for sent in _MESSAGES)
 
 
 def _wrapped() -> bytes:
     """The same inside AWS frames."""
-    told = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
+    sent = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
     wrapped = [{"bytes": b64encode(json.dumps(message).encode()).decode()} for message in _MESSAGES]
-    return b"".join(write_frame(told, json.dumps(payload).encode()) for payload in wrapped)
+    return b"".join(write_frame(sent, json.dumps(payload).encode()) for payload in wrapped)
 
 
 def _gemini() -> bytes:
@@ -95,7 +95,7 @@ def test_C8_a_stream_cut_anywhere_is_a_lost_connection(stream: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "ollama", "cohere", "openai_responses"])
 @pytest.mark.parametrize("body", [b"default backend - 404", b"event-less", b"i", b"dat"])
-def test_the_first_bytes_say_the_same_in_any_chunking(dialect: str, body: bytes) -> None:
+def test_the_first_bytes_decide_the_same_in_any_chunking(dialect: str, body: bytes) -> None:
     lost = any(word.startswith(body) for word in (b"data:", b"event:", b"id:"))
     for pieces in ([body], [body[place : place + 1] for place in range(len(body))]):
         with pytest.raises(asides.ConnectionLost if lost else asides.ProtocolError):

@@ -1,4 +1,4 @@
-"""What dialects differ in when a body breaks, warns or does not read: each in its own way, in any chunking."""
+"""Differences between dialects after an error, before a warning, and for invalid characters; in any chunking."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FAILED_THEN_COUNTED = {
 @pytest.mark.parametrize(
     ("dialect", "counted"), [("openai_chat", [4]), ("openai_responses", [4]), ("anthropic", [])], ids=str
 )
-def test_what_is_read_behind_an_error_that_a_stream_tells(dialect: str, counted: list[int]) -> None:
+def test_which_dialects_read_past_an_error_in_a_stream(dialect: str, counted: list[int]) -> None:
     for pieces in list_chunkings(sse(*FAILED_THEN_COUNTED[dialect], done=False)):
         events, failure = events_of(pieces, target(), dialect)
         assert "boom" in str(failure)
         assert [event.usage.output for event in events if isinstance(event, UsageReported)] == counted
 
 
-def test_a_warning_begins_a_response_and_waits_for_the_start_of_a_message() -> None:
+def test_a_warning_starts_a_response_but_waits_for_the_start_of_a_message() -> None:
     at_once = (
         dialects.find_dialect("openai_responses").decoder(target()).feed(sse({"type": "response.odd"}, done=False))
     )
@@ -49,7 +49,7 @@ def test_a_warning_begins_a_response_and_waits_for_the_start_of_a_message() -> N
 
 
 @pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "anthropic"])
-def test_a_document_with_characters_that_do_not_read_is_kept_as_it_came(dialect: str) -> None:
+def test_a_document_with_invalid_characters_is_stored_unchanged(dialect: str) -> None:
     document = b'{"type": "odd", "choices": [], "text": "\xe2\x82"}'
     decoder = dialects.find_dialect(dialect).decoder(target())
     decoder.feed(b"data: " + document + b"\n\n")

@@ -1,5 +1,5 @@
-"""What the suite for authors of providers found in our own dialects: documents nested too deep, events that nobody
-knows, a wish that was dropped in silence.
+"""Faults that the conformance suite found in our own dialects: documents nested too deep, unknown events, a dropped
+setting without a notice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def test_a_document_nested_too_deep_is_a_typed_error(name: str, body: bytes) -> 
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
-def test_an_error_and_a_request_nested_too_deep_are_read_for_what_they_are(name: str) -> None:
+def test_an_error_and_a_request_nested_too_deep_are_typed_errors(name: str) -> None:
     case = build_case(dialects.plain_row(name), dialect=name)
     assert isinstance(case.dialect.error(400, {}, DEEP[0], case.target), asides.BadRequest)
     with pytest.raises(asides.ConfigError):
@@ -35,7 +35,7 @@ def codes(reply: asides.Reply) -> list[str]:
     return [notice.code for notice in reply.warnings]
 
 
-def test_a_document_that_nobody_knows_in_a_chat_stream_is_told() -> None:
+def test_an_unknown_document_in_a_chat_stream_gives_a_warning() -> None:
     plain, last = chunk({"content": "42"}), chunk(finish="stop")
     assert codes(asides.decode("openai_chat", sse(plain, {"type": "made_up"}, last))) == ["unknown_event"]
     # Counts, and what filters say before the first word, come with an empty list of choices or with nothing else.
@@ -48,7 +48,7 @@ def test_a_document_that_nobody_knows_in_a_chat_stream_is_told() -> None:
         assert codes(asides.decode("openai_chat", sse(plain, known, last))) == []
 
 
-def test_a_chunk_that_nobody_knows_in_a_gemini_stream_is_told() -> None:
+def test_an_unknown_chunk_in_a_gemini_stream_gives_a_warning() -> None:
     answer = {"candidates": [{"content": {"parts": [{"text": "42"}]}, "finishReason": "STOP"}]}
     assert codes(asides.decode("gemini", sse({"made_up": 1}, answer, done=False))) == ["unknown_event"]
     others: list[dict[str, object]] = [
@@ -61,8 +61,8 @@ def test_a_chunk_that_nobody_knows_in_a_gemini_stream_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "told"), [("qwen.qwen3-32b-v1:0", ["off_not_sent"]), ("amazon.nova-2-lite-v1:0", [])]
+    ("model", "codes"), [("qwen.qwen3-32b-v1:0", ["off_not_sent"]), ("amazon.nova-2-lite-v1:0", [])]
 )
-def test_off_is_told_where_converse_has_no_word_for_it_and_unsaid_may_mean_on(model: str, told: list[str]) -> None:
+def test_converse_reports_that_off_cannot_be_sent_where_the_default_may_be_on(model: str, codes: list[str]) -> None:
     shown = asides.explain(f"bedrock:{model}", "?", thinking="off", base_url="http://127.0.0.1:9")
-    assert [notice.code for notice in shown.notices if notice.setting == "thinking"] == told
+    assert [notice.code for notice in shown.notices if notice.setting == "thinking"] == codes

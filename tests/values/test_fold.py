@@ -1,10 +1,80 @@
-"""The fold of events that no decoder of ours makes by itself, and that some server makes it make."""
+"""The fold of events: every kind of event, and events that only odd servers cause."""
 
 from __future__ import annotations
+
+from typing import Any, get_args
 
 import pytest
 
 import asides
+from asides.values.events import (
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from asides.values.fold import Fold
+from asides.values.messages import Image
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.simulate import simulate
+from asides.values.thinking import Seal
+from asides.values.usage import Usage
+
+# One event of each kind, and what it adds to a reply.
+SAMPLES: dict[type, tuple[Any, str]] = {
+    ReplyStarted: (ReplyStarted("made-up", "reply_1"), "model"),
+    ThinkingDelta: (ThinkingDelta("plan"), "thinking"),
+    ThoughtSealed: (ThoughtSealed(Seal("signature", "sig")), "parts"),
+    TextDelta: (TextDelta("42"), "text"),
+    RefusalDelta: (RefusalDelta("no"), "refusal"),
+    ToolCallDelta: (ToolCallDelta(0, "call_1", "add", "{}"), "tool_calls"),
+    PartArrived: (PartArrived(Image(data=b"x", media_type="image/png"), 0), "parts"),
+    UsageReported: (UsageReported(Usage(1, 2)), "usage"),
+    Warned: (Warned(Notice("odd")), "warnings"),
+    ReplyEnded: (ReplyEnded(StopReason("stop")), "stop"),
+}
+NEW_EVENT = """no sample for the event {name}. A new kind of event must be handled wherever events are used:
+ - values/fold.py (what it adds to a reply) and values/simulate.py (how a reply becomes it again)
+ - dialects/<dialect>/decode.py (who emits it) and dialects/<dialect>/server/write_reply.py (how it is written)
+ - cli/render.py (how it is shown), and asides/__init__.py (its public name)
+Then add a sample here."""
+
+
+@pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
+def test_every_kind_of_event_changes_the_reply(kind: type) -> None:
+    assert kind in SAMPLES, NEW_EVENT.format(name=kind.__name__)
+    event, field = SAMPLES[kind]
+    empty, reply = Fold().reply(), asides.fold([event])
+    assert getattr(reply, field) != getattr(empty, field)
+
+
+def test_a_reply_with_every_kind_of_event_is_the_fold_of_its_own_simulation() -> None:
+    # Each in a block of its own; the part, the call and the refusal are no thought that a seal could close.
+    middle: list[Event] = [
+        ThinkingDelta("plan", 0),
+        ThoughtSealed(Seal("signature", "sig"), 0),
+        TextDelta("42", 1),
+        RefusalDelta("no", 2),
+        ToolCallDelta(3, "call_1", "add", '{"a":1}'),
+        PartArrived(Image(data=b"x", media_type="image/png"), 4),
+        UsageReported(Usage(1, 2)),
+        Warned(Notice("odd")),
+    ]
+    events: list[Event] = [ReplyStarted("made-up", "reply_1"), *middle, ReplyEnded(StopReason("stop"))]
+    assert {type(event) for event in events} == set(get_args(Event))
+    reply = asides.fold(events)
+    assert {type(event) for event in simulate(reply)} == set(get_args(Event))
+    for size in (1, 3, 100):
+        assert asides.fold(simulate(reply, size)) == reply
 
 
 @pytest.mark.parametrize("block", [-1, 0, -(10**30), 10**30])
@@ -19,3 +89,31 @@ def test_a_server_that_counts_blocks_below_zero_costs_no_reply() -> None:
         b'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\n'
     )
     assert asides.decode("anthropic", body).text == "42"
+
+
+def completeness(*events: Event) -> list[bool]:
+    """Which thoughts of a reply that broke off are complete."""
+    reply: Reply = asides.fold([ReplyStarted(), *events])
+    return [part.complete for part in reply.parts if isinstance(part, asides.Thought)]
+
+
+def test_a_thought_of_a_broken_reply_is_complete_if_something_followed_it_or_a_seal_closed_it() -> None:
+    assert completeness(ThinkingDelta("a", 0)) == [False]
+    assert completeness(ThinkingDelta("a", 0), TextDelta("b", 1)) == [True]
+    assert completeness(ThinkingDelta("a", 0), ThoughtSealed(Seal("signature", "s"), 0)) == [True]
+    assert completeness(ThinkingDelta("a", 0), ThoughtSealed(Seal("signature", "s"), 0), ThinkingDelta("more", 0)) == [
+        False
+    ]
+    assert completeness(ThinkingDelta("a", 0), TextDelta("b", 1), ThinkingDelta("more", 0)) == [False]
+
+
+def test_calls_without_a_name_or_with_broken_arguments_are_noticed() -> None:
+    reply = asides.fold([ToolCallDelta(0, arguments="{"), ToolCallDelta(1, "c", "add", "{}")])
+    assert [notice.code for notice in reply.warnings] == ["tool_call_unnamed", "tool_arguments_invalid"]
+    assert [call.raw_arguments for call in reply.tool_calls] == ["{", None]
+
+
+def test_a_call_without_an_id_gets_the_same_one_however_it_came() -> None:
+    whole = asides.fold([ToolCallDelta(0, name="add", arguments='{"a":1}')])
+    pieces = asides.fold([ToolCallDelta(0, name="add"), *(ToolCallDelta(0, arguments=char) for char in '{"a":1}')])
+    assert whole.tool_calls[0].id == pieces.tool_calls[0].id != ""

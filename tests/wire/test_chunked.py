@@ -1,4 +1,4 @@
-"""Chunked transfer coding, undone: any cut gives the same content, and what is broken is said to be."""
+"""Chunked transfer coding: any cut gives the same content, and broken bodies raise."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_any_cut_gives_the_same_content(contents: list[bytes], sizes: list[int])
     assert dechunker.ended
 
 
-def test_all_chunks_that_came_together_are_given_together() -> None:
+def test_chunks_that_came_together_come_out_together() -> None:
     assert Dechunker().feed(chunked(b"one", b"two", b"three")) == b"onetwothree"
 
 
-def test_content_is_given_before_its_chunk_is_whole() -> None:
+def test_content_comes_out_before_its_chunk_is_complete() -> None:
     dechunker = Dechunker()
     assert dechunker.feed(b"5\r\nhel") == b"hel"
     assert dechunker.feed(b"lo\r") == b"lo"
@@ -40,17 +40,17 @@ def test_content_is_given_before_its_chunk_is_whole() -> None:
 
 
 @pytest.mark.parametrize("line", [b"5;name=value", b"005", b"5 "])
-def test_a_size_may_come_with_more(line: bytes) -> None:
+def test_a_size_may_have_extensions(line: bytes) -> None:
     assert Dechunker().feed(line + b"\r\nhello\r\n0\r\n\r\n") == b"hello"
 
 
-def test_a_trailer_is_no_content_and_neither_is_what_follows() -> None:
+def test_the_trailer_and_everything_after_it_is_dropped() -> None:
     dechunker = Dechunker()
     assert dechunker.feed(chunked(b"hello", trailer=b"Checksum: 1\r\nMore: 2\r\n") + b"HTTP/1.1 200 OK") == b"hello"
     assert dechunker.ended
 
 
-def test_nothing_ends_before_the_empty_line() -> None:
+def test_the_body_ends_only_with_the_empty_line() -> None:
     dechunker = Dechunker()
     dechunker.feed(b"0\r\n")
     assert not dechunker.ended
@@ -59,6 +59,6 @@ def test_nothing_ends_before_the_empty_line() -> None:
 
 
 @pytest.mark.parametrize("body", [b"hello\r\n", b"\r\n", b"-5\r\nhello\r\n", b"5" * 20_000])
-def test_what_is_not_in_chunks_is_an_error(body: bytes) -> None:
+def test_a_body_without_chunks_is_an_error(body: bytes) -> None:
     with pytest.raises(BrokenChunks):
         Dechunker().feed(body)

@@ -30,7 +30,7 @@ REASON = [("<reason>", "</reason>")]
 
 
 class Case(NamedTuple):
-    """A text, what it must come to, and the settings (those of `separate` unless said otherwise)."""
+    """A text, its expected parts, and the settings (by default those of `separate`)."""
 
     source: str
     text: str
@@ -305,10 +305,10 @@ def test_the_separator_tells_what_separate_tells(case: Case) -> None:
 
 def test_deltas_come_as_early_as_they_are_certain() -> None:
     splitter = Splitter()
-    told = [
+    pieces = [
         splitter.feed(chunk) for chunk in ["<thi", "nk>", "a", " b<", "c</th", "e </think", ">", "\n", "A", " <th", "e"]
     ]
-    assert told == [
+    assert pieces == [
         [],
         [],
         [(0, True, "a")],
@@ -330,19 +330,19 @@ def test_only_what_may_become_a_live_tag_is_held() -> None:
     assert thinking.feed("<think>a </thinki") == [(0, True, "a </thinki")], (
         "another grammar's tag does not end this one"
     )
-    behind = Splitter()
-    behind.feed("<think>a</think>")
-    assert behind.feed("`code` </think> ` x") == [(1, False, "`code` </think> ` x")], "no tag, no waiting"
+    answer = Splitter()
+    answer.feed("<think>a</think>")
+    assert answer.feed("`code` </think> ` x") == [(1, False, "`code` </think> ` x")], "no tag, no waiting"
 
 
-def test_a_tag_behind_an_open_backtick_waits_for_its_line_only() -> None:
+def test_a_tag_after_an_open_backtick_waits_only_for_its_line() -> None:
     splitter = Splitter()
     splitter.feed("<think>a</think>")
     assert splitter.feed("x ` <think>b") == [(1, False, "x ` ")]
     assert splitter.feed("c\n") == [(2, True, "bc\n")]
 
 
-def test_nothing_is_told_before_auto_knows_how_the_text_began() -> None:
+def test_auto_emits_nothing_before_it_knows_how_the_text_began() -> None:
     splitter = Splitter(starts_inside="auto")
     assert splitter.feed("R, at length") == []
     assert splitter.feed("</think>A") == [(0, True, "R, at length"), (1, False, "A")]
@@ -417,7 +417,7 @@ HARD = {
     "attributes": ("", "<think aaaaaaaaaaaaaaaa"),
     "backticks": ("<think>R</think>A", "`"),
     "an open backtick": ("<think>R</think>A `<think>", "ab ``"),
-    "blocks behind a backtick": ("<think>R</think>A ` ", "<think>x</think>"),
+    "blocks after a backtick": ("<think>R</think>A ` ", "<think>x</think>"),
     "code": ("<think>R</think>A", "`<think>` "),
     "nested": ("", "<think>"),
     "mentions": ("", "<think><think></think>"),

@@ -42,7 +42,7 @@ TABLE: dict[str, tuple[bytes, list[bytes]]] = {
     "no blank line between documents": (b"data: " + A + b"\ndata: " + B + b"\ndata: [DONE]\n\n", [A, B, b"[DONE]"]),
     "no blank line, padded": (b"data: " + A + b" \ndata:\t" + B + b"\n\n", [A + b" ", b"\t" + B]),
     "no blank line, blank data between": (b"data: " + A + b"\ndata:\ndata: " + B + b"\n\n", [A + b"\n", B]),
-    "no blank line behind the end": (b"data: [DONE]\ndata: " + A + b"\n\n", [b"[DONE]", A]),
+    "no blank line after the end": (b"data: [DONE]\ndata: " + A + b"\n\n", [b"[DONE]", A]),
     "the end twice": (b"data: [DONE]\ndata: [DONE]\n\n", [b"[DONE]", b"[DONE]"]),
     "the end padded": (b"data: " + A + b"\n\ndata: [DONE] \n\ndata:  [DONE]\n\n", [A, b"[DONE]", b"[DONE]"]),
     "empty data": (b"data:\n\ndata: \n\ndata:   \n\ndata:\ndata:\n\ndata: " + A + b"\n\ndata: \n\n", [A]),
@@ -52,7 +52,7 @@ TABLE: dict[str, tuple[bytes, list[bytes]]] = {
     "byte order mark later is no mark": (b"data: " + A + b"\n\n\xef\xbb\xbfdata: " + B + b"\n\n", [A]),
     "half a byte order mark": (b"\xef\xbbdata: " + A + b"\n\ndata: " + B + b"\n\n", [B]),
     "error line": (b"data: " + A + b'\n\nerror: {"code":500,"m":"no"}\n\n', [A, b'{"error":{"code":500,"m":"no"}}']),
-    "error line behind data": (b"data: " + A + b'\nerror:{"code":500}\n\n', [A, b'{"error":{"code":500}}']),
+    "error line after data": (b"data: " + A + b'\nerror:{"code":500}\n\n', [A, b'{"error":{"code":500}}']),
     "error line in words": (b'error: out of "memory"\n\n', [b'{"error":"out of \\"memory\\""}']),
     "error line empty": (b"error:\nerror: \n\ndata: " + A + b"\n\n", [A]),
     "last event without blank line": (b"data: " + A + b"\n\ndata: " + B + b"\n", [A, B]),
@@ -314,7 +314,7 @@ def test_a_run_of_blank_data_lines_is_not_walked_through_again_and_again() -> No
     ],
 )
 def test_pairs_of_event_and_data_are_swept_only_where_nothing_else_stands(odd: bytes) -> None:
-    """One read with many pairs takes the short way; whatever else is among them must not change what comes out."""
+    """One read with many pairs takes the fast path; other lines among them must not change the result."""
     pair = b'event: a\ndata: {"n": 1}\n\n'
     for body in (pair * 3, pair + odd + pair, odd + pair * 2, pair * 2 + odd):
         by_byte, whole = SseReader(), SseReader()

@@ -1,6 +1,6 @@
-"""What decoders of documents share: the way from bytes to documents, and how a body ends or breaks.
+"""The base of every decoder: bytes to JSON documents, and how a body ends or fails.
 
-Not here: any dialect. A dialect takes one document at a time and says when the reply is over.
+Not here: any dialect. A dialect decodes one document at a time and sets `ended` when the reply is complete.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from asides.values.errors import AsidesError, ConnectionLost, ProtocolError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, Warned
 from asides.values.notices import Notice
 from asides.wire.framing import Framing
-from asides.wire.lenient import INVALID_TEXT, legible, read_leniently
+from asides.wire.lenient import INVALID_TEXT, read_leniently, replace_invalid_text
 from asides.wire.sse import DONE
 
 Read = TypeVar("Read")
 
 
 class DocumentDecoder:
-    """Bytes of one response in, events out. Any chunking gives the same events.
+    """Decodes the bytes of one response into events. Any chunking gives the same events.
 
-    A subclass has `take`, which reads one document, and `flush`, which gives what was held for certainty. It sets
-    `stop` when the server says why the model stopped, `ended` when it says that nothing follows, and `failure` when it
-    broke. Where dialects differ in how a body ends or breaks, the difference is one of the flags and hooks here.
+    A subclass implements `decode_document`, and `flush` if it holds events back. It sets `stop` when the server gives a
+    stop reason, `ended` when the server marks the end, and `failure` on an error. Dialects that end or fail differently
+    set one of the flags below or override a hook.
     """
 
     dialect = ""
-    reads_behind_errors = False
-    """Whether a stream is read on behind an error that was told inside it, since usage may stand there, for `.partial`.
-    Elsewhere what stands behind an error belongs to no reply."""
-    warns_at_once = False
-    """Whether a warning may begin the reply. Elsewhere it waits until it is known who answers."""
-    ends_with_its_stop = False
-    """Whether a stream is whole once it said why it stopped, and a whole body always. Elsewhere only the end counts."""
-    keeps_bytes = False
-    """Whether `payloads` has a document as it came even where characters do not read. Elsewhere others replace them."""
+    reads_past_errors = False
+    """Read the stream further after an error inside it: usage may follow, for `.partial`. Elsewhere the rest belongs to
+    no reply."""
+    warning_starts_reply = False
+    """A warning may come first and start the reply. Elsewhere it waits until the server has named the model."""
+    stop_completes = False
+    """A stream is complete once it has a stop reason; a whole body always is. Elsewhere only the end mark counts."""
+    keeps_raw_bytes = False
+    """`payloads` holds documents as they came, even with invalid characters. Elsewhere those are replaced."""
 
     def __init__(self, target: Target, framing: Framing) -> None:
         self.payloads: list[bytes] = []
@@ -49,9 +49,9 @@ class DocumentDecoder:
         self.truncated_thought = False
         self._framing = framing
         self._started = False
-        self._mended = False
-        self._early: list[Event] = []
-        """What was found worth knowing before it was known who answers."""
+        self._replaced_text = False
+        self._early_warnings: list[Event] = []
+        """Warnings from before the reply started."""
         self._warned: set[str] = set()
 
     @property
@@ -61,18 +61,18 @@ class DocumentDecoder:
 
     @property
     def done(self) -> bool:
-        """Whether the server said that nothing follows."""
+        """Whether the server marked the end, so that nothing follows."""
         return self.ended
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        """Read one document. Raises `ProtocolError` when it breaks the dialect."""
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one document. Raises `ProtocolError` when it breaks the dialect."""
         raise NotImplementedError
 
     def flush(self, events: list[Event]) -> None:
-        """What was held for certainty, now that nothing more comes."""
+        """Emit the events that were held: no more documents come."""
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return every event they complete."""
+        """Add bytes; return every event they complete."""
         events: list[Event] = []
         if self.failure is not None and self._is_over():
             return events
@@ -84,7 +84,7 @@ class DocumentDecoder:
         return events
 
     def finish(self) -> list[Event]:
-        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
+        """Return the last events: no more bytes come. ReplyEnded is the very last, unless there is a failure."""
         events: list[Event] = []
         if not self._is_over():
             try:
@@ -94,90 +94,88 @@ class DocumentDecoder:
                 self.fail_at_end(problem)
         self.flush(events)
         if self.failure is None:
-            self._check_whole()
+            self._check_complete()
         if self.failure is None:
             self.start(events)
-            if self._mended:
+            if self._replaced_text:
                 self.warn(*INVALID_TEXT, events)
             events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought))
         return events
 
     def _is_over(self) -> bool:
-        if self.reads_behind_errors:
+        if self.reads_past_errors:
             return isinstance(self.failure, ProtocolError)
         return self.failure is not None
 
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         if not self.payloads:
-            self.fail_unread()
-        elif not self.is_whole():
-            self.fail_cut()
+            self.fail_without_documents()
+        elif not self.is_complete():
+            self.fail_cut_off()
 
-    # --- what a dialect may do in its own way -----------------------------------------------------------------------
+    # --- hooks: a dialect may override these ------------------------------------------------------------------------
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
-        """Take what stands in one frame of the body: a document, or the mark that nothing follows."""
-        if self.failure is not None and not self.reads_behind_errors:
+        """Decode one frame of the body: a document, or the end mark."""
+        if self.failure is not None and not self.reads_past_errors:
             return
         if payload == DONE:
             self.ended = True
             return
-        document = legible(payload)
-        self._mended = self._mended or document is not payload
-        self.payloads.append(payload if self.keeps_bytes else document)
+        document = replace_invalid_text(payload)
+        self._replaced_text = self._replaced_text or document is not payload
+        self.payloads.append(payload if self.keeps_raw_bytes else document)
         try:
-            self.take(document, events)
+            self.decode_document(document, events)
         except RecursionError:
             raise ProtocolError("a document is nested deeper than can be read.", payload=document) from None
 
     @property
-    def broke_off(self) -> bool:
-        """Whether the reply was cut off, now that nothing more comes. Not by the token limit: most such texts are
-        answers.
-        """
-        return self.failure is not None or not self.is_whole()
+    def is_cut_off(self) -> bool:
+        """At the end: whether the reply broke off. The token limit does not count: most such texts are answers."""
+        return self.failure is not None or not self.is_complete()
 
-    def is_whole(self) -> bool:
-        """Whether the reply is all there, now that nothing more comes."""
-        return self.ended or (self.ends_with_its_stop and (self.stop is not None or not self.streamed))
+    def is_complete(self) -> bool:
+        """At the end: whether the whole reply has come."""
+        return self.ended or (self.stop_completes and (self.stop is not None or not self.streamed))
 
-    def fail_unread(self) -> None:
-        """Not one document came."""
-        if self._framing.begun:
-            self.fail_cut()
+    def fail_without_documents(self) -> None:
+        """Set the failure of a body without any document."""
+        if self._framing.looks_like_sse:
+            self.fail_cut_off()
         elif self._framing.head:
-            self.fail_unreadable()
+            self.fail_unrecognised()
         else:
             self.fail_lost("sent an empty body")
 
     def fail_at_end(self, problem: ProtocolError) -> None:
-        """The end of the body broke the dialect; what stops in its middle was lost with the connection instead."""
-        if self._framing.cuts(problem.payload):
+        """Set the failure of a body whose end does not read: it was cut off, or it breaks the dialect."""
+        if self._framing.is_cut_document(problem.payload):
             self.payloads.pop()
-            self.fail_cut()
-        elif self._framing.cut:
-            self.fail_cut()
+            self.fail_cut_off()
+        elif self._framing.is_cut_off:
+            self.fail_cut_off()
         else:
             self.fail(problem)
 
-    # --- for the subclass -------------------------------------------------------------------------------------------
+    # --- for the subclass to call -----------------------------------------------------------------------------------
 
     def fail(self, problem: ProtocolError) -> None:
-        """The body breaks the dialect."""
-        told = f"{self.target.provider.name}: {problem}"
-        self.failure = ProtocolError(told, dialect=self.dialect, payload=problem.payload)
+        """Set the failure: the body breaks the dialect."""
+        message = f"{self.target.provider.name}: {problem}"
+        self.failure = ProtocolError(message, dialect=self.dialect, payload=problem.payload)
 
-    def fail_unreadable(self) -> None:
-        """The body is of no known form."""
-        told = "the body is neither JSON nor a stream of events; check the base URL."
-        self.fail(ProtocolError(told, payload=self._framing.head))
+    def fail_unrecognised(self) -> None:
+        """Set the failure: the body has no known form."""
+        message = "the body is neither JSON nor a stream of events; check the base URL."
+        self.fail(ProtocolError(message, payload=self._framing.head))
 
     def fail_lost(self, what: str) -> None:
-        """Nothing of a reply came; `what` the server did instead."""
+        """Set the failure: no part of a reply came. `what` says what the server did instead."""
         self.failure = ConnectionLost(f"{self.target.provider.name} {what}; try again, or check the base URL.")
 
-    def fail_cut(self) -> None:
-        """The body ended too early."""
+    def fail_cut_off(self) -> None:
+        """Set the failure: the body ended too early."""
         self.failure = ConnectionLost(
             f"the stream from {self.target.provider.name} ended before the reply did; try again (.partial has what "
             "came)."
@@ -186,27 +184,28 @@ class DocumentDecoder:
     def start(
         self, events: list[Event], model: str | None = None, reply_id: str | None = None, *, stored: bool = False
     ) -> None:
-        """The first event, once: who answers. An empty id is none."""
+        """Emit ReplyStarted, once. An empty id counts as none."""
         if not self._started:
-            self.begin(ReplyStarted(model or self.target.model or None, reply_id or None, self.origin, stored), events)
+            started = ReplyStarted(model or self.target.model or None, reply_id or None, self.origin, stored)
+            self.emit_start(started, events)
 
-    def begin(self, first: ReplyStarted, events: list[Event]) -> None:
-        """The first event as it stands here, and what was found before it."""
+    def emit_start(self, started: ReplyStarted, events: list[Event]) -> None:
+        """Emit this first event and the warnings that waited for it."""
         self._started = True
-        events.append(first)
-        events += self._early
+        events.append(started)
+        events += self._early_warnings
 
     def warn(self, code: str, detail: str, events: list[Event]) -> None:
-        """Something was not understood; told once, behind the first event."""
+        """Emit a warning, once per detail, after the first event."""
         if detail in self._warned:
             return
         self._warned.add(detail)
-        if self.warns_at_once:
+        if self.warning_starts_reply:
             self.start(events)
-        (events if self._started else self._early).append(Warned(Notice(code, detail)))
+        (events if self._started else self._early_warnings).append(Warned(Notice(code, detail)))
 
     def read(self, payload: bytes, decoder: msgspec.json.Decoder[Read], events: list[Event]) -> Read:
-        """The document as this type; what does not fit is left out and told."""
+        """Read a document as this type; values of another type are left out, with a warning."""
         try:
             return decoder.decode(payload)
         except msgspec.ValidationError as problem:
@@ -217,8 +216,8 @@ class DocumentDecoder:
     def read_leniently(
         self, payload: bytes, decoder: msgspec.json.Decoder[Read], problem: msgspec.ValidationError, events: list[Event]
     ) -> Read:
-        """The document as this type without what does not fit it, which is told."""
-        read, left_out = read_leniently(payload, decoder, problem)
-        for path in left_out:
-            self.warn("malformed_field", f"{path} is of another type than expected and was left out", events)
+        """Read a document that made `decoder` raise `problem` without the values that do not fit; warn about each."""
+        read, removed = read_leniently(payload, decoder, problem)
+        for path in removed:
+            self.warn("malformed_field", f"{path} has an unexpected type and was left out", events)
         return read

@@ -1,6 +1,6 @@
-"""The text of an answer that may hold thinking in tags, as events: `TaggedText`.
+"""Text of an answer that may hold thinking in tags, as events: `TaggedText`, for every dialect.
 
-Not here: how tags are found (wire/inline_tags), and which can occur (the provider's row).
+Not here: how tags are found (wire/inline_tags), and which tags a provider uses (its row).
 """
 
 from __future__ import annotations
@@ -8,74 +8,162 @@ from __future__ import annotations
 from asides.providers.provider import Target
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from asides.values.thinking import ThoughtKind
-from asides.wire.inline_tags import Splitter
+from asides.wire.inline_tags import Piece, Position, Splitter, StartsInside, may_hold_tags
 
 SEGMENTS = 1_000
-"""How many block numbers a text leaves free behind its own, for the segments that tags cut it into."""
+"""The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
+
+# Segment numbers besides those of the splitter, which begin at 0.
+_PLAIN = -1
+_FRAGMENT = -2
 
 
 class TaggedText:
-    """One running text. Its segments have the block numbers from `block` on; without tags there is one segment.
+    """One running text, split into blocks: the first is `block`, every further segment has the next number.
 
-    `apart`: the thinking that came in a field of its own. A thought in tags that repeats it is not told twice, and a
-    template that opened a tag is known to have been dealt with by the server.
+    `apart` is the thinking that came in a field of its own. The list may grow. A thought in tags that repeats it is
+    dropped. A server that fills such a field has removed the tag that its template opened, so the text does not begin
+    inside one. `first`: the reply begins with this text, so that it may begin inside a tag.
     """
 
-    __slots__ = ("_apart", "_held", "_held_at", "_kind", "_said", "_splitter", "block", "truncated")
+    __slots__ = (
+        "_apart",
+        "_fragmented",
+        "_held",
+        "_kind",
+        "_position",
+        "_segment",
+        "_splitter",
+        "_starts_inside",
+        "_tags",
+        "block",
+        "first_text_block",
+        "last_text_block",
+        "part",
+        "plain_block",
+        "thinking",
+    )
 
     def __init__(
-        self, block: int, target: Target, kind: ThoughtKind, *, apart: list[str] | None = None, first: bool = True
+        self,
+        block: int,
+        target: Target,
+        kind: ThoughtKind = "raw",
+        *,
+        apart: list[str] | None = None,
+        first: bool = True,
     ) -> None:
-        """`first`: the reply begins with this text, so that it may begin inside a tag."""
-        facts = target.facts
         self.block = block
-        self.truncated = False
-        """After `end`: the text ended inside a thinking block."""
+        """The block that the text has reached."""
+        self.first_text_block: int | None = None
+        """The block where the answer begins; None before it does."""
+        self.last_text_block = block
+        """The block that holds the end of the answer."""
+        self.plain_block: int | None = None
+        """The block where more text of `part` needs no splitting, so that hot paths need not call `feed`; else None."""
+        self.thinking: list[str] = []
+        """The thinking emitted from tags."""
+        facts = target.facts
+        self._tags = facts.tags
+        self._position: Position = facts.tag_position
+        self._starts_inside: StartsInside = facts.starts_inside if first else False
+        self._fragmented = target.quirks.fragmented_tags
         self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
         self._apart: list[str] = [] if apart is None else apart
+        self._splitter: Splitter | None = None
         self._held: list[str] = []
-        self._held_at = block
-        self._said = block
-        starts_inside = facts.starts_inside if first and not self._apart else False
-        self._splitter = Splitter(facts.tags, facts.tag_position, starts_inside) if facts.tags else None
+        self.part: object = None
+        """The part of the message that the current block belongs to."""
+        self._segment = 0  # the segment of that part
 
     @property
-    def last_block(self) -> int:
-        """The block that the last of the answer is in."""
-        return self._said
+    def truncated(self) -> bool:
+        """After `finish`: the text ended inside a thinking block."""
+        return self._splitter is not None and self._splitter.truncated
 
-    def say(self, text: str, events: list[Event]) -> None:
-        """More of the text."""
-        if self._splitter is None:
-            events.append(TextDelta(text, self.block))
+    def feed(self, text: str, events: list[Event], part: int = 0) -> None:
+        """Add text. `part` is its place in the message; another part is another block."""
+        splitter = self._splitter
+        if splitter is None:
+            if self.plain_block is not None and part == self.part:
+                if text:
+                    events.append(TextDelta(text, self.plain_block))
+                return
+            if not self._tags:
+                self._emit_plain(text, events, part)
+                return
+            starts_inside = False if self._apart else self._starts_inside
+            splitter = self._splitter = Splitter(self._tags, self._position, starts_inside)
+        pieces = splitter.feed(text)
+        if len(pieces) == 1:
+            # The usual piece: more of the same answer.
+            segment, is_thinking, piece = pieces[0]
+            if not is_thinking and segment == self._segment and part == self.part:
+                events.append(TextDelta(piece, self.block))
+                return
+        self._emit(pieces, events, part)
+
+    def feed_whole(self, text: str, events: list[Event]) -> None:
+        """Add a text that is all of the answer. A text without any character that begins a tag is not split."""
+        if self._splitter is None and self._starts_inside is not True and not may_hold_tags(text, self._tags):
+            self._emit_plain(text, events, 0)
         else:
-            self._split(self._splitter.feed(text), events)
+            self.feed(text, events)
 
-    def end(self, events: list[Event], *, cut: bool = False) -> None:
-        """The text is complete, or nothing more will come; `cut`: though there should have been more."""
+    def finish(self, events: list[Event], *, cut: bool = False, part: int = 0) -> None:
+        """Emit what is held: no more text comes. `cut`: the text broke off."""
         if self._splitter is not None:
-            self._split(self._splitter.finish(cut=cut), events)
-            self._release(events)
-            self.truncated = self._splitter.truncated
-            self._splitter = None
+            self._emit(self._splitter.finish(cut=cut), events, part)
+            self._release_held(events)
 
-    def _split(self, pieces: list[tuple[int, bool, str]], events: list[Event]) -> None:
+    def open_block(self, part: object, events: list[Event]) -> int:
+        """Return the block for a part that is no text and stands between texts; the same part keeps its block."""
+        if part != self.part:
+            self._begin_block(part, _PLAIN, events)
+        return self.block
+
+    def _emit_plain(self, text: str, events: list[Event], part: int) -> None:
+        if part != self.part or self._segment != _PLAIN:
+            self._begin_text(part, _PLAIN, events)
+            self.plain_block = None if self._tags else self.block
+        if text:
+            events.append(TextDelta(text, self.block))
+
+    def _emit(self, pieces: list[Piece], events: list[Event], part: int) -> None:
         for segment, is_thinking, text in pieces:
-            block = self.block + segment
-            if self._held and block != self._held_at:
-                self._release(events)
             if not is_thinking:
-                self._said = block
-                events.append(TextDelta(text, block))
-            elif self._apart:
-                # The field may have told the same; only the whole segment can say.
+                if segment != self._segment or part != self.part:
+                    self._begin_text(part, segment, events)
+                events.append(TextDelta(text, self.block))
+                continue
+            if self._fragmented:
+                segment = _FRAGMENT
+            if segment != self._segment or part != self.part:
+                self._begin_block(part, segment, events)
+            if self._apart:
+                # The field may hold the same thought; only the whole segment can show that.
                 self._held.append(text)
-                self._held_at = block
             else:
-                events.append(ThinkingDelta(text, block, self._kind, "tags"))
+                self.thinking.append(text)
+                events.append(ThinkingDelta(text, self.block, self._kind, "tags"))
 
-    def _release(self, events: list[Event]) -> None:
+    def _begin_text(self, part: int, segment: int, events: list[Event]) -> None:
+        self._begin_block(part, segment, events)
+        self.last_text_block = self.block
+        if self.first_text_block is None:
+            self.first_text_block = self.block
+
+    def _begin_block(self, part: object, segment: int, events: list[Event]) -> None:
+        self._release_held(events)
+        self.plain_block = None
+        if self.part is not None:
+            self.block += 1
+        self.part, self._segment = part, segment
+
+    def _release_held(self, events: list[Event]) -> None:
+        if not self._held:
+            return
         text = "".join(self._held)
         self._held = []
-        if text.strip() and text.strip() not in "".join(self._apart):
-            events.append(ThinkingDelta(text, self._held_at, self._kind, "tags"))
+        if text.strip() not in "".join(self._apart):
+            events.append(ThinkingDelta(text, self.block, self._kind, "tags"))

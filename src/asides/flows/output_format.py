@@ -138,7 +138,7 @@ class ReactExchange:
                 error: TransportError | None = None
                 if isinstance(step, Emit):
                     events = self._translator.feed(step.events)
-                    self._fold.take(events)
+                    self._fold.feed(events)
                     if events:
                         yield Emit(events)
                 else:

@@ -1,12 +1,12 @@
-"""What arrives, while it arrives.
+"""The events of a reply, in the order in which they arrive.
 
     stream := ReplyStarted (ThinkingDelta | ThoughtSealed | TextDelta | RefusalDelta | ToolCallDelta
                             | PartArrived | UsageReported | Warned)* ReplyEnded
 
-`block` orders the parts of a reply: a new number is a new part, deltas of a block arrive in order, and parts are
-sorted by their numbers, which need not be dense. UsageReported is a snapshot: later values replace earlier ones, field
-by field. Nothing follows ReplyEnded. There are no start and end events: block numbers carry the boundary, and
-`blocks(events)` groups for a user interface. Errors are raised, with `.partial`.
+`block` numbers the parts of a reply: a new number is a new part, deltas of a block arrive in order. Parts are sorted by
+their numbers, which may have gaps. UsageReported is a snapshot: later values replace earlier ones, field by field.
+Nothing follows ReplyEnded. Parts have no start and end events: block numbers mark their boundaries, and
+`blocks(events)` groups events for a user interface. Errors are raised, with `.partial`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ StopKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", 
 
 
 class StopReason(msgspec.Struct, frozen=True):
-    """Why the model stopped: our word for it, and the provider's own."""
+    """Why the model stopped: our name for the reason, and the provider's."""
 
     reason: StopKind = "unknown"
     raw: str | None = None
 
 
 class ReplyStarted(msgspec.Struct, frozen=True, tag="reply_started"):
-    """The first event: who answers."""
+    """The first event: the model, and the id of the reply."""
 
     model: str | None = None
     id: str | None = None
     origin: Origin | None = None
     stored: bool = False
-    """The provider keeps the reply under its id."""
+    """The provider stores the reply under its id."""
 
 
 class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking", gc=False):
-    """More of a thought."""
+    """More text of a thought."""
 
     text: str
     block: int = 0
@@ -55,17 +55,17 @@ class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking", gc=False):
 
 
 class ThoughtSealed(msgspec.Struct, frozen=True, tag="sealed"):
-    """An opaque token for a block: of a thought (which it may create, without text), or of the text or call there."""
+    """A seal for a block: for a thought, which it creates if there is none, or for the text or call there."""
 
     seal: Seal
     block: int = 0
     kind: ThoughtKind = "hidden"
-    """What a thought is that exists only through its seals."""
+    """The kind of a thought that has nothing but seals."""
     source: ThoughtSource = "field"
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
-    """More of the answer."""
+    """More text of the answer."""
 
     text: str
     block: int = 0
@@ -75,7 +75,7 @@ class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
 
 
 class RefusalDelta(msgspec.Struct, frozen=True, tag="refusal"):
-    """More of the model's own words for not answering."""
+    """More text of the model's refusal."""
 
     text: str
     block: int = 0
@@ -92,7 +92,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
     name: str | None = None
     arguments: str = ""
     custom: bool = False
-    """The arguments are text of the tool's own form, not JSON."""
+    """The arguments are free text, not JSON."""
 
     def __repr__(self) -> str:
         return (
@@ -101,8 +101,8 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
 
 
 class PartArrived(msgspec.Struct, frozen=True, tag="part"):
-    """A part that comes whole: a tool that the provider ran itself, a picture or a sound, or something unknown. A later
-    one of the same block replaces it, which is how such a tool tells its progress.
+    """A part that comes whole: a tool that the provider ran itself, a picture, a sound, or an unknown part. A later one
+    of the same block replaces it; such a tool reports its progress that way.
     """
 
     part: ServerTool | Image | File | UnknownPart
@@ -110,13 +110,13 @@ class PartArrived(msgspec.Struct, frozen=True, tag="part"):
 
 
 class UsageReported(msgspec.Struct, frozen=True, tag="usage"):
-    """What it has cost so far, as far as this event knows."""
+    """The tokens so far, as far as the server has reported them."""
 
     usage: Usage
 
 
 class Warned(msgspec.Struct, frozen=True, tag="warned"):
-    """Something was adjusted, dropped or not understood."""
+    """A notice: something was adjusted, dropped or not understood."""
 
     notice: Notice
 
@@ -149,9 +149,7 @@ Event: TypeAlias = (
 
 
 def blocks(events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """Group neighbouring deltas of one block, for a user interface; events without a block stand alone as (-1,
-    [event]).
-    """
+    """Group neighbouring events of one block, for a user interface; an event without a block comes as (-1, [event])."""
     group: list[Event] = []
     current = -1
     for event in events:

@@ -1,4 +1,4 @@
-"""The fold of events: `fold(events) → Reply`. Nothing else builds a Reply, streamed or whole."""
+"""Folds events into a reply: `fold(events) → Reply`. Nothing else builds a Reply, streamed or whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BlockKind: TypeAlias = Literal["text", "thought", "call", "refusal", "part"]
 
 
 class _Block:
-    """A part while it grows; its pieces are joined once."""
+    """A part while it arrives; its pieces are joined once, at the end."""
 
     __slots__ = (
         "call_id",
@@ -40,21 +40,21 @@ class _Block:
         "closed",
         "custom",
         "kind",
+        "order",
         "part",
         "pieces",
         "seals",
         "source",
         "thought_kind",
-        "turn",
         "via",
     )
 
     def __init__(self, kind: _BlockKind) -> None:
         self.kind: _BlockKind = kind
-        self.turn = 0
-        """When it was last turned to; 0 for one that has nothing but seals."""
+        self.order = 0
+        """The rank of its last event among all blocks; 0 for a block with nothing but seals."""
         self.closed = False
-        """A seal that ends a thought has come, and no word behind it."""
+        """A closing seal has come, and no text after it."""
         self.pieces: list[str] = []
         self.seals: list[Seal] = []
         self.thought_kind: ThoughtKind = "raw"
@@ -66,20 +66,20 @@ class _Block:
         self.part: ServerTool | Image | File | UnknownPart | None = None
 
 
-# Seals that come whole, behind the last word of their thought. Those of other kinds grow with it, or stand beside it.
+# Seals that come after all text of their thought. Seals of other kinds may come before or with the text.
 _CLOSING = frozenset({"signature", "redacted", "encrypted", "item"})
 
 
 class Fold:
-    """Takes events as they come; `reply()` may be asked at any time and gives what there is."""
+    """Collects events as they come; `reply()` may be called at any time and returns the reply so far."""
 
     __slots__ = (
         "_append",
         "_block",
         "_blocks",
+        "_order",
         "_stop",
         "_truncated",
-        "_turns",
         "_usage",
         "_warnings",
         "ended",
@@ -89,8 +89,8 @@ class Fold:
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
         self._block: int | None = None
-        self._turns = 0
-        self._append: Callable[[str], None] = _nowhere
+        self._order = 0
+        self._append: Callable[[str], None] = _reject
         self._warnings: list[Notice] = []
         self._usage: Usage | None = None
         self._stop = StopReason()
@@ -98,96 +98,88 @@ class Fold:
         self.started: ReplyStarted | None = None
         self.ended = False
 
-    def take(self, events: Iterable[Event]) -> None:
+    def feed(self, events: Iterable[Event]) -> None:
         """Add the next events."""
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ThinkingDelta:
                 if event.block != self._block:  # type: ignore[union-attr]
-                    self._turn_to(event)  # type: ignore[arg-type]
+                    self._switch_to(event)  # type: ignore[arg-type]
                 self._append(event.text)  # type: ignore[union-attr]
             else:
-                self._take_rare(event)
+                _HANDLERS[type(event)](self, event)
 
-    def _turn_to(self, event: TextDelta | ThinkingDelta) -> None:
+    def _switch_to(self, event: TextDelta | ThinkingDelta) -> None:
         block = self._blocks.get(event.block)
         if block is None:
             block = self._blocks[event.block] = _Block("text" if type(event) is TextDelta else "thought")
         if isinstance(event, ThinkingDelta) and not block.pieces:
             block.kind = "thought"
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
-        # As `_note_turn` does it; twice in every reply, so not worth a call.
-        self._turns = block.turn = self._turns + 1
+        self._order = block.order = self._order + 1
         block.closed = False
         self._block = event.block
         self._append = block.pieces.append
 
-    def _note_turn(self, block: _Block) -> None:
-        """This block goes on, or begins: whatever else was being said has had its say."""
-        self._turns += 1
-        block.turn = self._turns
-        block.closed = False
-        self._block = None  # the next delta has to turn, also where it goes on with the block before this one
-
-    def _take_rare(self, event: Event) -> None:
-        _RARE[type(event)](self, event)
-
-    def _take_call(self, event: ToolCallDelta) -> None:
-        block = self._turned(event.block, "call")
+    def _add_call(self, event: ToolCallDelta) -> None:
+        block = self._open(event.block, "call")
         block.call_id = block.call_id or event.id
         block.call_name = block.call_name or event.name
         block.custom = block.custom or event.custom
         if event.arguments:
             block.pieces.append(event.arguments)
 
-    def _take_seal(self, event: ThoughtSealed) -> None:
-        fresh = event.block not in self._blocks
-        block = self._at(event.block, "thought")
-        if fresh:
+    def _add_seal(self, event: ThoughtSealed) -> None:
+        is_new = event.block not in self._blocks
+        block = self._find(event.block, "thought")
+        if is_new:
             block.thought_kind, block.source = event.kind, event.source
         block.seals.append(event.seal)
         if event.seal.kind in _CLOSING:
             block.closed = True
             if self._block == event.block:
-                self._block = None  # a word behind it opens the thought again
+                self._block = None  # text after it opens the thought again
 
-    def _take_refusal(self, event: RefusalDelta) -> None:
-        self._turned(event.block, "refusal").pieces.append(event.text)
+    def _add_refusal(self, event: RefusalDelta) -> None:
+        self._open(event.block, "refusal").pieces.append(event.text)
 
-    def _take_part(self, event: PartArrived) -> None:
-        self._turned(event.block, "part").part = event.part
+    def _add_part(self, event: PartArrived) -> None:
+        self._open(event.block, "part").part = event.part
 
-    def _take_usage(self, event: UsageReported) -> None:
+    def _add_usage(self, event: UsageReported) -> None:
         self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
 
-    def _take_warning(self, event: Warned) -> None:
+    def _add_warning(self, event: Warned) -> None:
         self._warnings.append(event.notice)
 
-    def _take_start(self, event: ReplyStarted) -> None:
+    def _add_start(self, event: ReplyStarted) -> None:
         self.started = event
 
-    def _take_end(self, event: ReplyEnded) -> None:
+    def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
 
-    def _at(self, number: int, kind: _BlockKind) -> _Block:
+    def _find(self, number: int, kind: _BlockKind) -> _Block:
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _Block(kind)
         return block
 
-    def _turned(self, number: int, kind: _BlockKind) -> _Block:
-        block = self._at(number, kind)
-        self._note_turn(block)
+    def _open(self, number: int, kind: _BlockKind) -> _Block:
+        """Return the block that the current event belongs to; a new one where there is none."""
+        block = self._find(number, kind)
+        self._order = block.order = self._order + 1
+        block.closed = False
+        self._block = None  # the next text must switch blocks, even back to the one before
         return block
 
     def reply(self, payloads: Sequence[bytes] = (), *, streamed: bool = False) -> Reply:
-        """The reply so far; whole once ReplyEnded was taken."""
+        """Return the reply so far; it is complete once ReplyEnded was fed."""
         started = self.started or ReplyStarted()
         warnings = list(self._warnings)
         parts: list[Part] = []
         for number in sorted(self._blocks):
             block = self._blocks[number]
-            part = self._part_of(number, block, started, warnings)
+            part = self._build_part(number, block, started, warnings)
             if part is not None:
                 parts.append(part)
         return Reply(
@@ -204,7 +196,7 @@ class Fold:
             started.stored,
         )
 
-    def _part_of(self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice]) -> Part | None:
+    def _build_part(self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice]) -> Part | None:
         text = "".join(block.pieces)
         seals = tuple(block.seals)
         if block.kind == "text":
@@ -213,48 +205,48 @@ class Fold:
             if not text.strip() and not any(seal.value for seal in seals):
                 return None
             kind: ThoughtKind = block.thought_kind if text.strip() else "hidden"
-            return Thought(text, kind, block.source, started.origin, seals, block.via, self._is_whole(number, block))
+            return Thought(text, kind, block.source, started.origin, seals, block.via, self._is_complete(number, block))
         if block.kind == "refusal":
             return Refusal(text) if text else None
         if block.kind == "part":
             return block.part if block.part is None or not seals else msgspec.structs.replace(block.part, seals=seals)
-        return _call_of(number, block, text, seals, started, warnings)
+        return _build_call(number, block, text, seals, started, warnings)
 
-    def _is_whole(self, number: int, block: _Block) -> bool:
-        """Whether nothing of a thought is missing. Where a reply broke off, its last word was in the block that was
-        turned to last; one that others followed, or that its seal has closed, had been said.
+    def _is_complete(self, number: int, block: _Block) -> bool:
+        """Whether a thought is complete. In a reply that broke off, a thought is complete if its seal closed it or if a
+        later block had an event after it.
         """
         if self.ended:
-            # Only the last block can be the one that was cut.
+            # Only the last thought can be cut.
             return not (self._truncated and number == self._last_thought())
-        return block.closed or any(other.turn > block.turn for place, other in self._blocks.items() if place > number)
+        return block.closed or any(other.order > block.order for place, other in self._blocks.items() if place > number)
 
     def _last_thought(self) -> int:
         return max(number for number, block in self._blocks.items() if block.kind == "thought")
 
 
-_RARE: dict[type, Callable[[Fold, Any], None]] = {
-    ToolCallDelta: Fold._take_call,
-    ThoughtSealed: Fold._take_seal,
-    RefusalDelta: Fold._take_refusal,
-    PartArrived: Fold._take_part,
-    UsageReported: Fold._take_usage,
-    Warned: Fold._take_warning,
-    ReplyStarted: Fold._take_start,
-    ReplyEnded: Fold._take_end,
+_HANDLERS: dict[type, Callable[[Fold, Any], None]] = {
+    ToolCallDelta: Fold._add_call,
+    ThoughtSealed: Fold._add_seal,
+    RefusalDelta: Fold._add_refusal,
+    PartArrived: Fold._add_part,
+    UsageReported: Fold._add_usage,
+    Warned: Fold._add_warning,
+    ReplyStarted: Fold._add_start,
+    ReplyEnded: Fold._add_end,
 }
 
 
-def _nowhere(_: str) -> None:
+def _reject(_: str) -> None:
     raise AssertionError("a delta before its block")
 
 
-def _call_of(
+def _build_call(
     number: int, block: _Block, raw: str, seals: tuple[Seal, ...], started: ReplyStarted, warnings: list[Notice]
 ) -> ToolCall:
     name = block.call_name or ""
     if not name:
-        _note(warnings, Notice("tool_call_unnamed", "a tool call came without a name"))
+        _add_notice(warnings, Notice("tool_call_unnamed", "a tool call came without a name"))
     call_id = block.call_id
     if not call_id:
         # Derived from what arrived, so that streamed and whole agree.
@@ -264,19 +256,21 @@ def _call_of(
         return ToolCall(call_id, name, {}, raw, seals, custom=True)
     arguments = read_arguments(raw)
     if arguments is None:
-        _note(warnings, Notice("tool_arguments_invalid", f"the arguments of {name or 'a call'} are not a JSON object"))
+        _add_notice(
+            warnings, Notice("tool_arguments_invalid", f"the arguments of {name or 'a call'} are not a JSON object")
+        )
         return ToolCall(call_id, name, {}, raw, seals)
     return ToolCall(call_id, name, arguments, None, seals)
 
 
-def _note(warnings: list[Notice], notice: Notice) -> None:
-    # A simulated reply already carries what its first fold found.
+def _add_notice(warnings: list[Notice], notice: Notice) -> None:
+    # A simulated reply already has the notices of its first fold.
     if notice not in warnings:
         warnings.append(notice)
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """The reply that these events are."""
+    """Fold these events into a reply."""
     folding = Fold()
-    folding.take(events)
+    folding.feed(events)
     return folding.reply()

@@ -1,4 +1,4 @@
-"""A reply that came whole, told again as events: `simulate(reply, size) → events`, for sources that cannot stream."""
+"""Turns a whole reply into events: `simulate(reply, size) → events`, for sources that cannot stream."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from asides.values.usage import Usage
 
 
 def simulate(reply: Reply, size: int = 20) -> list[Event]:
-    """The events of a reply that came whole, its texts cut into pieces of `size` characters (thinking first, as it
-    came).
-    """
+    """Return the events of a whole reply, its parts in order and its texts in pieces of `size` characters."""
     if size < 1:
         raise ValueError(f"size is {size}; a piece has at least one character.")
     events: list[Event] = [ReplyStarted(reply.model, reply.id, reply.origin, reply.stored)]
@@ -37,7 +35,7 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
                     ThinkingDelta(piece, number, part.kind, part.source, part.via) for piece in _pieces(part.text, size)
                 ]
             case Text():
-                # An empty text that a seal belongs to is a part all the same.
+                # An empty text with a seal is a part too.
                 events += [TextDelta(piece, number) for piece in _pieces(part.text, size) or [""][: len(part.seals)]]
             case Refusal():
                 events += [RefusalDelta(piece, number) for piece in _pieces(part.text, size)]

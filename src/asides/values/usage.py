@@ -1,18 +1,23 @@
-"""Token counts, normalised: input includes cached, output includes thinking. None is not reported, 0 is zero."""
+"""Token counts: `input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from asides.values.messages import Message
+    from asides.values.reply import Reply
 
 UsageOrigin: TypeAlias = Literal["reported", "derived", "estimated"]
 
 _RANK: dict[UsageOrigin, int] = {"reported": 0, "derived": 1, "estimated": 2}
+_CHARACTERS_PER_TOKEN = 4
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a reply cost. `origin` says how far to trust it: the server's figures, sums of them, or a guess of ours."""
+    """The tokens of a reply. `origin`: figures from the server, figures derived from them, or an estimate."""
 
     input: int | None = None
     output: int | None = None
@@ -23,13 +28,13 @@ class Usage(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> int | None:
-        """The output that was not thinking."""
+        """Output tokens without thinking."""
         if self.output is None or self.thinking is None:
             return None
         return max(self.output - self.thinking, 0)
 
     def updated(self, later: Usage) -> Usage:
-        """This snapshot with a later one laid over it, field by field."""
+        """Replace each count by that of a later snapshot, where it has one."""
         return Usage(
             input=self.input if later.input is None else later.input,
             output=self.output if later.output is None else later.output,
@@ -40,7 +45,7 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of two replies; what neither reported stays None."""
+        """Add two replies; a count that neither reported stays None."""
 
         def plus(left: int | None, right: int | None) -> int | None:
             return None if left is None and right is None else (left or 0) + (right or 0)
@@ -64,10 +69,10 @@ def normalise_usage(
     total: int | None = None,
     excludes_thinking: bool = False,
 ) -> Usage:
-    """Usage as a server sent it, brought to our one meaning of `output` and `total`.
+    """Convert a server's counts to one meaning: `output` includes thinking, `total` is input and output.
 
-    Servers disagree on whether output counts thinking. Their own sum settles it where it can; `excludes_thinking` is
-    the row's fact for where it cannot.
+    Servers disagree on whether output includes thinking. Their total decides where it can; otherwise
+    `excludes_thinking`, a fact of the provider's row, does.
     """
     origin: UsageOrigin = "reported"
     if thinking and input is not None and output is not None and total is not None:
@@ -82,3 +87,11 @@ def normalise_usage(
         total = input + output
         origin = "derived"
     return Usage(input, output, thinking, cached, total, origin)
+
+
+def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
+    """Estimate the tokens of a reply from the length of its texts; the result is marked as an estimate."""
+    sent = sum(len(message.text) for message in messages) // _CHARACTERS_PER_TOKEN
+    thinking = len(reply.thinking.text) // _CHARACTERS_PER_TOKEN if reply.thinking else 0
+    output = len(reply.text) // _CHARACTERS_PER_TOKEN + thinking
+    return Usage(sent, output, thinking, None, sent + output, "estimated")

@@ -1,7 +1,7 @@
-"""AWS event-stream frames: bytes in any chunking in, whole messages out, both checksums checked; and `write_frame`.
+"""AWS event-stream frames: reads them from bytes in any chunking, checks both checksums, and writes them.
 
-Not here: what an event means. A frame is: total length, headers length, CRC of those eight bytes, headers, payload,
-CRC of all before it; numbers are big-endian.
+A frame is: total length, headers length, CRC of those eight bytes, headers, payload, CRC of everything before it.
+Numbers are big-endian. Not here: what an event means.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from asides.values.errors import ProtocolError
 
 _PRELUDE = 12
 _CLOSING = 4
-# Bytes of a header value by its type; strings and byte arrays carry their own length.
+# The size of a header value by its type; strings and byte arrays carry their own length.
 _FIXED_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
@@ -28,9 +28,9 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class FrameReader:
-    """Bytes in any chunking in, complete frames out.
+    """Reads complete frames from bytes in any chunking.
 
-    A frame that lies about itself raises `ProtocolError`, after every frame before it was handed over.
+    A frame with a wrong checksum or length raises `ProtocolError`, after every frame before it was returned.
     """
 
     __slots__ = ("_failure", "_held", "_limit")
@@ -41,18 +41,18 @@ class FrameReader:
         self._failure: ProtocolError | None = None
 
     @property
-    def midway(self) -> bool:
-        """Whether a frame has begun and not ended, and nothing is wrong with it."""
+    def is_midway(self) -> bool:
+        """Whether a frame has begun and not ended, without any error so far."""
         return bool(self._held) and self._failure is None
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes; return every frame they complete."""
+        """Add bytes; return every frame they complete."""
         if self._failure is not None:
             raise self._failure
         self._held += data
         frames: list[Frame] = []
         try:
-            self._cut(frames)
+            self._read_frames(frames)
         except ProtocolError as problem:
             self._failure = problem
             if not frames:
@@ -60,13 +60,13 @@ class FrameReader:
         return frames
 
     def finish(self) -> None:
-        """The end of the bytes. Raises `ProtocolError` behind a broken frame, and in the middle of one (`midway`)."""
+        """Check the end of the bytes. Raises `ProtocolError` after a broken frame, and inside a frame (`is_midway`)."""
         if self._failure is not None:
             raise self._failure
         if self._held:
             raise ProtocolError("the body ended inside an AWS frame.", payload=bytes(self._held[:64]))
 
-    def _cut(self, frames: list[Frame]) -> None:
+    def _read_frames(self, frames: list[Frame]) -> None:
         held = self._held
         start = 0
         while len(held) - start >= _PRELUDE:
@@ -79,21 +79,21 @@ class FrameReader:
                 raise ProtocolError(f"an AWS frame says it has {total} bytes.", payload=bytes(held[start : start + 64]))
             if len(held) - start < total:
                 break
-            frames.append(_frame(bytes(held[start : start + total]), headers_length))
+            frames.append(_read_frame(bytes(held[start : start + total]), headers_length))
             start += total
         if start:
             del held[:start]
 
 
-def _frame(data: bytes, headers_length: int) -> Frame:
+def _read_frame(data: bytes, headers_length: int) -> Frame:
     (checksum,) = unpack_from(">I", data, len(data) - _CLOSING)
     if crc32(data[:-_CLOSING]) != checksum:
         raise ProtocolError("an AWS frame has a wrong checksum.", payload=data)
     body = _PRELUDE + headers_length
-    return Frame(_headers(data[_PRELUDE:body]), data[body:-_CLOSING])
+    return Frame(_read_headers(data[_PRELUDE:body]), data[body:-_CLOSING])
 
 
-def _headers(data: bytes) -> dict[str, str]:
+def _read_headers(data: bytes) -> dict[str, str]:
     headers: dict[str, str] = {}
     at = 0
     try:
@@ -110,16 +110,16 @@ def _headers(data: bytes) -> dict[str, str]:
             else:
                 at += _FIXED_SIZES[kind]
     except (IndexError, KeyError, UnicodeDecodeError, struct_error) as problem:
-        raise ProtocolError("the headers of an AWS frame do not read.", payload=data) from problem
+        raise ProtocolError("the headers of an AWS frame cannot be read.", payload=data) from problem
     return headers
 
 
 def write_frame(headers: dict[str, str], payload: bytes) -> bytes:
-    """A frame with these string headers."""
-    told = b"".join(
+    """Write a frame with these string headers."""
+    encoded = b"".join(
         pack(">B", len(name)) + name.encode() + b"\7" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
     )
-    prelude = pack(">II", _PRELUDE + len(told) + len(payload) + _CLOSING, len(told))
-    frame = prelude + pack(">I", crc32(prelude)) + told + payload
+    prelude = pack(">II", _PRELUDE + len(encoded) + len(payload) + _CLOSING, len(encoded))
+    frame = prelude + pack(">I", crc32(prelude)) + encoded + payload
     return frame + pack(">I", crc32(frame))

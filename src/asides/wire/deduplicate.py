@@ -1,5 +1,5 @@
-"""The same text told twice comes out once: on several channels (`Echoes`, `Shadow`), or from
-the beginning each time (`Increments`).
+"""Text that a server sends twice comes out once: on several channels (`SharedText`, `RepeatFilter`), or from the
+beginning each time (`SnapshotFilter`).
 
 Not here: which channels there are.
 """
@@ -7,55 +7,48 @@ Not here: which channels there are.
 from __future__ import annotations
 
 
-class Echoes:
-    """One running text that several channels may carry. What a channel repeats of it is dropped; what it adds comes
-    out.
+class SharedText:
+    """One running text that several channels may carry. A channel's repetition is dropped; what it adds comes out.
 
-    Each channel has its own place in the text, so nothing is searched and nothing is compared twice. A channel that
-    says something else than what is already there is `differing` and is not listened to any more.
+    Each channel has its own position in the text, so nothing is searched and nothing is compared twice. A channel that
+    contradicts the text is added to `differing` and ignored from then on.
     """
 
-    __slots__ = ("_pieces", "_places", "differing")
+    __slots__ = ("_positions", "differing", "pieces")
 
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._places: dict[str, tuple[int, int]] = {}
+    def __init__(self, pieces: list[str] | None = None) -> None:
+        self.pieces: list[str] = [] if pieces is None else pieces
+        """The text that came out; a list given here grows with it."""
+        self._positions: dict[str, tuple[int, int]] = {}
         self.differing: set[str] = set()
 
-    def __bool__(self) -> bool:
-        return bool(self._pieces)
-
-    def text(self) -> str:
-        """All that came out."""
-        return "".join(self._pieces)
-
-    def take(self, channel: str, text: str) -> str:
-        """The part of `text` that is new."""
-        pieces = self._pieces
-        piece, offset = self._places.get(channel, (0, 0))
+    def feed(self, channel: str, text: str) -> str:
+        """Add text of a channel; return the new part of it."""
+        pieces = self.pieces
+        piece, offset = self._positions.get(channel, (0, 0))
         if piece < len(pieces):
             if channel in self.differing:
                 return ""
             start = 0
             while piece < len(pieces) and start < len(text):
-                there = pieces[piece][offset : offset + len(text) - start]
-                if text[start : start + len(there)] != there:
+                known = pieces[piece][offset : offset + len(text) - start]
+                if text[start : start + len(known)] != known:
                     self.differing.add(channel)
                     return ""
-                start += len(there)
-                offset += len(there)
+                start += len(known)
+                offset += len(known)
                 if offset == len(pieces[piece]):
                     piece, offset = piece + 1, 0
             text = text[start:]
         if text:
             pieces.append(text)
             piece, offset = len(pieces), 0
-        self._places[channel] = (piece, offset)
+        self._positions[channel] = (piece, offset)
         return text
 
 
-class Shadow:
-    """A text that may repeat one which is already out: held while it does, released whole once it differs."""
+class RepeatFilter:
+    """Holds a text while it repeats an earlier one; releases all of it once it differs."""
 
     __slots__ = ("_held", "_matched", "_original")
 
@@ -64,8 +57,8 @@ class Shadow:
         self._held: list[str] = []
         self._matched = 0
 
-    def take(self, text: str) -> str:
-        """What of `text`, and of what was held, can be released."""
+    def feed(self, text: str) -> str:
+        """Add text; return what can be released now."""
         if self._original is None:
             return text
         if self._original.startswith(text, self._matched):
@@ -76,63 +69,65 @@ class Shadow:
         return "".join(self._held) + text
 
 
-# A chain of texts that each repeat the one before could be chance while it is this short.
+# Below these sizes, texts that each repeat the one before may do so by chance.
 _CERTAIN_LENGTH = 8
-_CERTAIN_LINKS = 3
+_CERTAIN_COUNT = 3
 
 
-class Increments:
-    """Deltas, from a server that may send everything so far each time instead.
+class SnapshotFilter:
+    """Turns snapshots into deltas, for a server that may send either.
 
-    Such a server is recognised by its first texts, each beginning with the one before; until then the doubtful ones are
-    held. For one that is known for it (`snapshots`) less is enough, but not nothing: it may send deltas after all, and
-    two that begin alike. Once `settled`, texts need not come through here any more.
+    A server that sends snapshots is recognised by its first texts: each begins with the one before. Until that is
+    certain, doubtful texts are held. Where the provider's row says `snapshots`, less evidence is enough, but some is
+    needed: the server may send deltas after all, and two of them may begin alike.
     """
 
-    __slots__ = ("_certain", "_chain", "_suspect", "_whole", "settled")
+    __slots__ = ("_certain", "_expected", "_texts", "_whole", "inactive")
 
     def __init__(self, *, snapshots: bool = False) -> None:
-        self.settled = False
-        self._suspect = snapshots
+        self.inactive = False
+        """The server sends deltas: texts need not be fed any more."""
+        self._expected = snapshots
         self._certain = False
         self._whole = ""
-        self._chain: list[str] = []
+        self._texts: list[str] = []
+        """The texts so far, each beginning with the one before."""
 
-    def take(self, text: str) -> str:
-        """What of `text` can be released."""
+    def feed(self, text: str) -> str:
+        """Add text; return what can be released now."""
         if self._certain:
             if text.startswith(self._whole):
-                fresh = text[len(self._whole) :]
+                added = text[len(self._whole) :]
                 self._whole = text
-                return fresh
+                return added
             self._whole += text
             return text
-        chain = self._chain
-        if not chain:
-            chain.append(text)
+        texts = self._texts
+        if not texts:
+            texts.append(text)
             return text
-        if text.startswith(chain[-1]) and (self._suspect or len(text) > len(chain[-1])):
-            chain.append(text)
-            sure = self._suspect and len(chain[-2]) >= _CERTAIN_LENGTH
-            if sure or (len(chain) >= _CERTAIN_LINKS and len(text) >= _CERTAIN_LENGTH):
+        if text.startswith(texts[-1]) and (self._expected or len(text) > len(texts[-1])):
+            texts.append(text)
+            long_enough = self._expected and len(texts[-2]) >= _CERTAIN_LENGTH
+            if long_enough or (len(texts) >= _CERTAIN_COUNT and len(text) >= _CERTAIN_LENGTH):
                 self._certain, self._whole = True, text
-                return text[len(chain[0]) :]
+                return text[len(texts[0]) :]
             return ""
-        released = "".join(chain[1:]) + text
-        if self._suspect:
-            self._certain, self._whole = True, chain[0] + released
+        released = "".join(texts[1:]) + text
+        if self._expected:
+            self._certain, self._whole = True, texts[0] + released
         else:
-            self.settled = True
+            self.inactive = True
         return released
 
     def finish(self) -> str:
-        """What is still held: too little to call it repetition, so it is released as it came, except from a suspect."""
-        chain, self._chain = self._chain, []
-        if self.settled or self._certain or not chain:
+        """Return what is still held: as deltas, or, where the row says snapshots, as the last snapshot."""
+        texts, self._texts = self._texts, []
+        if self.inactive or self._certain or not texts:
             held = ""
-        elif self._suspect:
-            held = chain[-1][len(chain[0]) :]
+        elif self._expected:
+            held = texts[-1][len(texts[0]) :]
         else:
-            held = "".join(chain[1:])
-        self.settled = True
+            held = "".join(texts[1:])
+        self.inactive = True
         return held

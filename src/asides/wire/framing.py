@@ -1,8 +1,8 @@
-"""How a body is cut into JSON documents, told from its first bytes: one document, a document per line, server-sent
+"""Splits a body into JSON documents. Its first bytes show its form: one document, a document per line, server-sent
 events, or AWS frames.
 
-What the request asked for is only a hope: servers stream when not asked to, and answer whole (errors above all) when
-asked to stream. Not here: what the documents say.
+The request does not decide it: servers stream without being asked, and answer whole (errors above all) when asked to
+stream. Not here: what the documents mean.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Form: TypeAlias = Literal["unknown", "json", "lines", "sse", "aws"]
 
 MAX_BODY_BYTES = 256 * 1024 * 1024
 MAX_EVENT_BYTES = 8 * 1024 * 1024
-# What a stream of events can begin with.
+# The first words of a stream of server-sent events.
 _FIRST_WORDS = (b":", b"data:", b"event:", b"id:", b"retry:")
 _LONGEST_WORD = max(map(len, _FIRST_WORDS))
 
 
 class Framing:
-    """Bytes of one body in, JSON documents out (and `[DONE]`, where a stream says it).
+    """Splits the bytes of one body into JSON documents, and `[DONE]` where a stream sends it.
 
-    `lines`: the dialect streams a document per line; to others a body that begins with a brace is one document.
-    `named`: the dialect tells its events apart by the names of the frames alone, so a frame of the event `x` comes out
-    as the document `{"x": …}`. `max_event_bytes`: the longest event of a stream; pictures come in one.
+    `lines`: the dialect streams a document per line; elsewhere a body that begins with a brace is one document.
+    `named`: the dialect identifies events only by the names of their frames, so a frame of the event `x` becomes the
+    document `{"x": …}`. `max_event_bytes`: the longest event of a stream; a picture comes in one event.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Framing:
     def __init__(self, *, lines: bool = False, named: bool = False, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.form: Form = "unknown"
         self.head = b""
-        """The first bytes, to show when nothing could be read."""
+        """The first bytes, for the error when the body has no known form."""
         self._blank: list[bytes] = []
         self._json: list[bytes] = []
         self._json_size = 0
@@ -63,7 +63,7 @@ class Framing:
         self._failure: ProtocolError | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; return every document they complete."""
+        """Add bytes; return every document they complete."""
         if self._sse is not None:
             if len(self.head) < _LONGEST_WORD:
                 self.head += data
@@ -74,7 +74,7 @@ class Framing:
             self._sse = SseReader(self._event_limit)
             return self._sse.feed(data)
         if self._frames is not None:
-            return self._unframed(self._frames, data)
+            return self._feed_frames(self._frames, data)
         if self.form in ("json", "lines"):
             if self._lines is not None:
                 documents = self._lines.feed(data)
@@ -86,29 +86,29 @@ class Framing:
                 raise ProtocolError(f"the body is longer than {MAX_BODY_BYTES >> 20} MiB.", payload=self.head)
         return []
 
-    def _unframed(self, reader: FrameReader, data: bytes) -> list[bytes]:
+    def _feed_frames(self, reader: FrameReader, data: bytes) -> list[bytes]:
         if self._failure is not None:
             raise self._failure
         documents: list[bytes] = []
         try:
             for frame in reader.feed(data):
-                documents.append(_document(frame, self._named))  # noqa: PERF401 - what came before a failure counts
+                documents.append(_read_document(frame, self._named))  # noqa: PERF401 - keeps those before a failure
         except ProtocolError as problem:
-            # Handed over first, or the chunking would decide what is seen of the body.
+            # Returned first: otherwise the chunking would decide which documents come out.
             self._failure = problem
             if not documents:
                 raise
         return documents
 
     def _count_lines(self, lines: LineReader) -> None:
-        # One document may be all that comes, with or without an end of its line.
+        # A single document may end with a line end or without one.
         if lines.documents > 1:
             self.form = "lines"
 
     def _recognise(self, data: bytes) -> bytes:
         seen = data if data[:1] in (b"{", b"d") else data.lstrip(b"\r\n\t \xef\xbb\xbf")
         if not seen:
-            # Blank lines keep a connection alive before there is anything to say.
+            # Servers send blank lines to keep the connection alive before the first event.
             self._blank.append(data)
             return b""
         self.head = seen[:4096]
@@ -124,23 +124,23 @@ class Framing:
         return b"".join([*self._blank, data])
 
     @property
-    def cut(self) -> bool:
-        """Whether the bytes stop in the middle of a frame: whoever sent them was cut off, rather than wrong."""
-        return self._failure is None and self._frames is not None and self._frames.midway
+    def is_cut_off(self) -> bool:
+        """Whether the bytes stop in the middle of an AWS frame: the connection broke, the server made no error."""
+        return self._failure is None and self._frames is not None and self._frames.is_midway
 
     @property
-    def begun(self) -> bool:
-        """Whether the first bytes are those of a stream of events, be it only of its first word."""
+    def looks_like_sse(self) -> bool:
+        """Whether the first bytes are those of server-sent events, even if only the first word has begun."""
         words = (word.startswith(self.head) or self.head.startswith(word) for word in _FIRST_WORDS)
         return self.form == "sse" and any(words)
 
-    def cuts(self, document: bytes) -> bool:
-        """Whether a document from `finish` that does not read was cut off: the last of a stream, and it begins well."""
+    def is_cut_document(self, document: bytes) -> bool:
+        """Whether a document from `finish` that is not JSON was cut off: it is the last of a stream and begins well."""
         streams = self.form in ("sse", "lines") or (self._lines is not None and self.form == "json")
         return streams and document[:1] in (b"{", b"[")
 
     def finish(self) -> list[bytes]:
-        """The end of the bytes."""
+        """Return the last documents: no more bytes come."""
         if self._sse is not None:
             return self._sse.finish()
         if self._lines is not None and self.form in ("json", "lines"):
@@ -156,17 +156,17 @@ class Framing:
         return []
 
 
-def _document(frame: Frame, named: bool) -> bytes:
-    """The document of a frame: an event that wraps another server's bytes is unwrapped, an exception told as an
-    error.
+def _read_document(frame: Frame, named: bool) -> bytes:
+    """Return the document of a frame. An event that wraps another server's bytes is unwrapped; an exception becomes an
+    error document.
     """
     if frame.headers.get(":message-type", "event") != "event":
         name = frame.headers.get(":exception-type") or frame.headers.get(":error-code") or "exception"
         try:
-            told: Any = msgspec.json.decode(frame.payload)
+            fields: Any = msgspec.json.decode(frame.payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            told = {}
-        message = told.get("message") if isinstance(told, dict) else None
+            fields = {}
+        message = fields.get("message") if isinstance(fields, dict) else None
         message = message or frame.headers.get(":error-message") or name
         return msgspec.json.encode({"error": {"message": message, "code": name}})
     event = frame.headers.get(":event-type", "")
@@ -175,7 +175,7 @@ def _document(frame: Frame, named: bool) -> bytes:
     try:
         return a2b_base64(msgspec.json.decode(frame.payload, type=_Wrapped).bytes)
     except (msgspec.DecodeError, ValueError):
-        raise ProtocolError("an AWS chunk does not unwrap.", payload=frame.payload) from None
+        raise ProtocolError("an AWS chunk cannot be unwrapped.", payload=frame.payload) from None
 
 
 class _Wrapped(msgspec.Struct):

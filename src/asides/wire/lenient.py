@@ -1,6 +1,6 @@
-"""JSON that almost fits its type: what does not fit is left out and told, the rest is read.
+"""JSON that almost fits its type: values of another type are removed and reported, the rest is read.
 
-Not here: any type. A document that is not JSON at all breaks the dialect, and is the only thing that raises.
+Not here: any type. Only a document that is not JSON at all raises.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from asides.values.errors import ProtocolError
 
 Read = TypeVar("Read")
 
-_MISFIT = re.compile(r" - at `\$\.(.+)`$")
+_PATH = re.compile(r" - at `\$\.(.+)`$")
 _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
-_MOST_MISFITS = 64
-INVALID_TEXT = ("invalid_text", "characters that do not read were replaced by U+FFFD")
-"""The notice for it."""
+_MOST_REMOVALS = 64
+INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
+"""The code and the detail of the notice about replaced characters."""
 # An escape: a pair of surrogates, half a pair, or any other.
 _ESCAPE = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|(ud[89a-f]..)|.)", re.IGNORECASE | re.DOTALL)
 
 
-def legible(payload: bytes) -> bytes:
-    """The same bytes; where characters were cut in two (`read_document`), others with U+FFFD in their place.
+def replace_invalid_text(payload: bytes) -> bytes:
+    """Replace characters that are cut in two, as bytes or as escapes, by U+FFFD; return the same object if none are.
 
-    For types that keep parts of a document unread: what is passed over is not checked.
+    For types that keep parts of a document as raw JSON, which is not checked while decoding.
     """
     readable = payload
     if not payload.isascii():
@@ -35,18 +35,19 @@ def legible(payload: bytes) -> bytes:
         except UnicodeDecodeError:
             readable = payload.decode("utf-8", "replace").encode()
     if b"\\ud" in readable or b"\\uD" in readable:
-        mended = _mended(readable.decode()).encode()
-        return payload if mended == payload else mended
+        repaired = _replace_lone_surrogates(readable.decode()).encode()
+        return payload if repaired == payload else repaired
     return readable
 
 
-def _mended(text: str) -> str:
+def _replace_lone_surrogates(text: str) -> str:
     return _ESCAPE.sub(lambda found: "\\ufffd" if found[2] else found[0], text)
 
 
 def read_document(payload: bytes) -> tuple[Any, bool]:
-    """The document, and whether characters had to be replaced in it: some servers cut one in two between two deltas, as
-    bytes or as escapes. Raises `ProtocolError` when it is no JSON.
+    """Read a document; the second value says whether invalid characters were replaced in it.
+
+    Some servers cut a character in two between two deltas. Raises `ProtocolError` when the document is not JSON.
     """
     try:
         return msgspec.json.decode(payload), False
@@ -54,55 +55,73 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
         raise ProtocolError("a document is nested deeper than can be read.", payload=payload) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         try:
-            return msgspec.json.decode(_mended(payload.decode("utf-8", "replace"))), True
+            return msgspec.json.decode(_replace_lone_surrogates(payload.decode("utf-8", "replace"))), True
         except msgspec.DecodeError:
             raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
 
 
-def misfit(problem: msgspec.ValidationError) -> tuple[str, ...] | None:
-    """Where a value of another type than any server ever sent stands: a path, "*" for every item of a list."""
-    found = _MISFIT.search(str(problem))
+def parse_or_none(body: bytes) -> Any:
+    """Parse the body of an error; None when it is not JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def find_mismatch(problem: msgspec.ValidationError) -> tuple[str, ...] | None:
+    """Return the path of the value that has the wrong type, "*" for every item of a list; None when it has no path."""
+    found = _PATH.search(str(problem))
     if not found:
         return None
     return tuple(_ITEM.sub(".*", found.group(1)).split("."))
 
 
-def without(document: Any, path: tuple[str, ...]) -> Any:
-    """The document without what stands at the path."""
+def remove_path(document: Any, path: tuple[str, ...]) -> Any:
+    """Return the document without the value at the path."""
     if not path:
         return None
     step, rest = path[0], path[1:]
     if step == "*":
         if not isinstance(document, list):
             return document
-        return [without(item, rest) for item in document] if rest else []
+        return [remove_path(item, rest) for item in document] if rest else []
     if not isinstance(document, dict) or step not in document:
         return document
     if not rest:
         return {name: value for name, value in document.items() if name != step}
-    return {**document, step: without(document[step], rest)}
+    return {**document, step: remove_path(document[step], rest)}
 
 
 def read_leniently(
     payload: bytes, decoder: msgspec.json.Decoder[Read], problem: msgspec.ValidationError
 ) -> tuple[Read, list[str]]:
-    """The document that made `decoder` raise `problem`, read without its misfits, and where those stood.
+    """Read a document that made `decoder` raise `problem`, without the values that do not fit; return their paths too.
 
-    Raises `ProtocolError` when nothing of the kind can be read from it.
+    Raises `ProtocolError` when it does not fit even then.
     """
     try:
         document = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
-        raise ProtocolError(f"a document is not JSON ({broken}).", payload=payload) from None
-    left_out: list[str] = []
-    for _ in range(_MOST_MISFITS):
-        path = misfit(problem)
+    except (msgspec.DecodeError, UnicodeDecodeError) as invalid:
+        raise ProtocolError(f"a document is not JSON ({invalid}).", payload=payload) from None
+    removed: list[str] = []
+    for _ in range(_MOST_REMOVALS):
+        path = find_mismatch(problem)
         if path is None:
             break
-        left_out.append(".".join(path))
-        document = without(document, path)
+        removed.append(".".join(path))
+        document = remove_path(document, path)
         try:
-            return decoder.decode(msgspec.json.encode(document)), left_out
+            return decoder.decode(msgspec.json.encode(document)), removed
         except msgspec.ValidationError as next_problem:
             problem = next_problem
-    raise ProtocolError(f"a document does not read ({problem}).", payload=payload)
+    raise ProtocolError(f"a document has an unknown form ({problem}).", payload=payload)
+
+
+def to_json_text(value: Any) -> str:
+    """Return a value as JSON text. A string already is JSON text; None is "".
+
+    Servers send the arguments of calls in either form.
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,6 +1,6 @@
-"""JSON that is still arriving, for display: `PartialJson().feed(text)`, and `.value` is what can be told of it so far.
+"""Parses JSON that is still arriving, for display: `PartialJson().feed(text)`, then `.value` is the value so far.
 
-Not for results: a value that is still open may change. What is whole is parsed strictly, elsewhere.
+Not for results: an open value may change. Complete JSON is parsed strictly, elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Mode: TypeAlias = Literal[
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\]*')
 _DIGITS = re.compile(r"[-+.0-9eE]*")
-# What of a string is certain: whole escapes only, and of a pair of surrogates both.
+# The certain part of a string: complete escapes only, and surrogates only in pairs.
 _CERTAIN = re.compile(
     r"(?:[^\\\x00-\x1f\ud800-\udfff]++"
     r'|\\["\\/bfnrt]'
@@ -30,17 +30,17 @@ _ABSENT = object()
 
 
 def partial(text: str) -> Any:
-    """What can be told of JSON that is cut off anywhere; None when that is nothing. Never raises."""
+    """Parse JSON that is cut off anywhere; None when nothing is certain yet. Never raises."""
     document = PartialJson()
     document.feed(text)
     return document.value
 
 
 class PartialJson:
-    """One JSON value, piece by piece. Feeding takes time that is linear in the text, however it is cut.
+    """Parses one JSON value piece by piece, in time linear in the text, however it is cut.
 
-    A string is shown as far as it came, a number too; an entry shows once its value has begun; `tru` shows nothing.
-    What is no JSON ends the reading, without an error: `value` stays what it was.
+    `value` shows strings and numbers as far as they have come, an entry once its value has begun, and nothing of `tru`.
+    Text that is not JSON ends the parsing without an error: `value` stays as it was.
     """
 
     __slots__ = ("_escaped", "_mode", "_open", "_pieces", "_root", "_shown", "_string_is_key", "_under")
@@ -49,7 +49,7 @@ class PartialJson:
         self._mode: _Mode = "value"
         self._root: Any = _ABSENT
         self._open: list[list[Any] | dict[str, Any]] = []
-        # The key that each open object, or list (None), waits for the value of.
+        # For each open object the key whose value comes next; None for a list.
         self._under: list[str | None] = []
         self._pieces: list[str] = []
         self._escaped = False
@@ -58,20 +58,20 @@ class PartialJson:
 
     @property
     def complete(self) -> bool:
-        """Whether the value is whole. A number at the root always might go on, and is never said to be."""
+        """Whether the value is complete. A number at the root never is: it might go on."""
         return self._mode == "done"
 
     @property
     def value(self) -> Any:
-        """What can be told so far; None when that is nothing. Lists and objects are live: later pieces fill them.
+        """The value so far; None when there is none. Lists and objects are live: later pieces fill them.
 
-        Costs as much as the string or number under way is long, and nothing else.
+        The cost is the length of the open string or number, nothing else.
         """
         self._show()
         return None if self._root is _ABSENT else self._root
 
     def feed(self, text: str) -> None:
-        """Take the next piece, of any length."""
+        """Add the next piece, of any length."""
         at, end = 0, len(text)
         while at < end and self._mode != "broken":
             match self._mode:
@@ -113,7 +113,7 @@ class PartialJson:
         return at + 1
 
     def _begin(self, mark: str, at: int) -> int:
-        """The first mark of a value; that of a number or a word is read again as part of it."""
+        """Begin a value at its first mark; that of a number or a word is read again as part of it."""
         if mark in "{[":
             opened: list[Any] | dict[str, Any] = {} if mark == "{" else []
             self._put(opened)
@@ -168,11 +168,11 @@ class PartialJson:
         if len(_certain(body)) < len(body):
             return self._break_off(until)
         self._pieces.clear()
-        self._settle(msgspec.json.decode(f'"{body}"'))
+        self._complete(msgspec.json.decode(f'"{body}"'))
         return until + 1
 
     def _in_number(self, text: str, at: int) -> int:
-        """All that may belong to it, and what comes of it at the first mark that does not."""
+        """Read all characters that may belong to a number; the first other character ends it."""
         found = _DIGITS.match(text, at)
         until = found.end() if found else at
         self._pieces.append(text[at:until])
@@ -183,28 +183,28 @@ class PartialJson:
         if value is _ABSENT:
             return self._break_off(until)
         self._pieces.clear()
-        self._settle(value)
+        self._complete(value)
         return until
 
     def _in_word(self, text: str, at: int) -> int:
-        # Its own first letter begins it, so the pieces are never empty here but at the start.
+        # The pieces are empty only before the first letter.
         word, value = _WORDS[self._pieces[0] if self._pieces else text[at]]
         if word[len(self._pieces)] != text[at]:
             return self._break_off(at)
         self._pieces.append(text[at])
         if len(self._pieces) == len(word):
             self._pieces.clear()
-            self._settle(value)
+            self._complete(value)
         return at + 1
 
     def _break_off(self, at: int) -> int:
-        """It is no JSON from here on; what was certain of it stays."""
+        """Stop: the text is not JSON from here on. The value so far stays."""
         self._show()
         self._mode = "broken"
         return at
 
-    def _settle(self, value: Any) -> None:
-        """A string, number or word is whole."""
+    def _complete(self, value: Any) -> None:
+        """Use a complete string, number or word."""
         if self._string_is_key:
             self._under[-1] = value
             self._string_is_key = False
@@ -215,7 +215,7 @@ class PartialJson:
         self._mode = "after" if self._open else "done"
 
     def _put(self, value: Any) -> None:
-        """Place a value where one is due, over what was shown of it before."""
+        """Put a value in its place, over what was shown of it before."""
         if not self._open:
             self._root = value
             return
@@ -228,7 +228,7 @@ class PartialJson:
             inside.append(value)
 
     def _show(self) -> None:
-        """Place what is certain of a string or a number under way."""
+        """Put the certain part of an open string or number in its place."""
         if self._string_is_key or self._mode not in ("string", "number"):
             return
         text = "".join(self._pieces)

@@ -1,6 +1,6 @@
-"""Server-sent events: bytes in any chunking in, complete data payloads out.
+"""Reads server-sent events: bytes in any chunking in, complete data payloads out.
 
-Not here: what a payload says. The reader knows JSON only as far as telling two documents in one event apart.
+Not here: what a payload means. The reader knows JSON only well enough to separate two documents in one event.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import msgspec
 from asides.values.errors import ProtocolError
 
 DONE = b"[DONE]"
-"""The payload by which many servers say that the stream is over."""
+"""The payload with which many servers end a stream."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class SseReader:
-    """Bytes in any chunking in, complete data payloads out.
+    """Reads complete data payloads from bytes in any chunking.
 
-    Lines end in LF, CRLF or CR. Comments, `event:`, `id:`, `retry:` and unknown fields are ignored, since every dialect
-    repeats in its payload what it says there. Data lines of one event are joined with a line feed, except where they
-    cannot belong together: a line that ends in `}` before one that begins with `{` or is `[DONE]`, and whatever follows
-    `[DONE]`; no JSON document has such a seam, and servers that forget the blank line do. An `error:` line, which is no
+    Lines end in LF, CRLF or CR. Comments, `event:`, `id:`, `retry:` and unknown fields are ignored: every dialect
+    repeats their content in its payload. Data lines of one event are joined with a line feed, except where they cannot
+    belong together: a line that ends in `}` before one that begins with `{` or is `[DONE]`, and any line after
+    `[DONE]`. No JSON document has such a seam; servers that forget the blank line do. An `error:` line, which is no
     standard field, becomes the payload `{"error": …}`. Blank data gives no payload.
 
-    An event longer than `max_event_bytes` raises `ProtocolError`, after every payload before it was handed over.
+    An event longer than `max_event_bytes` raises `ProtocolError`, after every payload before it was returned.
     """
 
     __slots__ = ("_after_cr", "_failure", "_first", "_limit", "_lines", "_lines_size", "_midway", "_tail")
@@ -36,52 +36,52 @@ class SseReader:
             raise ValueError(f"max_event_bytes is {max_event_bytes}; an event has at least one byte.")
         self._limit = max_event_bytes
         self._tail = bytearray()
-        """The line that has not ended. Only new bytes are searched for its end, so that growing it stays linear."""
+        """The line that has not ended yet. Only new bytes are searched for its end, so the time stays linear."""
         self._lines: list[bytes] = []
-        """The values of the data lines of the event that has not ended."""
+        """The values of the data lines of the event that has not ended yet."""
         self._lines_size = 0
         self._first = True
-        # True at the start too, since only the walk looks for a byte order mark.
+        # True at the start too: only `_walk` looks for a byte order mark.
         self._midway = True
         self._after_cr = False
         self._failure: ProtocolError | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; return the data of every event they complete, `[DONE]` included."""
+        """Add bytes; return the data of every event they complete, including `[DONE]`."""
         if self._failure is not None:
             raise self._failure
         if self._after_cr or b"\r" in data:
-            data = self._with_line_feeds(data)
+            data = self._normalise_line_ends(data)
         start = 0
         payloads: list[bytes] = []
         if self._midway:
             start = self._walk(data, payloads)
             if start < 0:
-                return self._delivered(payloads)
-        # The usual read is events of one data line each: cut it in one sweep, and prove that nothing else was in it.
+                return self._return(payloads)
+        # The usual read is events of one data line each: split it at once, and prove that nothing else was in it.
         end = data.rfind(b"\n\n", start)
-        if end >= 0 and len(data) <= self._limit and (swept := _swept(data, start, end)):
+        if end >= 0 and len(data) <= self._limit and (swept := _sweep(data, start, end)):
             if payloads:
                 swept = payloads + swept
             if len(data) == end + 2:
                 return swept
-            self._take_lines(data, end + 2, swept)
-            return self._delivered(swept)
-        self._take_lines(data, start, payloads)
-        return self._delivered(payloads)
+            self._read_lines(data, end + 2, swept)
+            return self._return(swept)
+        self._read_lines(data, start, payloads)
+        return self._return(payloads)
 
     def finish(self) -> list[bytes]:
-        """The end of the bytes: the last event, should its blank line be missing."""
+        """Return the last event if its blank line is missing: no more bytes come."""
         if self._failure is not None:
             raise self._failure
         payloads: list[bytes] = []
         line = bytes(self._tail)
         self._tail.clear()
-        self._take_line(line, payloads)
+        self._read_line(line, payloads)
         self._end_event(payloads)
-        return self._delivered(payloads)
+        return self._return(payloads)
 
-    def _with_line_feeds(self, data: bytes) -> bytes:
+    def _normalise_line_ends(self, data: bytes) -> bytes:
         if not data:
             return data
         if self._after_cr and data.startswith(b"\n"):
@@ -90,43 +90,43 @@ class SseReader:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _walk(self, data: bytes, payloads: list[bytes]) -> int:
-        """Line by line to the end of the event begun earlier; where it ended, or -1 when all of `data` was taken."""
+        """Read lines to the end of the event begun earlier; return where it ends, or -1 if it goes on after `data`."""
         start = 0
         while self._midway:
             end = data.find(b"\n", start)
             if end < 0:
-                self._keep(data[start:])
+                self._hold(data[start:])
                 return -1
             line = data[start:end]
             if self._tail:
                 self._tail += line
                 line = bytes(self._tail)
                 self._tail.clear()
-            self._take_line(line, payloads)
+            self._read_line(line, payloads)
             if self._failure is not None:
                 return -1
             self._midway = bool(self._lines)
             start = end + 1
         return start
 
-    def _take_lines(self, data: bytes, start: int, payloads: list[bytes]) -> None:
+    def _read_lines(self, data: bytes, start: int, payloads: list[bytes]) -> None:
         lines = data[start:].split(b"\n")
         rest = lines.pop()
         for line in lines:
-            self._take_line(line, payloads)
+            self._read_line(line, payloads)
             if self._failure is not None:
                 return
         self._midway = bool(self._lines)
         if rest:
-            self._keep(rest)
+            self._hold(rest)
 
-    def _keep(self, data: bytes) -> None:
+    def _hold(self, data: bytes) -> None:
         self._tail += data
         self._midway = True
         if self._lines_size + len(self._tail) > self._limit:
             self._fail(self._tail)
 
-    def _take_line(self, line: bytes, payloads: list[bytes]) -> None:
+    def _read_line(self, line: bytes, payloads: list[bytes]) -> None:
         if self._lines_size + len(line) > self._limit:
             self._fail(line)
             return
@@ -143,15 +143,15 @@ class SseReader:
             self._end_event(payloads)
         elif line.startswith(b"error:"):
             self._end_event(payloads)
-            if told := line[6:].strip():
-                payloads.append(_as_error(told))
+            if error := line[6:].strip():
+                payloads.append(_make_error(error))
 
     def _begins_anew(self, value: bytes) -> bool:
         """Whether a data line cannot belong to the document of the lines before it."""
         head = value.strip()
-        if not head:  # or a run of blank lines would be walked back through for each of them
+        if not head:  # else every blank line of a run would search back through the run
             return False
-        last = next((line for kept in reversed(self._lines) if (line := kept.strip())), b"")
+        last = next((line for earlier in reversed(self._lines) if (line := earlier.strip())), b"")
         return last == DONE or (last.endswith(b"}") and (head.startswith(b"{") or head == DONE))
 
     def _end_event(self, payloads: list[bytes]) -> None:
@@ -168,15 +168,15 @@ class SseReader:
     def _fail(self, line: bytes | bytearray) -> None:
         begun = b"\n".join([*self._lines, line[:4096]])
         self._failure = ProtocolError(
-            f"the server never ended its event: it grew past {self._limit} bytes, the most that is kept of one. "
+            f"the server never ended its event: it grew past {self._limit} bytes, the limit for one. "
             "To do: raise the limit if the server really sends events of that size.",
             payload=begun,
         )
         self._tail.clear()
         self._lines.clear()
 
-    def _delivered(self, payloads: list[bytes]) -> list[bytes]:
-        # What was complete before the failure is handed over first: otherwise it would depend on the chunking.
+    def _return(self, payloads: list[bytes]) -> list[bytes]:
+        # Payloads from before the failure are returned first: otherwise the chunking would decide which come out.
         if self._failure is not None and not payloads:
             raise self._failure
         return payloads
@@ -185,10 +185,10 @@ class SseReader:
 _PAIR = re.compile(rb"event: [^\n]*\ndata: ([^\n]+)")
 
 
-def _swept(data: bytes, start: int, end: int) -> list[bytes]:
-    """The data of a run of events of one data line each, with or without an `event:` line before it; [] if it is none.
+def _sweep(data: bytes, start: int, end: int) -> list[bytes]:
+    """Return the data of a run of events of one data line each, with or without an `event:` line; [] for anything else.
 
-    Counting line ends proves that nothing else was in it.
+    Counting line ends proves that the run holds nothing else.
     """
     swept: list[bytes] = []
     lines = 0
@@ -206,13 +206,13 @@ def _swept(data: bytes, start: int, end: int) -> list[bytes]:
 
 
 def _are_plain(payloads: list[bytes]) -> bool:
-    """Whether each is `[DONE]` or begins with a brace: neither blank, nor padded, nor anything to look at twice."""
-    # The smallest one speaks for all: blank and padded ones sort before "{".
+    """Whether each payload is `[DONE]` or begins with a brace, so that none is blank or padded."""
+    # The smallest decides for all: blank and padded ones sort before "{".
     return min(payloads) >= b"{" or all(payload >= b"{" or payload == DONE for payload in payloads)
 
 
-def _as_error(told: bytes) -> bytes:
-    # llama.cpp sends an object; whatever else stands there becomes a string, so that the payload stays JSON.
-    if not told.startswith(b"{"):
-        told = msgspec.json.encode(told.decode("utf-8", "replace"))
-    return b'{"error":' + told + b"}"
+def _make_error(value: bytes) -> bytes:
+    # llama.cpp sends an object; anything else becomes a string, so that the payload is JSON.
+    if not value.startswith(b"{"):
+        value = msgspec.json.encode(value.decode("utf-8", "replace"))
+    return b'{"error":' + value + b"}"

@@ -134,7 +134,7 @@ def test_citations_stay_with_their_text() -> None:
     assert streamed.seals == ()
 
 
-def test_tools_that_the_provider_ran_are_kept_whole() -> None:
+def test_tools_that_the_provider_ran_are_stored_unchanged() -> None:
     used = begin(0, type="server_tool_use", id="srv_1", name="web_search", input={})
     pieces = [delta(0, type="input_json_delta", partial_json=piece) for piece in ("", '{"query"', ':"é"}')]
     found = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
@@ -158,7 +158,7 @@ def test_a_compaction_grows_by_its_own_delta() -> None:
     assert part.json == '{"type":"compaction","content":"so far"}'
 
 
-def test_a_block_nobody_knows_is_kept_and_told() -> None:
+def test_an_unknown_block_is_stored_unchanged_with_a_warning() -> None:
     reply = read(stream([begin(0, type="hologram", of={"x": 1}), stop(0)], text(1, "42")))
     part = reply.parts[0]
     assert isinstance(part, UnknownPart)
@@ -166,14 +166,14 @@ def test_a_block_nobody_knows_is_kept_and_told() -> None:
     assert [notice.code for notice in reply.warnings] == ["unknown_part"]
 
 
-def test_events_and_deltas_nobody_knows_are_told_once() -> None:
+def test_unknown_events_and_deltas_give_one_warning_each() -> None:
     strange = [{"type": "weather_report"}, {"type": "weather_report"}, {"type": "ping"}]
     body = sse(start(), *strange, *text(0, "42")[:-1], delta(0, type="smell_delta", smell="tar"), *end(), done=False)
     reply = read(body)
     assert (reply.text, [notice.code for notice in reply.warnings]) == ("42", ["unknown_event", "unknown_delta"])
 
 
-def test_a_field_of_a_wrong_type_is_left_out_and_told() -> None:
+def test_a_field_of_a_wrong_type_is_left_out_with_a_warning() -> None:
     reply = read(whole({"type": "text", "text": "42"}, stop_reason=["end_turn"], model=7))
     assert reply.text == "42"
     assert reply.model == "claude-sonnet-4-5"
@@ -306,9 +306,16 @@ def test_usage_counts_the_cache_and_the_thinking_once() -> None:
     usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}
     last = {"output_tokens": 50, "output_tokens_details": {"thinking_tokens": 30}}
     reply = read(sse(start(usage=usage), *text(0, "42"), *end(usage=last), done=False))
-    told = reply.usage
-    assert (told.input, told.cached, told.output, told.thinking, told.answer, told.total) == (125, 100, 50, 30, 20, 175)
-    assert read(whole({"type": "text", "text": "42"}, usage={**usage, **last})).usage == told
+    counts = reply.usage
+    assert (counts.input, counts.cached, counts.output, counts.thinking, counts.answer, counts.total) == (
+        125,
+        100,
+        50,
+        30,
+        20,
+        175,
+    )
+    assert read(whole({"type": "text", "text": "42"}, usage={**usage, **last})).usage == counts
 
 
 def test_input_that_is_corrected_at_the_end_counts_as_corrected() -> None:

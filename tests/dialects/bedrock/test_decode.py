@@ -41,39 +41,39 @@ def target(model: str) -> Target:
 
 
 def frame(name: str, payload: object, **headers: str) -> bytes:
-    told = {":event-type": name, ":content-type": "application/json", ":message-type": "event", **headers}
-    return write_frame(told, json.dumps(payload, ensure_ascii=False).encode())
+    sent = {":event-type": name, ":content-type": "application/json", ":message-type": "event", **headers}
+    return write_frame(sent, json.dumps(payload, ensure_ascii=False).encode())
 
 
-def delta(index: int, **told: Any) -> Event:
-    return "contentBlockDelta", {"contentBlockIndex": index, "delta": told, "p": "abcd"}
+def delta(index: int, **sent: Any) -> Event:
+    return "contentBlockDelta", {"contentBlockIndex": index, "delta": sent, "p": "abcd"}
 
 
-def thought(index: int, **told: str) -> Event:
-    return delta(index, reasoningContent=told)
+def thought(index: int, **sent: str) -> Event:
+    return delta(index, reasoningContent=sent)
 
 
-def start(index: int, **told: Any) -> Event:
-    return "contentBlockStart", {"contentBlockIndex": index, "start": told}
+def start(index: int, **sent: Any) -> Event:
+    return "contentBlockStart", {"contentBlockIndex": index, "start": sent}
 
 
 def stop(index: int) -> Event:
     return "contentBlockStop", {"contentBlockIndex": index}
 
 
-def events(*told: Event, reason: str = "end_turn", usage: Any = USAGE) -> list[Event]:
+def events(*sent: Event, reason: str = "end_turn", usage: Any = USAGE) -> list[Event]:
     ending: list[Event] = [("messageStop", {"stopReason": reason}), ("metadata", {"usage": usage, "metrics": {}})]
-    return [("messageStart", {"role": "assistant"}), *told, *ending]
+    return [("messageStart", {"role": "assistant"}), *sent, *ending]
 
 
-def stream(*told: Event, reason: str = "end_turn", usage: Any = USAGE) -> bytes:
-    return b"".join(frame(name, payload) for name, payload in events(*told, reason=reason, usage=usage))
+def stream(*sent: Event, reason: str = "end_turn", usage: Any = USAGE) -> bytes:
+    return b"".join(frame(name, payload) for name, payload in events(*sent, reason=reason, usage=usage))
 
 
 def whole(*content: dict[str, Any], reason: str = "end_turn", usage: Any = USAGE) -> bytes:
     message = {"role": "assistant", "content": list(content)}
-    told = {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
-    return json.dumps(told, ensure_ascii=False).encode()
+    sent = {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
+    return json.dumps(sent, ensure_ascii=False).encode()
 
 
 def decoded(body: bytes, model: str = CLAUDE) -> Reply:
@@ -84,11 +84,11 @@ SIGNED = (thought(0, text="pl"), thought(0, text="an"), thought(0, signature="c2
 
 
 def test_frames_lines_wrapped_chunks_and_a_whole_body_are_the_same_reply() -> None:
-    told = (*SIGNED, delta(1, text="4"), delta(1, text="2é"), stop(1))
-    expected = decoded(stream(*told))
+    sent = (*SIGNED, delta(1, text="4"), delta(1, text="2é"), stop(1))
+    expected = decoded(stream(*sent))
     reasoning = {"reasoningContent": {"reasoningText": {"text": "plan", "signature": "c2ln"}}}
     assert expected == decoded(whole(reasoning, {"text": "42é"}))
-    documents = [json.dumps({name: payload}, ensure_ascii=False).encode() for name, payload in events(*told)]
+    documents = [json.dumps({name: payload}, ensure_ascii=False).encode() for name, payload in events(*sent)]
     assert expected == decoded(b"\n".join(documents))
     wrapped = [frame("chunk", {"bytes": b64encode(document).decode()}) for document in documents]
     assert expected == decoded(b"".join(wrapped))
@@ -103,8 +103,8 @@ def test_frames_lines_wrapped_chunks_and_a_whole_body_are_the_same_reply() -> No
 
 
 def test_F3_F4_thoughts_between_words_keep_their_own_signatures() -> None:
-    told = (*SIGNED, delta(1, text="a"), thought(2, text="more"), thought(2, signature="bW9yZQ=="), delta(3, text="b"))
-    reply = decoded(stream(*told))
+    sent = (*SIGNED, delta(1, text="a"), thought(2, text="more"), thought(2, signature="bW9yZQ=="), delta(3, text="b"))
+    reply = decoded(stream(*sent))
     assert [type(part) for part in reply.parts] == [Thought, Text, Thought, Text]
     assert [seal.value for seal in reply.seals] == ["c2ln", "bW9yZQ=="]
 
@@ -121,7 +121,7 @@ def test_F5_a_redacted_thought_in_pieces_is_put_together() -> None:
     assert broken.seals[0].value == "?=?"
 
 
-def test_F7_a_signature_without_text_is_kept() -> None:
+def test_F7_a_signature_without_text_is_stored() -> None:
     reply = decoded(stream(thought(0, signature="c2ln"), stop(0), delta(1, text="42")))
     assert reply == decoded(
         whole({"reasoningContent": {"reasoningText": {"text": "", "signature": "c2ln"}}}, {"text": "42"})
@@ -134,14 +134,14 @@ def test_calls_are_put_together_from_pieces_of_json() -> None:
     pieces = [delta(1, toolUse={"input": piece}) for piece in ('{"at"', ': "é', '"}', "")]
     second = start(2, toolUse={"toolUseId": "t2", "name": "look"})
     reply = decoded(stream(delta(0, text="Let me see."), stop(0), call, *pieces, stop(1), second, reason="tool_use"))
-    told = [{"toolUse": {"toolUseId": "t1", "name": "look", "input": {"at": "é"}}}]
-    told += [{"toolUse": {"toolUseId": "t2", "name": "look", "input": {}}}]
-    assert reply == decoded(whole({"text": "Let me see."}, *told, reason="tool_use"))
+    sent = [{"toolUse": {"toolUseId": "t1", "name": "look", "input": {"at": "é"}}}]
+    sent += [{"toolUse": {"toolUseId": "t2", "name": "look", "input": {}}}]
+    assert reply == decoded(whole({"text": "Let me see."}, *sent, reason="tool_use"))
     assert reply.tool_calls == (ToolCall("t1", "look", {"at": "é"}), ToolCall("t2", "look"))
     assert reply.stop == StopReason("tool_calls", "tool_use")
 
 
-def test_tools_of_the_providers_own_are_no_calls_and_are_kept() -> None:
+def test_tools_that_the_provider_runs_are_no_calls_and_are_stored_unchanged() -> None:
     own = {"toolUseId": "t1", "name": "run", "type": "server_tool_use"}
     ran = {"toolUseId": "t1", "type": "run_result", "status": "success"}
     result = [{"json": {"out": "é"}}]
@@ -260,9 +260,9 @@ def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
 )
 def test_an_exception_in_the_stream_is_raised_with_what_came(name: str, kind: type[ProviderError]) -> None:
     begun = frame("messageStart", {"role": "assistant"}) + frame(*delta(0, text="half"))
-    told = {":message-type": "exception", ":exception-type": name}
+    sent = {":message-type": "exception", ":exception-type": name}
     with pytest.raises(kind, match="too much") as caught:
-        decoded(begun + frame("", {"message": "too much"}, **told) + frame(*delta(0, text=" more")))
+        decoded(begun + frame("", {"message": "too much"}, **sent) + frame(*delta(0, text=" more")))
     assert caught.value.partial is not None
     assert caught.value.partial.text == "half"
     lines = b'{"messageStart":{}}\n{"contentBlockDelta":{"delta":{"text":"half"}}}\n'
@@ -310,12 +310,12 @@ def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
         UnknownPart('{"image":{"format":"png","source":{"bytes":"aGk="}}}', reply.origin),
     )
     assert {notice.code for notice in reply.warnings} == {"unknown_event", "unknown_content_part", "malformed_field"}
-    kept = decoded(whole({"text": "42"}, {"hologram": {"depth": 1}}))
-    assert kept.parts == reply.parts[:2]
+    again = decoded(whole({"text": "42"}, {"hologram": {"depth": 1}}))
+    assert again.parts == reply.parts[:2]
     assert decoded(b'{"stopReason":"end_turn"}').to_message() is None
 
 
-def test_refusals_say_what_the_cloud_said() -> None:
+def test_an_error_repeats_the_message_of_the_service() -> None:
     dialect = find_dialect("bedrock")
     headers = {"x-amzn-errortype": "AccessDeniedException:http://internal", "x-amzn-requestid": "r1"}
     error = dialect.error(403, headers, b'{"Message":"no access to the model"}', target(CLAUDE))
@@ -328,17 +328,17 @@ def test_refusals_say_what_the_cloud_said() -> None:
         decoded(b'{"message":"the model failed","originalStatusCode":500}')
 
 
-def test_a_broken_frame_before_a_cut_one_is_what_is_told() -> None:
+def test_a_broken_frame_before_a_cut_one_is_the_error() -> None:
     body = (
         frame("messageStart", {"role": "assistant"}) + frame("chunk", {"nothing": 1}) + frame(*delta(0, text="x"))[:9]
     )
-    with pytest.raises(ProtocolError, match="does not unwrap"):
+    with pytest.raises(ProtocolError, match="cannot be unwrapped"):
         decoded(body)
 
 
 @pytest.mark.parametrize("content", [7, "words", {"a": 1}])
 @pytest.mark.parametrize("fields", ["words", 7, [1], {"content": 7}])
-def test_a_result_of_a_tool_that_is_of_another_shape_is_kept_and_costs_no_reply(fields: Any, content: Any) -> None:
+def test_a_tool_result_of_another_form_is_stored_unchanged(fields: Any, content: Any) -> None:
     assert decoded(whole({"toolResult": fields}, {"text": "42"})).text == "42"
     result = (start(0, toolResult=fields), delta(0, toolResult=content), delta(0, toolResult=[{"text": "a"}]), stop(0))
     assert decoded(stream(*result, delta(1, text="42"), stop(1))).text == "42"

@@ -29,12 +29,12 @@ USAGE = {
 
 
 def event(kind: str, message: dict[str, Any] | None = None, index: int | None = None, **more: Any) -> bytes:
-    told: dict[str, Any] = {"type": kind, **more}
+    sent: dict[str, Any] = {"type": kind, **more}
     if index is not None:
-        told["index"] = index
+        sent["index"] = index
     if message is not None:
-        told["delta"] = {"message": message}
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), json.dumps(told, ensure_ascii=False).encode())
+        sent["delta"] = {"message": message}
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), json.dumps(sent, ensure_ascii=False).encode())
 
 
 def item(index: int, kind: str, *pieces: str) -> bytes:
@@ -59,13 +59,13 @@ def plan(*pieces: str) -> bytes:
 
 def stream(*events: bytes, finish: str = "COMPLETE", **end: Any) -> bytes:
     start = event("message-start", {"role": "assistant", "content": [], "tool_calls": [], "citations": []}, id="r1")
-    told = {"finish_reason": finish, "usage": USAGE, **end}
-    return start + b"".join(events) + event("message-end", delta=told)
+    sent = {"finish_reason": finish, "usage": USAGE, **end}
+    return start + b"".join(events) + event("message-end", delta=sent)
 
 
 def whole(finish: str = "COMPLETE", **message: Any) -> bytes:
-    told = {"id": "r1", "message": {"role": "assistant", **message}, "finish_reason": finish, "usage": USAGE}
-    return json.dumps(told, ensure_ascii=False).encode()
+    sent = {"id": "r1", "message": {"role": "assistant", **message}, "finish_reason": finish, "usage": USAGE}
+    return json.dumps(sent, ensure_ascii=False).encode()
 
 
 def decoded(body: bytes) -> Reply:
@@ -124,14 +124,14 @@ def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
 
 
 def test_the_first_version_is_still_read() -> None:
-    told = {
+    sent = {
         "text": "42",
         "generation_id": "g1",
         "tool_calls": [{"name": "look", "parameters": {"n": 1}}],
         "meta": {"billed_units": {"input_tokens": 23, "output_tokens": 60}},
         "citations": [],
     }
-    reply = decoded(json.dumps(told).encode())
+    reply = decoded(json.dumps(sent).encode())
     assert (reply.text, reply.id, reply.usage.input, reply.usage.output) == ("42", "g1", 23, 60)
     assert [(one.name, one.arguments) for one in reply.tool_calls] == [("look", {"n": 1})]
 
@@ -140,7 +140,7 @@ def test_a_stream_of_the_first_version_is_the_same_reply_as_its_whole() -> None:
     calls = [{"name": "look", "parameters": {"n": 1}}]
     meta = {"tokens": {"input_tokens": 23, "output_tokens": 60}}
     cited = [{"start": 0, "end": 2, "text": "42", "document_ids": ["é"]}]
-    told = {"text": "42", "generation_id": "g1", "tool_calls": calls, "citations": cited, "meta": meta}
+    sent = {"text": "42", "generation_id": "g1", "tool_calls": calls, "citations": cited, "meta": meta}
     lines: list[dict[str, Any]] = [
         {"is_finished": False, "event_type": "stream-start", "generation_id": "g1"},
         {"is_finished": False, "event_type": "text-generation", "text": "4"},
@@ -149,11 +149,11 @@ def test_a_stream_of_the_first_version_is_the_same_reply_as_its_whole() -> None:
         {"is_finished": False, "event_type": "tool-calls-chunk", "tool_call_delta": {"name": "look"}},
         {"is_finished": False, "event_type": "tool-calls-generation", "tool_calls": calls},
         {"is_finished": False, "event_type": "news"},
-        {"is_finished": True, "event_type": "stream-end", "finish_reason": "COMPLETE", "response": told},
+        {"is_finished": True, "event_type": "stream-end", "finish_reason": "COMPLETE", "response": sent},
     ]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     reply = decoded(body)
-    whole = decoded(json.dumps({**told, "finish_reason": "COMPLETE"}).encode())
+    whole = decoded(json.dumps({**sent, "finish_reason": "COMPLETE"}).encode())
     assert (reply.parts, reply.usage, reply.stop, reply.id) == (whole.parts, whole.usage, whole.stop, whole.id)
     assert (reply.text, reply.stop) == ("42", StopReason("stop", "COMPLETE"))
     assert [notice.code for notice in reply.warnings] == ["unknown_event"]
@@ -212,12 +212,12 @@ def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
         "unknown_content_part",
         "unknown_event",
     ]
-    kept = decoded(whole(content=[{"type": "text", "text": "42"}, sound]))
-    assert kept.parts == reply.parts
+    again = decoded(whole(content=[{"type": "text", "text": "42"}, sound]))
+    assert again.parts == reply.parts
     assert decoded(b'{"id":"r1"}').to_message() is None
 
 
-def test_refusals_say_what_the_server_said() -> None:
+def test_an_error_repeats_the_message_of_the_server() -> None:
     error = find_dialect("cohere").error(401, {"x-debug-trace-id": "t1"}, b'{"message":"no api key supplied"}', TARGET)
     assert isinstance(error, AuthError)
     assert "no api key supplied" in str(error)

@@ -1,4 +1,4 @@
-"""generateContent in, events out: parts, signatures, calls in pieces, lists, endings, and what nobody knew."""
+"""generateContent responses as events: parts, signatures, calls in pieces, lists, stop reasons, unknown content."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_texts_of_a_kind_that_stand_together_are_one_part() -> None:
 
 def test_every_delta_is_an_event() -> None:
     events, _ = events_of([stream(thought("a"), thought("b"), {"text": "c"}, {"text": "d"})], GEMINI, "gemini")
-    said = [event for event in events if isinstance(event, (ThinkingDelta, TextDelta))]
-    assert [(type(event), event.text, event.block) for event in said] == [
+    texts = [event for event in events if isinstance(event, (ThinkingDelta, TextDelta))]
+    assert [(type(event), event.text, event.block) for event in texts] == [
         (ThinkingDelta, "a", 0),
         (ThinkingDelta, "b", 0),
         (TextDelta, "c", 1),
@@ -135,7 +135,7 @@ def test_of_parallel_calls_the_first_is_signed() -> None:
     assert reply.outcome == "tool_calls"
 
 
-def test_an_id_of_the_server_is_kept_and_one_that_is_missing_is_made_up_alike() -> None:
+def test_an_id_of_the_server_is_used_and_a_missing_one_is_derived_the_same_each_time() -> None:
     part = {"functionCall": {"name": "look", "args": {"n": 1.5}, "id": "g5t5wv59"}}
     assert both(part).tool_calls[0].id == "g5t5wv59"
     assert both(call("look", {})).tool_calls[0].id.startswith("call_")
@@ -190,7 +190,7 @@ def test_a_call_that_broke_off_is_not_taken_for_whole() -> None:
     assert (broken.arguments, broken.raw_arguments) == ({}, '{"path":"/ho"')
 
 
-def test_a_place_that_does_not_read_is_told() -> None:
+def test_a_path_that_cannot_be_parsed_gives_a_warning() -> None:
     piece = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$..[?]", "stringValue": "x"}]}}
     assert [notice.code for notice in read(stream(piece)).warnings] == ["tool_argument_lost"]
 
@@ -223,7 +223,7 @@ def test_a_large_picture_in_one_event() -> None:
     assert reply.parts[0].data == bytes(9 << 20)
 
 
-def test_a_picture_that_does_not_read_is_kept_as_it_came() -> None:
+def test_a_picture_that_is_not_base64_is_stored_unchanged() -> None:
     reply = both({"inlineData": {"mimeType": "image/png", "data": "a"}})
     assert [type(part) for part in reply.parts] == [UnknownPart]
 
@@ -238,9 +238,9 @@ def test_arguments_that_come_whole_after_all() -> None:
 
 
 def test_a_blocked_prompt_may_have_words() -> None:
-    told = {"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "Not today."}}
+    sent = {"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "Not today."}}
     with pytest.raises(ContentFiltered, match="Not today"):
-        read(json.dumps(told).encode())
+        read(json.dumps(sent).encode())
 
 
 def test_a_picture_inside_a_thought_is_no_part_of_the_answer() -> None:
@@ -262,7 +262,7 @@ def test_tools_that_ran_over_there() -> None:
     assert not reply.warnings
 
 
-def test_what_a_search_found_stands_behind_the_parts_once() -> None:
+def test_the_results_of_a_search_come_once_after_the_parts() -> None:
     first, last = chunk({"text": "4"}), chunk({"text": "2"}, finish="STOP")
     first["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["a"]}
     last["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["a", "b"]}
@@ -273,7 +273,7 @@ def test_what_a_search_found_stands_behind_the_parts_once() -> None:
     assert len(reply.parts) == 2
 
 
-def test_a_part_that_nobody_knew_is_kept_and_told() -> None:
+def test_an_unknown_part_is_stored_unchanged_with_a_warning() -> None:
     reply = both({"hologram": {"size": 3}}, {"text": "42"})
     assert reply.parts[0] == UnknownPart('{"hologram":{"size":3}}', GEMINI.origin)
     assert [notice.code for notice in reply.warnings] == ["unknown_content_part"]
@@ -281,7 +281,7 @@ def test_a_part_that_nobody_knew_is_kept_and_told() -> None:
 
 
 @pytest.mark.parametrize("field", [{"text": 7}, {"text": "42", "thoughtSignature": 5}, {"functionCall": "f"}])
-def test_a_field_of_another_type_is_left_out_and_told(field: dict[str, Any]) -> None:
+def test_a_field_of_a_wrong_type_is_left_out_with_a_warning(field: dict[str, Any]) -> None:
     reply = read(whole(field, {"text": "42"}))
     assert "malformed_field" in [notice.code for notice in reply.warnings]
 
@@ -328,13 +328,13 @@ def test_finish_reasons(raw: str, reason: str, outcome: str) -> None:
     assert not reply.warnings
 
 
-def test_a_call_that_the_model_got_wrong_is_told() -> None:
+def test_a_malformed_call_gives_a_warning() -> None:
     body = json.dumps({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0}]}).encode()
     reply = read(body)
     assert (reply.stop.reason, [notice.code for notice in reply.warnings]) == ("error", ["reply_went_wrong"])
 
 
-def test_a_finish_reason_that_nobody_knew_is_told() -> None:
+def test_an_unknown_finish_reason_gives_a_warning() -> None:
     reply = read(whole({"text": "42"}, finish="BORED"))
     assert (reply.stop, [notice.code for notice in reply.warnings]) == (
         StopReason("unknown", "BORED"),
@@ -355,7 +355,7 @@ def test_a_candidate_without_a_number_is_the_first() -> None:
     assert read(json.dumps(document).encode()).text == read(sse(document, done=False)).text == "42"
 
 
-def test_other_candidates_are_told_and_left_out() -> None:
+def test_other_candidates_are_left_out_with_a_warning() -> None:
     document = chunk({"text": "42"}, finish="STOP")
     document["candidates"].append({"content": {"parts": [{"text": "43"}]}, "index": 1, "finishReason": "STOP"})
     reply = read(json.dumps(document).encode())
@@ -381,15 +381,15 @@ def test_bytes_that_are_none_of_this(body: bytes) -> None:
 
 
 def test_an_error_in_the_middle_keeps_what_came() -> None:
-    told = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+    sent = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
     with pytest.raises(Overloaded, match="overloaded") as error:
-        read(sse(chunk({"text": "half"}), told, done=False))
+        read(sse(chunk({"text": "half"}), sent, done=False))
     assert error.value.partial is not None
     assert (error.value.partial.text, error.value.status) == ("half", 503)
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "kind"),
+    ("status", "sent", "kind"),
     [
         (429, {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED"}, RateLimited),
         (403, {"code": 403, "message": "No.", "status": "PERMISSION_DENIED"}, AuthError),
@@ -425,20 +425,20 @@ def test_an_error_in_the_middle_keeps_what_came() -> None:
         (500, {"code": 500, "message": "Internal.", "status": "INTERNAL"}, Overloaded),
     ],
 )
-def test_errors_by_status_alone_or_in_a_list(status: int, told: dict[str, Any], kind: type[ProviderError]) -> None:
+def test_errors_by_status_alone_or_in_a_list(status: int, sent: dict[str, Any], kind: type[ProviderError]) -> None:
     from asides.dialects.gemini import dialect
 
-    for document in ({"error": told}, [{"error": told}]):
+    for document in ({"error": sent}, [{"error": sent}]):
         error = dialect.error(status, {}, json.dumps(document).encode(), GEMINI)
         assert type(error) is kind
-        assert told["message"].rstrip(".") in str(error)
+        assert sent["message"].rstrip(".") in str(error)
 
 
 def test_a_wrong_key_is_known_by_its_reason_alone() -> None:
     from asides.dialects.gemini import dialect
 
-    told = {"code": 400, "message": "No.", "status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}
-    assert type(dialect.error(400, {}, json.dumps({"error": told}).encode(), GEMINI)) is AuthError
+    sent = {"code": 400, "message": "No.", "status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}
+    assert type(dialect.error(400, {}, json.dumps({"error": sent}).encode(), GEMINI)) is AuthError
 
 
 def test_the_wait_that_an_error_asks_for() -> None:
@@ -455,20 +455,20 @@ def test_the_wait_that_an_error_asks_for() -> None:
 
 
 def test_output_includes_thinking_and_says_that_it_was_added() -> None:
-    told = {
+    sent = {
         "promptTokenCount": 10,
         "candidatesTokenCount": 5,
         "thoughtsTokenCount": 30,
         "cachedContentTokenCount": 4,
         "totalTokenCount": 45,
     }
-    assert read(whole({"text": "42"}, usageMetadata=told)).usage == Usage(10, 35, 30, 4, 45, "derived")
+    assert read(whole({"text": "42"}, usageMetadata=sent)).usage == Usage(10, 35, 30, 4, 45, "derived")
 
 
 def test_thinking_is_added_also_where_the_total_counts_more_than_that() -> None:
-    told = {"promptTokenCount": 23, "candidatesTokenCount": 278, "thoughtsTokenCount": 315, "totalTokenCount": 1236}
+    sent = {"promptTokenCount": 23, "candidatesTokenCount": 278, "thoughtsTokenCount": 315, "totalTokenCount": 1236}
     tools = {"toolUsePromptTokenCount": 620}
-    assert read(whole({"text": "42"}, usageMetadata=told | tools)).usage == Usage(23, 593, 315, None, 1236, "derived")
+    assert read(whole({"text": "42"}, usageMetadata=sent | tools)).usage == Usage(23, 593, 315, None, 1236, "derived")
 
 
 def test_the_last_count_of_a_stream_is_the_one_that_counts() -> None:
@@ -486,7 +486,7 @@ def test_the_last_count_of_a_stream_is_the_one_that_counts() -> None:
 
 
 def test_what_was_thrown_away_is_not_missed() -> None:
-    """A caller that keeps no raw documents throws all but the last away between two reads."""
+    """A caller without raw documents drops all but the last one between two reads."""
     from asides.dialects.gemini import dialect
 
     decoder = dialect.decoder(GEMINI)

@@ -15,8 +15,8 @@ from asides.dialects.gemini.wire import PartialArg
 def put_together(*pieces: dict[str, Any]) -> Any:
     arguments = PartialArguments()
     for piece in pieces:
-        assert arguments.take(msgspec.convert(piece, PartialArg))
-    return json.loads(arguments.json(whole=True))
+        assert arguments.add(msgspec.convert(piece, PartialArg))
+    return json.loads(arguments.to_json(whole=True))
 
 
 def test_every_kind_of_value() -> None:
@@ -46,7 +46,7 @@ def test_paths(path: str, expected: Any) -> None:
 
 @pytest.mark.parametrize("path", ["$", "$..a", "$.a[", "$.a[?]", "$.a[99999999]"])
 def test_paths_that_do_not_read(path: str) -> None:
-    assert not PartialArguments().take(PartialArg(path, "x"))
+    assert not PartialArguments().add(PartialArg(path, "x"))
 
 
 def test_a_text_grows_only_where_more_was_announced() -> None:
@@ -67,13 +67,13 @@ def test_a_place_inside_something_else_changes_nothing() -> None:
 def test_a_long_text_is_joined_once() -> None:
     arguments = PartialArguments()
     for _ in range(50_000):
-        arguments.take(PartialArg("$.text", "0123456789", will_continue=True))
-    assert len(arguments.json(whole=True)) == 500_000 + len('{"text":""}')
+        arguments.add(PartialArg("$.text", "0123456789", will_continue=True))
+    assert len(arguments.to_json(whole=True)) == 500_000 + len('{"text":""}')
 
 
 def test_what_broke_off_does_not_parse() -> None:
     arguments = PartialArguments()
-    arguments.take(PartialArg("$.a", "x"))
+    arguments.add(PartialArg("$.a", "x"))
     arguments.merge({"b": 1})
     with pytest.raises(json.JSONDecodeError):
-        json.loads(arguments.json(whole=False))
+        json.loads(arguments.to_json(whole=False))

@@ -26,9 +26,9 @@ def target(model: str = "llama3.2") -> Target:
 
 
 def line(message: dict[str, Any] | None = None, **fields: Any) -> bytes:
-    told = {"role": "assistant", "content": "", **(message or {})}
+    sent = {"role": "assistant", "content": "", **(message or {})}
     return (
-        json.dumps({"model": "llama3.2", "message": told, "done": False, **fields}, ensure_ascii=False).encode() + b"\n"
+        json.dumps({"model": "llama3.2", "message": sent, "done": False, **fields}, ensure_ascii=False).encode() + b"\n"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_closing_tag_alone_ends_a_thought_that_the_template_began() -> None:
     assert (reply.text, reply.metadata["thinking"]) == ("42", "plan")
 
 
-def test_the_bytes_say_themselves_which_models_rules_hold() -> None:
+def test_the_model_in_the_body_decides_the_rules() -> None:
     body = lines({"content": "plan"}, {"content": "</think>"}, {"content": "42"}).replace(b"llama3.2", b"qwen3:4b")
     assert (decoded(body, "").text, decoded(body, "").model) == ("42", "qwen3:4b")
     assert decoded(body, "llama3.2").text == "plan</think>42", "what the caller names counts"
@@ -95,7 +95,7 @@ def test_without_any_tag_such_a_text_is_the_answer() -> None:
     assert (reply.text, reply.thinking) == ("forty-two", None)
 
 
-def test_a_thought_in_the_field_and_again_in_tags_is_told_once() -> None:
+def test_a_thought_in_the_field_and_again_in_tags_comes_once() -> None:
     body = lines({"thinking": "plan"}, {"content": "<think>plan</think>42"})
     assert (decoded(body).text, decoded(body).metadata["thinking"]) == ("42", "plan")
     other = decoded(lines({"thinking": "plan"}, {"content": "<think>more</think>42"}))
@@ -140,11 +140,11 @@ def test_a_stream_without_its_last_line_was_cut() -> None:
         decoded(b"")
 
 
-def test_a_single_document_that_does_not_say_whether_it_is_done_is_whole() -> None:
+def test_a_single_document_without_done_is_a_whole_reply() -> None:
     assert decoded(b'{"model":"m","message":{"content":"42"}}').text == "42"
 
 
-def test_what_is_no_json_breaks_the_dialect() -> None:
+def test_a_body_that_is_not_json_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError) as caught:
         decoded(line({"content": "half"}) + b"{broken\n" + line(done=True))
     assert caught.value.dialect == "ollama"
@@ -152,7 +152,7 @@ def test_what_is_no_json_breaks_the_dialect() -> None:
         decoded(b"<html>not found</html>")
 
 
-def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
+def test_unknown_content_neither_crashes_nor_is_dropped_without_a_warning() -> None:
     body = (
         line({"content": "4", "news": {"a": 1}}, context=[1, 2])
         + b'{"model":"m","done":false}\n'
@@ -164,7 +164,7 @@ def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
     assert codes == {"malformed_field", "unknown_line", "unknown_stop_reason"}
 
 
-def test_refusals_say_what_the_server_said() -> None:
+def test_an_error_repeats_the_message_of_the_server() -> None:
     dialect = find_dialect("ollama")
     error = dialect.error(400, {}, b'{"error":"\\"llama3\\" does not support thinking"}', target())
     assert isinstance(error, BadRequest)

@@ -48,7 +48,7 @@ def test_whole_characters_beside_a_broken_one_stay() -> None:
 
 @pytest.mark.parametrize("odd", [[], {}, [1], {"a": 1}])
 @pytest.mark.parametrize("name", ["index", "type", "id"])
-def test_an_entry_of_reasoning_details_with_an_odd_key_is_kept(name: str, odd: Any) -> None:
+def test_an_entry_of_reasoning_details_with_an_odd_key_is_stored_unchanged(name: str, odd: Any) -> None:
     entry = {"type": "reasoning.text", "text": "thought", "index": 0, "id": "r1", name: odd}
     reply = asides.decode("openai_chat", _whole(content="answer", reasoning_details=[entry]), streaming=False)
     assert reply.text == "answer"
@@ -59,14 +59,14 @@ def test_an_entry_of_reasoning_details_with_an_odd_key_is_kept(name: str, odd: A
 @pytest.mark.parametrize(
     "extra", [b'{"google":{"thought_signature":"\xff"}}', b'{"note":"\xff","google":{"thought_signature":"sig"}}']
 )
-def test_a_signature_beside_bytes_that_do_not_read_costs_no_reply(extra: bytes) -> None:
+def test_a_signature_beside_invalid_bytes_costs_no_reply(extra: bytes) -> None:
     call = b'{"id":"c","function":{"name":"f","arguments":"{}"},"extra_content":%b}' % extra
     for message in (b'{"tool_calls":[%b]}' % call, b'{"content":"x","extra_content":%b}' % extra):
         reply = asides.decode("openai_chat", b'{"choices":[{"message":%b,"finish_reason":"stop"}]}' % message)
         assert reply.outcome in ("tool_calls", "answered")
 
 
-def test_a_stream_that_is_cut_anywhere_is_a_lost_connection_and_keeps_what_came() -> None:
+def test_a_stream_that_is_cut_anywhere_is_a_lost_connection_with_a_partial_reply() -> None:
     body = _stream('{"reasoning_content":"thought"}', '{"content":"an"}', '{"content":"swer"}')
     for place in range(len("data: {"), body.index(b"finish_reason")):
         with pytest.raises(asides.ConnectionLost) as caught:
@@ -81,7 +81,7 @@ def test_a_stream_that_is_cut_anywhere_is_a_lost_connection_and_keeps_what_came(
         assert all(isinstance(document, dict) for document in partial.raw)
 
 
-def test_a_stream_that_is_cut_behind_its_end_is_whole() -> None:
+def test_a_stream_that_is_cut_after_its_end_is_complete() -> None:
     usage = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\ndata: [DONE]\n\n'
     body = _stream('{"content":"answer"}')
     for place in range(len(usage)):
@@ -89,22 +89,22 @@ def test_a_stream_that_is_cut_behind_its_end_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("sent", "kind"),
     [
         ('{"type":"error","message":"it broke"}', asides.ProviderError),
         ('{"object":"error","message":"too long","code":400}', asides.BadRequest),
         ('{"code":"Throttling.RateLimit","message":"slow down","request_id":"r"}', asides.RateLimited),
     ],
 )
-def test_an_error_in_a_stream_is_one_without_the_word_as_a_key(told: str, kind: type[asides.ProviderError]) -> None:
-    body = f'data: {{"choices":[{{"index":0,"delta":{{"content":"an"}}}}]}}\n\ndata: {told}\n\ndata: [DONE]\n\n'
+def test_an_error_in_a_stream_is_recognised_without_the_key_error(sent: str, kind: type[asides.ProviderError]) -> None:
+    body = f'data: {{"choices":[{{"index":0,"delta":{{"content":"an"}}}}]}}\n\ndata: {sent}\n\ndata: [DONE]\n\n'
     with pytest.raises(kind) as caught:
         asides.decode("openai_chat", body)
     assert caught.value.partial is not None
     assert caught.value.partial.text == "an"
 
 
-def test_a_notice_on_the_way_is_no_error() -> None:
+def test_a_progress_notice_is_no_error() -> None:
     body = b'data: {"type":"ping","message":"still there"}\n\n' + _stream('{"content":"answer"}')
     assert asides.decode("openai_chat", body).text == "answer"
 
@@ -142,7 +142,7 @@ def test_a_text_without_a_type_is_text() -> None:
 
 
 @pytest.mark.parametrize("kind", [5, [], {}])
-def test_a_part_of_an_odd_type_is_told_and_left_out(kind: Any) -> None:
+def test_a_part_of_an_unknown_type_is_left_out_with_a_warning(kind: Any) -> None:
     body = _whole(content=[{"type": kind, "text": "odd"}, {"type": "text", "text": "answer"}])
     reply = asides.decode("openai_chat", body)
     assert (reply.text, _codes(reply)) == ("answer", ["unknown_content_part"])
@@ -165,12 +165,12 @@ def test_a_seal_beside_the_text_is_no_text() -> None:
 @pytest.mark.parametrize(
     "name", ["reasoning_signature", "encrypted_reasoning", "reasoning_id", "reasoning_type", "reasoning_effort"]
 )
-def test_not_every_field_named_after_thinking_is_some(name: str) -> None:
+def test_not_every_field_whose_name_mentions_thinking_is_thinking(name: str) -> None:
     reply = asides.decode("openai_chat", _whole(content="answer", **{name: "x1"}))
     assert (reply.text, reply.thinking, _codes(reply)) == ("answer", None, ["unknown_field"])
 
 
-def test_calls_of_one_list_are_apart_though_their_ids_are_not() -> None:
+def test_calls_in_one_list_with_one_id_are_two_calls() -> None:
     listed = [
         {"id": "same", "type": "function", "function": {"name": "look", "arguments": f'{{"at": {number}}}'}}
         for number in (1, 2)

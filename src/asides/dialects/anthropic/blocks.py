@@ -1,7 +1,7 @@
-"""Content blocks while they grow: each kind takes its deltas and says what they are as events.
+"""Content blocks while they arrive: each kind turns its deltas into events.
 
-A block is one part of the reply and never flows into another one: its number is its identity. A block of a whole
-response is begun and ended at once, so that nothing is read in two ways. Not here: the events around blocks (decode).
+A block is one part of the reply, and its number identifies it. A block of a whole response is begun and finished at
+once, so there is one way to read it. Not here: the events around blocks (decode).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import msgspec
 
 from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
+from asides.dialects.tagged_text import TaggedText
+from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.inline_tags import Splitter
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -23,81 +24,69 @@ CALLER = "caller"
 VIA = "thinking"
 _DIRECT = b'{"type":"direct"}'
 
-# Blocks of the provider's own doing: tools it ran, summaries of what it forgot, another model that took over.
-_OWN_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "search_result"})
-_OWN_ENDINGS = ("_tool_result", "_tool_use")
+# Blocks that the provider adds itself: tools it ran, summaries of removed history, a fallback to another model.
+_PROVIDER_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "search_result"})
+_PROVIDER_ENDINGS = ("_tool_result", "_tool_use")
 
 
-class Growing(Protocol):
-    """A block that has begun."""
+class OpenBlock(Protocol):
+    """A block that has begun and not ended."""
 
     number: int
 
-    def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:
-        """Take a delta; False when this kind of block knows no such delta."""
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:
+        """Add a delta; False when this kind of block has no such delta."""
         ...
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
         ...
 
 
 class TextBlock:
-    """The answer, or a stretch of it; where the model writes its thinking in tags, those are taken out."""
+    """A part of the answer; thinking in tags is taken out of it."""
 
-    __slots__ = ("_citations", "_origin", "_said", "_splitter", "number", "truncated")
+    __slots__ = ("_citations", "_origin", "_text", "number")
 
-    def __init__(
-        self, number: int, block: Block, splitter: Splitter | None, origin: Origin, events: list[Event]
-    ) -> None:
+    def __init__(self, number: int, block: Block, target: Target, events: list[Event]) -> None:
         self.number = number
-        self.truncated = False
-        self._origin = origin
-        self._splitter = splitter
-        self._said = number
+        self._origin = target.origin
+        self._text = TaggedText(number, target)
         self._citations = [compact(citation) for citation in block.citations or () if is_given(citation)]
         if block.text:
-            self.say(block.text, events)
+            self._text.feed(block.text, events)
 
-    def say(self, text: str, events: list[Event]) -> None:
-        """More of its text."""
-        if self._splitter is None:
-            events.append(TextDelta(text, self.number))
-        else:
-            self._split(self._splitter.feed(text), events)
+    @property
+    def truncated(self) -> bool:
+        """Whether the text ended inside a thinking tag."""
+        return self._text.truncated
 
-    def _split(self, pieces: list[tuple[int, bool, str]], events: list[Event]) -> None:
-        for segment, is_thinking, text in pieces:
-            if is_thinking:
-                events.append(ThinkingDelta(text, self.number + segment, "raw", "tags"))
-            else:
-                self._said = self.number + segment
-                events.append(TextDelta(text, self._said))
-
-    def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
-        """Take a delta; False when this kind of block knows no such delta."""
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
+        """Add a delta; False when this kind of block has no such delta."""
         if delta.text is not None:
-            if delta.text:
-                self.say(delta.text, events)
+            block = self._text.plain_block
+            if block is not None and delta.text:
+                events.append(TextDelta(delta.text, block))
+            elif delta.text:
+                self._text.feed(delta.text, events)
         elif is_given(delta.citation):
             self._citations.append(compact(delta.citation))
         else:
             return delta.type in ("text_delta", "citations_delta")
         return True
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
-        if self._splitter is not None:
-            self._split(self._splitter.finish(), events)
-            self.truncated = self._splitter.truncated
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
+        self._text.finish(events)
         if self._citations:
-            # They have to go back with their text: some hold an encrypted index.
+            # Citations go back with their text: some hold an encrypted index.
             entry = b"[" + b",".join(self._citations) + b"]"
-            events.append(ThoughtSealed(Seal(CITATIONS, "", self._origin, entry.decode()), self._said, source="block"))
+            seal = Seal(CITATIONS, "", self._origin, entry.decode())
+            events.append(ThoughtSealed(seal, self._text.last_text_block, source="block"))
 
 
 class ThinkingBlock:
-    """A thought and its signature. The signature comes last; clones send it first, empty or not at all."""
+    """A thought and its signature. The signature comes last; other servers send it first, empty or not at all."""
 
     __slots__ = ("_kind", "_origin", "_signature", "number")
 
@@ -107,31 +96,30 @@ class ThinkingBlock:
         self._origin = origin
         self._signature = block.signature or ""
         if block.thinking:
-            self.say(block.thinking, events)
+            self._emit(block.thinking, events)
 
-    def say(self, text: str, events: list[Event]) -> None:
-        """More of its text."""
+    def _emit(self, text: str, events: list[Event]) -> None:
         events.append(ThinkingDelta(text, self.number, self._kind, "block", VIA))
 
     @property
-    def signed(self) -> bool:
-        """Whether its signature has come."""
+    def is_signed(self) -> bool:
+        """Whether the signature has come."""
         return bool(self._signature)
 
-    def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
-        """Take a delta; False when this kind of block knows no such delta."""
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
+        """Add a delta; False when this kind of block has no such delta."""
         if delta.thinking is not None:
             if delta.thinking:
-                self.say(delta.thinking, events)
+                self._emit(delta.thinking, events)
         elif delta.signature is not None:
-            # A signature comes whole; a second one replaces the first, as the maker's own SDK has it.
+            # A signature comes whole; a second one replaces the first, as in the official SDK.
             self._signature = delta.signature or self._signature
         else:
             return delta.type in ("thinking_delta", "signature_delta")
         return True
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
         if self._signature:
             seal = Seal(SIGNATURE, self._signature, self._origin)
             events.append(ThoughtSealed(seal, self.number, self._kind, source="block"))
@@ -140,36 +128,36 @@ class ThinkingBlock:
 class CallBlock:
     """A call of one of the caller's tools."""
 
-    __slots__ = ("_filled", "_heard", "number")
+    __slots__ = ("_streamed", "_whole_input", "number")
 
     def __init__(self, number: int, block: Block, origin: Origin, events: list[Event]) -> None:
         self.number = number
-        self._heard = False
-        self._filled = compact(block.input) if is_given(block.input) else b""
+        self._streamed = False
+        self._whole_input = compact(block.input) if is_given(block.input) else b""
         events.append(ToolCallDelta(number, block.id, block.name))
         caller = compact(block.caller) if is_given(block.caller) else _DIRECT
         if caller != _DIRECT:
-            # A call out of the provider's own code goes back as such. A direct one does not say so, since older
-            # endpoints refuse the field.
+            # A call from code that the provider runs goes back with its caller. A direct call goes back without the
+            # field, since older endpoints refuse it.
             events.append(ThoughtSealed(Seal(CALLER, "", origin, caller.decode()), number, source="block"))
 
-    def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
-        """Take a delta; False when this kind of block knows no such delta."""
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
+        """Add a delta; False when this kind of block has no such delta."""
         if delta.partial_json is None:
             return delta.type == "input_json_delta"
         if delta.partial_json:
-            self._heard = True
+            self._streamed = True
             events.append(ToolCallDelta(self.number, arguments=delta.partial_json))
         return True
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
-        if not self._heard and self._filled not in (b"", b"{}"):
-            events.append(ToolCallDelta(self.number, arguments=self._filled.decode()))
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
+        if not self._streamed and self._whole_input not in (b"", b"{}"):
+            events.append(ToolCallDelta(self.number, arguments=self._whole_input.decode()))
 
 
 class RedactedBlock:
-    """A thought that only the provider can read. It comes whole."""
+    """A thought that only the provider can read. It comes in one piece."""
 
     __slots__ = ("number",)
 
@@ -178,45 +166,41 @@ class RedactedBlock:
         if block.data:
             events.append(ThoughtSealed(Seal(REDACTED, block.data, origin), number, "hidden", "block"))
 
-    def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
-        """Take a delta; False when this kind of block knows no such delta."""
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
+        """Add a delta; False when this kind of block has no such delta."""
         return False
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
 
 
-class WholeBlock:
-    """A block that is kept as it came: a tool that the provider ran itself, or something unknown."""
+class RawBlock:
+    """A block that goes back unchanged: a tool that the provider ran itself, or an unknown type."""
 
-    __slots__ = ("_changed", "_fields", "_input", "_origin", "_own", "number")
+    __slots__ = ("_changed", "_fields", "_input", "_origin", "is_known", "number")
 
     def __init__(self, number: int, raw: bytes, origin: Origin, events: list[Event]) -> None:
         self.number = number
         self._origin = origin
         self._fields: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
-        self._own = is_provider_block(self.type)
+        self.is_known = is_provider_block(self.type)
+        """Whether the provider is known to add such blocks."""
         self._input: list[str] = []
         self._changed = False
-        self._tell(events)
+        self._emit(events)
 
     @property
     def type(self) -> str:
-        """The provider's word for it."""
+        """The provider's name for the type."""
         return str(self._fields.get("type", ""))
 
-    @property
-    def known(self) -> bool:
-        """Whether it is of the provider's own doing, and not something new."""
-        return self._own
-
-    def take(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
-        """Take a delta; False when this kind of block knows no such delta."""
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
+        """Add a delta; False when this kind of block has no such delta."""
         if delta.partial_json is not None:
             self._input.append(delta.partial_json)
             return True
-        # Whatever else comes is more of the fields of the same name.
-        more = msgspec.json.decode(payload, type=_Grown).delta
+        # Any other delta extends the fields of the same name.
+        more = msgspec.json.decode(payload, type=_AnyDelta).delta
         kind = more.pop("type", "")
         for name, value in more.items():
             before = self._fields.get(name)
@@ -225,8 +209,8 @@ class WholeBlock:
             self._changed = True
         return bool(kind == f"{self.type}_delta")
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
         text = "".join(self._input)
         if text:
             try:
@@ -235,30 +219,30 @@ class WholeBlock:
                 self._fields["input"] = text
             self._changed = True
         if self._changed:
-            self._tell(events)
+            self._emit(events)
 
-    def _tell(self, events: list[Event]) -> None:
+    def _emit(self, events: list[Event]) -> None:
         events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
 
 
-class _Grown(msgspec.Struct):
+class _AnyDelta(msgspec.Struct):
     delta: dict[str, Any]
 
 
 def is_provider_block(kind: str) -> bool:
-    """Whether a block of this type is of the provider's own doing; a call of the caller's tools is not."""
-    return kind in _OWN_BLOCKS or kind.endswith(_OWN_ENDINGS)
+    """Whether the provider adds blocks of this type itself; a call of the caller's tools is not one."""
+    return kind in _PROVIDER_BLOCKS or kind.endswith(_PROVIDER_ENDINGS)
 
 
 def build_raw_part(fields: dict[str, Any], origin: Origin | None) -> ServerTool | UnknownPart:
-    """A block that goes back as it came."""
+    """Build the part for a block that goes back unchanged."""
     kind = str(fields.get("type", ""))
-    told = msgspec.json.encode(fields).decode()
+    json = msgspec.json.encode(fields).decode()
     if not is_provider_block(kind):
-        return UnknownPart(told, origin)
+        return UnknownPart(json, origin)
     call_id = fields.get("id") or fields.get("tool_use_id")
     failed = fields.get("is_error") is True or _is_error(fields.get("content"))
-    return ServerTool(kind, str(call_id) if call_id else None, "failed" if failed else None, told, origin)
+    return ServerTool(kind, str(call_id) if call_id else None, "failed" if failed else None, json, origin)
 
 
 def _is_error(content: object) -> bool:

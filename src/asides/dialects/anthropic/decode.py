@@ -1,9 +1,9 @@
-"""Messages in, events out: one decoder for streams and whole bodies.
+"""Decodes messages into events; one decoder for streams and whole bodies.
 
-Theory of operation. A message is a list of blocks, and the place in the list is a block's number. A stream begins a
-block, sends its deltas and ends it, each with the block's index; blocks may overlap (clones begin the answer before
-they end the thought). An index that is used again is another block and gets another number. A whole body is a list of
-blocks that begin and end at once.
+Theory of operation. A message is a list of blocks, and the position in the list is the block's number. A stream begins
+a block, sends its deltas and ends it, each with the block's index. Blocks may overlap: some servers begin the answer
+before they end the thought. An index that is used again is another block and gets another number. A whole body is a
+list of blocks that begin and end at once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import (
     CallBlock,
-    Growing,
+    OpenBlock,
+    RawBlock,
     RedactedBlock,
     TextBlock,
     ThinkingBlock,
-    WholeBlock,
 )
-from asides.dialects.anthropic.stop_and_errors import error_of, unified_stop
+from asides.dialects.anthropic.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -35,17 +35,14 @@ from asides.dialects.anthropic.wire import (
     is_given,
 )
 from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.tagged_text import SEGMENTS
 from asides.providers.provider import Target
 from asides.values.errors import ConnectionLost, ProtocolError
 from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
 from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
 
-# The segments of one text block that has tags in it lie between two numbers.
-_SEGMENTS = 1_000
-
-# The kind of block that a delta belongs to, for servers that forget to begin it.
+# The type of the block that a delta belongs to, for servers that do not begin the block.
 _BLOCK_OF_DELTA = {
     "text_delta": "text",
     "citations_delta": "text",
@@ -56,72 +53,70 @@ _BLOCK_OF_DELTA = {
 
 
 class MessagesDecoder(DocumentDecoder):
-    """Bytes of one response in, events out. Any chunking gives the same events."""
+    """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "anthropic"
-    ends_with_its_stop = True
-    keeps_bytes = True
+    stop_completes = True
+    keeps_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
-        rule = target.rule
         self._id: str | None = None
         self._usage = UsageSoFar()
-        # Where thinking is hidden unless asked for, what is shown is a summary all the same.
-        self._kind: ThoughtKind = "summary" if rule.kind == "hidden" else rule.kind
-        self._tags = target.facts.tags
-        self._stride = _SEGMENTS if self._tags else 1
+        # Where thinking is hidden by default, thinking that is shown is a summary.
+        self._kind: ThoughtKind = "summary" if target.rule.kind == "hidden" else target.rule.kind
+        self._stride = SEGMENTS if target.facts.tags else 1
         self._places: set[int] = set()
-        self._open: dict[int, Growing] = {}
-        self._last: Growing | None = None
+        self._open: dict[int, OpenBlock] = {}
+        self._last: OpenBlock | None = None
         self._truncated = False
 
     def flush(self, events: list[Event]) -> None:
-        """Blocks that were never ended."""
+        """Finish the blocks that the server did not end."""
         for index in list(self._open):
-            self._end_block(index, events)
-        self.truncated_thought = self._truncated or self._cut_in_thought()
+            self._finish_block(index, events)
+        self.truncated_thought = self._truncated or self._is_cut_in_thought()
 
-    def _cut_in_thought(self) -> bool:
-        # A signature ends a thought; without one, the limit did.
+    def _is_cut_in_thought(self) -> bool:
+        # A signature ends a thought; without one the token limit cut it.
         last = self._last
         cut = self.stop is not None and self.stop.reason == "length"
-        return cut and isinstance(last, ThinkingBlock) and not last.signed
+        return cut and isinstance(last, ThinkingBlock) and not last.is_signed
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        """Read one document: an event of a stream, a message or an error."""
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one document: an event of a stream, a message or an error."""
         document = self.read(payload, DOCUMENTS, events)
         match document.type:
             case "content_block_delta":
-                self._take_delta(document, payload, events)
+                self._decode_delta(document, payload, events)
             case "content_block_start":
                 self._begin_block(document.index, document.content_block, events)
             case "content_block_stop":
-                self._end_block(document.index, events)
+                self._finish_block(document.index, events)
             case "ping":
                 pass
             case "message_start":
-                self._take_start(document, events)
+                self._decode_start(document, events)
             case "message_delta":
-                self._take_end(document.delta or Delta(), document.usage, events)
+                self._decode_end(document.delta or Delta(), document.usage, events)
             case "message_stop":
                 self.ended = True
             case "message":
-                self._take_message(document, events)
+                self._decode_message(document, events)
             case kind:
-                self._take_other(kind, document, payload, events)
+                self._decode_other(kind, document, payload, events)
 
-    def _take_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
+    def _decode_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.error is not None or kind == "error":
-            told: Any = msgspec.json.decode(payload) if document.error is None else document.error
-            self.failure = error_of(200, {}, told, payload, self.target)
+            error: Any = msgspec.json.decode(payload) if document.error is None else document.error
+            self.failure = build_error(200, {}, error, payload, self.target)
         elif is_given(document.content):
-            self._take_message(document, events)
+            self._decode_message(document, events)
         elif not kind and is_given(document.message):
-            # One cloud tells errors without any other sign.
-            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self.target)
+            # One cloud sends errors with nothing but a message.
+            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
@@ -129,91 +124,91 @@ class MessagesDecoder(DocumentDecoder):
         if self._started:
             return
         self._id = message.id
-        self.begin(ReplyStarted(message.model or self.target.model or None, message.id, self.origin), events)
+        self.emit_start(ReplyStarted(message.model or self.target.model or None, message.id, self.origin), events)
 
-    def _take_start(self, document: Document, events: list[Event]) -> None:
+    def _decode_start(self, document: Document, events: list[Event]) -> None:
         message = self.read(bytes(document.message), MESSAGES, events)
         if self._started and (message.id is None or self._id is None or message.id == self._id):
             self.warn("repeated_start", "the server began the same message twice", events)
             return
         if self._started and (self.ended or self.stop is not None):
-            self.warn("second_message", "what the server sent behind the end is only in metadata['raw']", events)
+            self.warn("second_message", "what the server sent after the end is only in metadata['raw']", events)
             return
         if self._started:
-            # A go-between lost its upstream and began anew on the same stream. Two halves are no reply: signed thoughts
-            # of both would be refused as soon as they went back.
+            # A proxy lost its upstream and began again on the same stream. Two halves are no reply: the provider would
+            # refuse the signed thoughts of both.
             self.failure = ConnectionLost(
                 f"{self.target.provider.name} broke off and began another message on the same stream; try again "
                 "(.partial has what came first)."
             )
             return
-        self._take_message(message, events)
+        self._decode_message(message, events)
 
-    def _take_message(self, message: Message, events: list[Event]) -> None:
+    def _decode_message(self, message: Message, events: list[Event]) -> None:
         self._start(message, events)
-        self._take_content(message.content, events)
+        self._decode_content(message.content, events)
         if message.usage is not None:
-            events.append(UsageReported(self._usage.take(message.usage)))
+            events.append(UsageReported(self._usage.merge(message.usage)))
         if message.stop_reason is not None:
-            self._take_stop(message.stop_reason, message.stop_details, events)
+            self._decode_stop(message.stop_reason, message.stop_details, events)
 
-    def _take_content(self, content: msgspec.Raw, events: list[Event]) -> None:
-        """Blocks that come whole, each begun and ended at once."""
+    def _decode_content(self, content: msgspec.Raw, events: list[Event]) -> None:
+        """Decode blocks that come whole: each is begun and finished at once."""
         if not is_given(content):
             return
-        told = bytes(content)
-        if told[:1] == b'"':
-            told = b'[{"type":"text","text":' + told + b"}]"
+        raw = bytes(content)
+        if raw[:1] == b'"':
+            raw = b'[{"type":"text","text":' + raw + b"}]"
         try:
-            blocks = msgspec.json.decode(told, type=list[msgspec.Raw])
+            blocks = msgspec.json.decode(raw, type=list[msgspec.Raw])
         except msgspec.ValidationError:
-            self.warn("malformed_field", "content is of another type than expected and was left out", events)
+            self.warn("malformed_field", "content has an unexpected type and was left out", events)
             return
         for block in blocks:
             index = self._free_place()
             self._begin_block(index, block, events)
-            self._end_block(index, events)
+            self._finish_block(index, events)
 
-    def _take_end(self, delta: Delta, usage: WireUsage | None, events: list[Event]) -> None:
+    def _decode_end(self, delta: Delta, usage: WireUsage | None, events: list[Event]) -> None:
         self._start(Message(), events)
         if usage is not None:
-            events.append(UsageReported(self._usage.take(usage)))
+            events.append(UsageReported(self._usage.merge(usage)))
         if delta.stop_reason is not None:
-            self._take_stop(delta.stop_reason, delta.stop_details, events)
+            self._decode_stop(delta.stop_reason, delta.stop_details, events)
 
-    def _take_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
-        self.stop = StopReason(unified_stop(raw), raw)
+    def _decode_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
+        self.stop = StopReason(map_stop_reason(raw), raw)
         if self.stop.reason == "unknown":
             self.warn("unknown_stop", f"the stop reason {raw!r} is not known", events)
         if details is not None and details.explanation:
             for index in list(self._open):
-                self._end_block(index, events)
+                self._finish_block(index, events)
             events.append(RefusalDelta(details.explanation, self._free_place() * self._stride))
 
     # --- blocks -----------------------------------------------------------------------------------------------------
 
     def _free_place(self) -> int:
-        """Behind all others."""
+        """Return the position after all others."""
         return max(self._places, default=-1) + 1
 
     def _begin_block(self, index: int, raw: msgspec.Raw, events: list[Event]) -> None:
         self._start(Message(), events)
         if index in self._open:
-            self._end_block(index, events)
+            self._finish_block(index, events)
         try:
             block = self.read(bytes(raw), BLOCKS, events)
         except ProtocolError:
-            self.warn("malformed_field", "a block is of another type than expected and was left out", events)
+            self.warn("malformed_field", "a block has an unexpected type and was left out", events)
             return
-        # Its own place where that is free; behind all others where the index was used before.
+        # The position is the index, or the first free one if the index was used before.
         place = index if index not in self._places else self._free_place()
         self._places.add(place)
-        self._open[index] = self._last = self._growing(place * self._stride, block, raw, events)
+        self._open[index] = self._last = self._open_block(place * self._stride, block, raw, events)
 
-    def _growing(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> Growing:
+    def _open_block(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> OpenBlock:
         match block.type:
             case "text":
-                return TextBlock(number, block, self._splitter(), self.origin, events)
+                return TextBlock(number, block, self.target, events)
             case "thinking":
                 return ThinkingBlock(number, block, self._kind, self.origin, events)
             case "tool_use":
@@ -221,35 +216,30 @@ class MessagesDecoder(DocumentDecoder):
             case "redacted_thinking":
                 return RedactedBlock(number, block, self.origin, events)
             case kind:
-                whole = WholeBlock(number, bytes(raw), self.origin, events)
-                if not whole.known:
-                    self.warn("unknown_part", f"a block of type {kind!r} is kept as it came", events)
-                return whole
+                raw_block = RawBlock(number, bytes(raw), self.origin, events)
+                if not raw_block.is_known:
+                    self.warn("unknown_part", f"a block of type {kind!r} is not known; it is stored unchanged", events)
+                return raw_block
 
-    def _splitter(self) -> Splitter | None:
-        if not self._tags:
-            return None
-        return Splitter(self._tags, self.target.facts.tag_position, self.target.facts.starts_inside)
-
-    def _take_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
+    def _decode_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
         delta = document.delta
         if delta is None:
             return
-        growing = self._open.get(document.index)
-        if growing is not None and growing.take(delta, payload, events):
+        block = self._open.get(document.index)
+        if block is not None and block.feed(delta, payload, events):
             return
         kind = _BLOCK_OF_DELTA.get(delta.type)
         if kind is None:
             self.warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
             return
-        # The block was never begun, or as one of another kind: the delta says what it is.
+        # The block was not begun, or begun with another type: the delta shows its type.
         self._begin_block(document.index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
-        self._open[document.index].take(delta, payload, events)
+        self._open[document.index].feed(delta, payload, events)
 
-    def _end_block(self, index: int, events: list[Event]) -> None:
-        growing = self._open.pop(index, None)
-        if growing is None:
+    def _finish_block(self, index: int, events: list[Event]) -> None:
+        block = self._open.pop(index, None)
+        if block is None:
             return
-        growing.end(events)
-        if isinstance(growing, TextBlock):
-            self._truncated = growing.truncated
+        block.finish(events)
+        if isinstance(block, TextBlock):
+            self._truncated = block.truncated

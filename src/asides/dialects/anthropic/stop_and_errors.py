@@ -1,4 +1,4 @@
-"""How a message ends: stop reasons in one vocabulary, and errors in all the shapes that servers tell them in."""
+"""Stop reasons and errors of messages, converted from every form that servers use."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
+from asides.wire.lenient import parse_or_none
 
-# Ours by theirs, as documented up to 2026-11; compaction is a beta that stops to be asked again.
+# Our stop reasons by theirs, as documented up to 2026-11; compaction is a beta that stops in order to be called again.
 _STOPS: dict[str, StopKind] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -25,7 +26,7 @@ _STOPS: dict[str, StopKind] = {
     "guardrail_intervened": "content_filter",
 }
 
-# What an error told inside a stream would have been as a status.
+# The status that an error inside a stream would have had.
 STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -37,7 +38,7 @@ STATUSES = {
     "api_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
-    # One cloud wraps the stream in frames of its own and tells errors as exceptions.
+    # One cloud wraps the stream in its own frames and sends errors as exceptions.
     "validationexception": 400,
     "accessdeniedexception": 403,
     "throttlingexception": 429,
@@ -50,32 +51,29 @@ STATUSES = {
 _REQUEST_IDS = ("request-id", "x-request-id", "x-amzn-requestid", "x-goog-request-id", "cf-ray")
 
 
-def unified_stop(raw: str) -> StopKind:
-    """Our word for a stop reason."""
+def map_stop_reason(raw: str) -> StopKind:
+    """Convert a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that a response with this status is, whatever its body looks like."""
-    try:
-        document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = None
+    """Build the error for a response with this status, whatever its body looks like."""
+    document = parse_or_none(body)
     if isinstance(document, list) and document:
         document = document[0]
-    told: Any = document
+    error: Any = document
     request_id: str | None = None
     if isinstance(document, dict):
-        told = document.get("error") or document.get("Message") or document
-        request_id = _word(document.get("request_id"))
-    return error_of(status, headers, told, body, target, request_id)
+        error = document.get("error") or document.get("Message") or document
+        request_id = _to_text(document.get("request_id"))
+    return build_error(status, headers, error, body, target, request_id)
 
 
-def error_of(
-    status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target, request_id: str | None = None
+def build_error(
+    status: int, headers: Mapping[str, str], error: Any, body: bytes, target: Target, request_id: str | None = None
 ) -> ProviderError:
-    """The error in what a server told: an object, or a plain sentence. A status of 200 is an error inside a stream."""
-    message, code = _message_and_code(told)
+    """Build an error from the server's error object or sentence. Status 200 means an error inside a stream."""
+    message, code = _read_message_and_code(error)
     if status < 400 and code is not None:
         status = STATUSES.get(code.lower(), status)
     return from_status(
@@ -88,15 +86,15 @@ def error_of(
     )
 
 
-def _message_and_code(told: Any) -> tuple[str, str | None]:
-    if not isinstance(told, dict):
-        return (told if isinstance(told, str) else "", None)
-    message = told.get("message") or told.get("detail") or told.get("error") or ""
+def _read_message_and_code(error: Any) -> tuple[str, str | None]:
+    if not isinstance(error, dict):
+        return (error if isinstance(error, str) else "", None)
+    message = error.get("message") or error.get("detail") or error.get("error") or ""
     if isinstance(message, dict):
-        return _message_and_code(message)
-    code = next((told[name] for name in ("type", "code", "status") if told.get(name) not in (None, "")), None)
-    return message if isinstance(message, str) else msgspec.json.encode(message).decode(), _word(code)
+        return _read_message_and_code(message)
+    code = next((error[name] for name in ("type", "code", "status") if error.get(name) not in (None, "")), None)
+    return message if isinstance(message, str) else msgspec.json.encode(message).decode(), _to_text(code)
 
 
-def _word(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     return None if value is None else str(value)

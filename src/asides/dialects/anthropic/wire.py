@@ -1,4 +1,4 @@
-"""The parts of a message and of its events that are read, as private structs: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from messages and their events: lenient, minimal, made for the hot path.
 
 Not here: what the fields mean (decode, blocks), and how they are written (encode_messages, server).
 """
@@ -15,13 +15,13 @@ NOTHING = msgspec.Raw(b"null")
 
 
 class OutputDetails(msgspec.Struct):
-    """The one detail that is read."""
+    """The only detail that is read."""
 
     thinking_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
-    """Counts of a message. In a stream each report is of the whole message so far, and may leave fields out."""
+    """Counts of a message. In a stream each report covers the whole message so far and may omit fields."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -31,13 +31,13 @@ class WireUsage(msgspec.Struct):
 
 
 class StopDetails(msgspec.Struct):
-    """More about why it stopped."""
+    """Details of the stop reason."""
 
     explanation: str | None = None
 
 
 class Delta(msgspec.Struct, gc=False):
-    """More of a block, or (in `message_delta`) how the message ended."""
+    """A delta of a block, or (in `message_delta`) the end of the message."""
 
     type: str = ""
     text: str | None = None
@@ -50,7 +50,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class Message(msgspec.Struct):
-    """A message: all of it, or its beginning in `message_start`."""
+    """A whole message, or its beginning in `message_start`."""
 
     id: str | None = None
     model: str | None = None
@@ -72,7 +72,7 @@ class Document(Message):
 
 
 class Block(msgspec.Struct):
-    """A content block of a kind that is understood; the others are kept whole."""
+    """A content block of a known type; others stay raw."""
 
     type: str = ""
     text: str | None = None
@@ -92,40 +92,40 @@ BLOCKS = msgspec.json.Decoder(Block)
 
 
 def is_given(raw: msgspec.Raw) -> bool:
-    """Whether a field was there, and not null."""
+    """Whether a field is present and not null."""
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
 def compact(raw: msgspec.Raw) -> bytes:
-    """JSON without the white space that a server happened to write, so that streamed and whole agree."""
+    """Remove white space from JSON, so that streamed and whole replies are equal."""
     return msgspec.json.encode(msgspec.json.decode(raw))
 
 
 class UsageSoFar:
-    """The counts of one message, each as it was last told."""
+    """The counts of one message, merged from its reports."""
 
-    __slots__ = ("_told",)
+    __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._told = WireUsage()
+        self._counts = WireUsage()
 
-    def take(self, later: WireUsage) -> Usage:
-        """Lay a later report over the earlier ones; the counts in our one meaning of them.
+    def merge(self, later: WireUsage) -> Usage:
+        """Merge a later report; return the normalised counts.
 
-        What was read from the cache or written to it is left out of `input_tokens` on this wire.
+        On this wire `input_tokens` does not include tokens read from the cache or written to it.
         """
-        told = self._told
+        counts = self._counts
         for name in WireUsage.__struct_fields__:
             value = getattr(later, name)
             if value is not None:
-                setattr(told, name, value)
-        total_input = told.input_tokens
+                setattr(counts, name, value)
+        total_input = counts.input_tokens
         if total_input is not None:
-            total_input += (told.cache_read_input_tokens or 0) + (told.cache_creation_input_tokens or 0)
-        details = told.output_tokens_details
+            total_input += (counts.cache_read_input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
+        details = counts.output_tokens_details
         return normalise_usage(
             input=total_input,
-            output=told.output_tokens,
+            output=counts.output_tokens,
             thinking=None if details is None else details.thinking_tokens,
-            cached=told.cache_read_input_tokens,
+            cached=counts.cache_read_input_tokens,
         )

@@ -1,6 +1,6 @@
-"""Content blocks while they grow: each kind takes its deltas and says what they are as events.
+"""Content blocks while they arrive: each kind turns its deltas into events.
 
-A block of a whole response is begun and ended at once, so that nothing is read in two ways. Not here: the events around
+A block of a whole response is begun and finished at once, so there is one way to read it. Not here: the events around
 blocks, and texts, whose tags may run over several blocks (decode).
 """
 
@@ -12,20 +12,21 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse, is_given
+from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
+from asides.wire.lenient import to_json_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
 CITATIONS = "citations"
 VIA = "reasoningContent"
-_OWN_CALL = "server_tool_use"
+_PROVIDER_CALL = "server_tool_use"
 
 
 class ThoughtBlock:
-    """A thought: its text and its signature, or what only the provider can read. It has no event that begins it."""
+    """A thought: its text and signature, or data that only the provider can read. No event begins it."""
 
     __slots__ = ("_kind", "_origin", "_redacted", "_signature", "number")
 
@@ -37,12 +38,12 @@ class ThoughtBlock:
         self._redacted: list[str] = []
 
     @property
-    def sealed(self) -> bool:
-        """Whether a signature, or what stands for one, has come."""
+    def is_sealed(self) -> bool:
+        """Whether a signature or redacted data has come."""
         return bool(self._signature or self._redacted)
 
-    def take(self, delta: ReasoningDelta, events: list[Event]) -> None:
-        """More of it."""
+    def feed(self, delta: ReasoningDelta, events: list[Event]) -> None:
+        """Add a delta."""
         if delta.text:
             events.append(ThinkingDelta(delta.text, self.number, self._kind, "block", VIA))
         if delta.signature:
@@ -50,18 +51,18 @@ class ThoughtBlock:
         if delta.redacted_content:
             self._redacted.append(delta.redacted_content)
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
         if self._signature:
             seal = Seal(SIGNATURE, "".join(self._signature), self._origin)
             events.append(ThoughtSealed(seal, self.number, self._kind, "block"))
         if self._redacted:
-            seal = Seal(REDACTED, _joined(self._redacted), self._origin)
+            seal = Seal(REDACTED, _join_base64(self._redacted), self._origin)
             events.append(ThoughtSealed(seal, self.number, "hidden", "block"))
 
 
-def _joined(pieces: list[str]) -> str:
-    """Base64 put together: text as long as nothing is padded before the end, bytes where something is."""
+def _join_base64(pieces: list[str]) -> str:
+    """Join pieces of base64: as text, or as bytes where a piece before the last is padded."""
     if not any(piece.endswith("=") for piece in pieces[:-1]):
         return "".join(pieces)
     try:
@@ -77,20 +78,17 @@ class CallBlock:
 
     def __init__(self, number: int, call: ToolUse, events: list[Event]) -> None:
         self.number = number
-        arguments = ""
-        if is_given(call.input):
-            value = msgspec.json.decode(call.input)
-            arguments = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        arguments = to_json_text(msgspec.json.decode(call.input))
         events.append(ToolCallDelta(number, call.tool_use_id or None, call.name or None, arguments))
 
-    def take(self, text: str, events: list[Event]) -> None:
-        """More of its arguments."""
+    def feed(self, text: str, events: list[Event]) -> None:
+        """Add text of the arguments."""
         if text:
             events.append(ToolCallDelta(self.number, arguments=text))
 
 
-class KeptBlock:
-    """A block that is kept as it came: a tool that the provider ran itself, or something unknown."""
+class RawBlock:
+    """A block that goes back unchanged: a tool that the provider ran itself, or an unknown type."""
 
     __slots__ = ("_fields", "_input", "_origin", "kind", "number")
 
@@ -101,8 +99,8 @@ class KeptBlock:
         self._input: list[str] = []
         self._origin = origin
 
-    def take(self, more: Any) -> None:
-        """More of it: text of its input, items of its content, or other fields."""
+    def feed(self, more: Any) -> None:
+        """Add text of the input, items of the content, or other fields."""
         if isinstance(more, dict) and isinstance(more.get("input"), str):
             self._input.append(more["input"])
         elif isinstance(self._fields, dict) and isinstance(more, list):
@@ -114,12 +112,12 @@ class KeptBlock:
             self._fields = more
 
     @property
-    def known(self) -> bool:
-        """Whether it is of the provider's own doing, and not something new."""
+    def is_known(self) -> bool:
+        """Whether the provider is known to add such blocks."""
         return is_provider_block(self.kind, self._fields)
 
-    def end(self, events: list[Event]) -> None:
-        """The block is complete, or nothing more will come."""
+    def finish(self, events: list[Event]) -> None:
+        """Emit what is held: the block is complete, or no more deltas come."""
         if self._input and isinstance(self._fields, dict):
             text = "".join(self._input)
             try:
@@ -130,20 +128,20 @@ class KeptBlock:
 
 
 def is_provider_block(kind: str, fields: Any) -> bool:
-    """Whether a block is of the provider's own doing; a call of the caller's tools is not."""
+    """Whether the provider adds this block itself; a call of the caller's tools is not one."""
     if kind == "toolUse":
-        return isinstance(fields, dict) and fields.get("type") == _OWN_CALL
+        return isinstance(fields, dict) and fields.get("type") == _PROVIDER_CALL
     return kind == "toolResult" and isinstance(fields, dict)
 
 
 def build_raw_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | UnknownPart:
-    """A block that goes back as it came. Its fields are sorted, so that streamed and whole agree."""
-    told = msgspec.json.encode({kind: fields}, order="sorted").decode()
+    """Build the part for a block that goes back unchanged. Sorted fields make streamed and whole replies equal."""
+    json = msgspec.json.encode({kind: fields}, order="sorted").decode()
     if not is_provider_block(kind, fields):
-        return UnknownPart(told, origin)
+        return UnknownPart(json, origin)
     name = str(fields.get("name") or fields.get("type") or kind)
     call_id = fields.get("toolUseId")
     status = fields.get("status")
     return ServerTool(
-        name, str(call_id) if call_id else None, str(status) if status is not None else None, told, origin
+        name, str(call_id) if call_id else None, str(status) if status is not None else None, json, origin
     )

@@ -1,15 +1,14 @@
-"""How a reply ends: stop reasons in one vocabulary, and errors in the shapes that the cloud tells them in."""
+"""Stop reasons and errors of Converse, converted from every form that the service uses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
+from asides.wire.lenient import parse_or_none
 
 _STOPS: dict[str, StopKind] = {
     "end_turn": "stop",
@@ -25,7 +24,7 @@ _STOPS: dict[str, StopKind] = {
     "pause_turn": "pause",
 }
 
-# What an exception told inside a stream would have been as a status.
+# The status that an exception inside a stream would have had.
 _STATUSES = {
     "validationexception": 400,
     "accessdeniedexception": 403,
@@ -41,37 +40,34 @@ _STATUSES = {
 }
 
 
-def unified_stop(raw: str) -> StopKind:
-    """Our word for a stop reason."""
+def map_stop_reason(raw: str) -> StopKind:
+    """Convert a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
 def is_exception(name: str) -> bool:
-    """Whether an event of this name tells an error."""
+    """Whether an event of this name is an error."""
     return name.lower() in _STATUSES
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that a response with this status is. Which one it is stands in a header."""
-    try:
-        told: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        told = None
+    """Build the error for a response with this status. A header names its type."""
+    error = parse_or_none(body)
     kind = headers.get("x-amzn-errortype", "").partition(":")[0] or None
-    return error_of(status, headers, told, body, target, kind)
+    return build_error(status, headers, error, body, target, kind)
 
 
-def error_of(
-    status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target, code: str | None = None
+def build_error(
+    status: int, headers: Mapping[str, str], error: Any, body: bytes, target: Target, code: str | None = None
 ) -> ProviderError:
-    """The error in what the cloud told: an object with a message, or a plain sentence."""
-    message: Any = told
-    if isinstance(told, dict):
-        message = told.get("message") or told.get("Message") or told.get("originalMessage")
-        named = next((told[name] for name in ("code", "__type", "type") if told.get(name)), None)
+    """Build an error from an object with a message, or from a sentence."""
+    message: Any = error
+    if isinstance(error, dict):
+        message = error.get("message") or error.get("Message") or error.get("originalMessage")
+        named = next((error[name] for name in ("code", "__type", "type") if error.get(name)), None)
         code = code or (None if named is None else str(named).rpartition("#")[2])
-        if status < 400 and isinstance(told.get("originalStatusCode"), int):
-            status = told["originalStatusCode"]
+        if status < 400 and isinstance(error.get("originalStatusCode"), int):
+            status = error["originalStatusCode"]
     if status < 400 and code is not None:
         status = _STATUSES.get(code.lower(), status)
     return from_status(

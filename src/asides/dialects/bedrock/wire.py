@@ -1,4 +1,4 @@
-"""The parts of Converse's answers and events that are read, as private structs: lenient, minimal, for the hot path.
+"""Private structs for the fields that are read from Converse responses: lenient, minimal, made for the hot path.
 
 Not here: what the fields mean (decode, blocks), and how they are written (encode_messages, server).
 """
@@ -15,7 +15,7 @@ NOTHING = msgspec.Raw(b"null")
 
 
 class WireUsage(msgspec.Struct, rename="camel"):
-    """Counts; the two spellings of the cache's are Converse's and InvokeModel's."""
+    """Counts; those of the cache have one name in Converse and another in InvokeModel."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -27,7 +27,7 @@ class WireUsage(msgspec.Struct, rename="camel"):
 
 
 class ReasoningDelta(msgspec.Struct, rename="camel", gc=False):
-    """More of a thought: its text, its signature, or a piece of what only the provider can read."""
+    """A delta of a thought: text, signature, or redacted data."""
 
     text: str | None = None
     signature: str | None = None
@@ -35,13 +35,13 @@ class ReasoningDelta(msgspec.Struct, rename="camel", gc=False):
 
 
 class ToolUseDelta(msgspec.Struct, gc=False):
-    """More of a call's arguments."""
+    """A delta of a call's arguments."""
 
     input: str | None = None
 
 
 class Delta(msgspec.Struct, rename="camel", gc=False):
-    """More of a block. What is none of these is kept as it came."""
+    """A delta of a block. Unknown fields stay raw."""
 
     text: str | None = None
     reasoning_content: ReasoningDelta | None = None
@@ -57,7 +57,7 @@ class BlockDelta(msgspec.Struct, rename="camel", gc=False):
 
 
 class BlockStart(msgspec.Struct, rename="camel"):
-    """The event `contentBlockStart`; only some kinds of block have one."""
+    """The event `contentBlockStart`; only some types of block have one."""
 
     start: msgspec.Raw = NOTHING
     content_block_index: int = 0
@@ -88,7 +88,7 @@ class Message(msgspec.Struct):
 
 
 class Output(msgspec.Struct):
-    """What holds the message."""
+    """The holder of the message."""
 
     message: Message | None = None
 
@@ -109,7 +109,7 @@ class Document(msgspec.Struct, rename="camel"):
 
 
 class ToolUse(msgspec.Struct, rename="camel"):
-    """A call; `type` tells the ones that the provider runs itself."""
+    """A call; `type` marks those that the provider runs itself."""
 
     tool_use_id: str | None = None
     name: str | None = None
@@ -118,7 +118,7 @@ class ToolUse(msgspec.Struct, rename="camel"):
 
 
 class ReasoningText(msgspec.Struct):
-    """A thought that can be read."""
+    """A readable thought."""
 
     text: str | None = None
     signature: str | None = None
@@ -138,14 +138,14 @@ class CitedText(msgspec.Struct):
 
 
 class Cited(msgspec.Struct):
-    """A text and what it cites."""
+    """A text and its citations."""
 
     content: list[CitedText] | None = None
     citations: list[msgspec.Raw] | None = None
 
 
 class Block(msgspec.Struct, rename="camel"):
-    """A block of a whole message, of a kind that is understood; the others are kept as they came."""
+    """A block of a whole message, of a known type; others stay raw."""
 
     text: str | None = None
     reasoning_content: Reasoning | None = None
@@ -158,21 +158,21 @@ BLOCKS = msgspec.json.Decoder(Block)
 
 
 def is_given(raw: msgspec.Raw) -> bool:
-    """Whether a field was there, and not null."""
+    """Whether a field is present and not null."""
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
-def usage_of(told: WireUsage) -> Usage:
-    """The counts in our one meaning of them: what the cache read and wrote is input too.
+def read_usage(usage: WireUsage) -> Usage:
+    """Normalise the counts: tokens that the cache read and wrote are input too.
 
-    Converse leaves both out of `inputTokens`; its own sum says so where it does not.
+    Converse leaves both out of `inputTokens`, except where its own total shows otherwise.
     """
-    read = told.cache_read_input_tokens
-    read = told.cache_read_input_token_count if read is None else read
-    written = told.cache_write_input_tokens
-    written = told.cache_write_input_token_count if written is None else written
+    read = usage.cache_read_input_tokens
+    read = usage.cache_read_input_token_count if read is None else read
+    written = usage.cache_write_input_tokens
+    written = usage.cache_write_input_token_count if written is None else written
     cached = (read or 0) + (written or 0)
-    total_input = told.input_tokens
-    if total_input is not None and cached and told.total_tokens != total_input + (told.output_tokens or 0):
+    total_input = usage.input_tokens
+    if total_input is not None and cached and usage.total_tokens != total_input + (usage.output_tokens or 0):
         total_input += cached
-    return normalise_usage(input=total_input, output=told.output_tokens, cached=read, total=told.total_tokens)
+    return normalise_usage(input=total_input, output=usage.output_tokens, cached=read, total=usage.total_tokens)

@@ -1,7 +1,7 @@
-"""A v2 chat in, events out: one decoder for streams and whole bodies.
+"""Decodes v2 chat responses into events; one decoder for streams and whole bodies.
 
-Theory of operation. The content is a list of items, thinking or text, and the place in the list is an item's number;
-the calls are a list of their own and come behind it. A stream begins an item, sends its deltas and ends it, each with
+Theory of operation. The content is a list of items, thinking or text, and the position in the list is the item's
+number. The calls are a second list and come after it. A stream begins an item, sends its deltas and ends it, each with
 the item's index. The plan before calls (`tool_plan`) is neither answer nor thinking: it goes back with the first call.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.cohere.stop_and_errors import error_of, unified_stop
+from asides.dialects.cohere.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.cohere.wire import (
     CITATIONS,
     CONTENTS,
@@ -22,7 +22,7 @@ from asides.dialects.cohere.wire import (
     WireUsage,
     compact,
     is_given,
-    usage_of,
+    read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
@@ -47,7 +47,7 @@ VIA = "content"
 
 
 class ChatDecoder(DocumentDecoder):
-    """Bytes of one response in, events out. Any chunking gives the same events."""
+    """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "cohere"
 
@@ -60,54 +60,54 @@ class ChatDecoder(DocumentDecoder):
         self._plan: list[str] = []
         self._citations: dict[int | None, list[bytes]] = {}
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        """Read one document."""
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one document."""
         document = self.read(payload, DOCUMENTS, events)
         match document.type:
             case "content-delta":
-                self._take_content(document, events)
+                self._decode_content(document, events)
             case "tool-call-delta":
-                self._take_call(document, events)
+                self._decode_call(document, events)
             case "tool-plan-delta":
-                self._take_plan(document.delta)
+                self._decode_plan(document.delta)
             case "message-start":
                 self.start(events, None, document.id)
             case "content-start":
                 self.start(events)
-                self._begin_content(document, payload, events)
+                self._decode_content_start(document, payload, events)
             case "tool-call-start":
                 self.start(events)
-                self._take_call(document, events)
+                self._decode_call(document, events)
             case "citation-start":
-                self._take_citation(document.delta)
+                self._decode_citation(document.delta)
             case "content-end" | "tool-call-end" | "citation-end":
                 pass
             case "message-end":
-                self._take_end(document.delta or Delta(), payload, events)
+                self._decode_end(document.delta or Delta(), payload, events)
             case None:
-                self._take_whole(document, payload, events)
+                self._decode_whole(document, payload, events)
             case kind:
                 self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
     # --- events of a stream -----------------------------------------------------------------------------------------
 
-    def _begin_content(self, document: Document, payload: bytes, events: list[Event]) -> None:
+    def _decode_content_start(self, document: Document, payload: bytes, events: list[Event]) -> None:
         message = None if document.delta is None else document.delta.message
         content = None if message is None else message.content
         if isinstance(content, Content) and content.type not in (None, "text", "thinking"):
             started = msgspec.json.decode(payload)["delta"]["message"]["content"]
-            self._keep(document.index, msgspec.json.encode(started), str(content.type), events)
+            self._emit_raw(document.index, msgspec.json.encode(started), str(content.type), events)
         else:
-            self._take_content(document, events)
+            self._decode_content(document, events)
 
-    def _take_content(self, document: Document, events: list[Event]) -> None:
+    def _decode_content(self, document: Document, events: list[Event]) -> None:
         message = None if document.delta is None else document.delta.message
         content = None if message is None else message.content
         if isinstance(content, Content):
             self.start(events)
-            self._say(document.index, content, events)
+            self._emit_content(document.index, content, events)
 
-    def _say(self, index: int, content: Content, events: list[Event]) -> None:
+    def _emit_content(self, index: int, content: Content, events: list[Event]) -> None:
         if content.thinking:
             if index not in self._thoughts:
                 self._thoughts.append(index)
@@ -117,109 +117,111 @@ class ChatDecoder(DocumentDecoder):
             if text is None:
                 first = not self._texts and not self._thoughts
                 text = self._texts[index] = TaggedText(index * SEGMENTS, self.target, self._kind, first=first)
-            text.say(content.text, events)
+            text.feed(content.text, events)
 
-    def _take_call(self, document: Document, events: list[Event]) -> None:
+    def _decode_call(self, document: Document, events: list[Event]) -> None:
         message = None if document.delta is None else document.delta.message
         if message is not None and isinstance(message.tool_calls, Call):
             self.start(events)
-            self._call(document.index, message.tool_calls, events)
+            self._emit_call(document.index, message.tool_calls, events)
 
-    def _take_plan(self, delta: Delta | None) -> None:
+    def _decode_plan(self, delta: Delta | None) -> None:
         if delta is not None and delta.message is not None and delta.message.tool_plan:
             self._plan.append(delta.message.tool_plan)
 
-    def _take_citation(self, delta: Delta | None) -> None:
+    def _decode_citation(self, delta: Delta | None) -> None:
         if delta is not None and delta.message is not None and is_given(delta.message.citations):
-            self._cite(delta.message.citations)
+            self._add_citation(delta.message.citations)
 
-    def _take_end(self, delta: Delta, payload: bytes, events: list[Event]) -> None:
+    def _decode_end(self, delta: Delta, payload: bytes, events: list[Event]) -> None:
         self.start(events)
         self._end(delta.finish_reason, delta.usage, events)
-        self._check_stop(delta.error, payload)
+        self._check_error(delta.error, payload)
 
     # --- a whole response -------------------------------------------------------------------------------------------
 
-    def _take_whole(self, document: Document, payload: bytes, events: list[Event]) -> None:
+    def _decode_whole(self, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.event_type is not None:
-            self._take_first_event(document, document.event_type, payload, events)
+            self._decode_v1_event(document, document.event_type, payload, events)
             return
         if document.text is not None:
-            self._take_first_version(document, events)
+            self._decode_v1_response(document, events)
         elif is_given(document.message) and bytes(document.message)[:1] == b"{":
             self.start(events, None, document.id)
-            self._take_message(bytes(document.message), events)
+            self._decode_message(bytes(document.message), events)
             self._end(document.finish_reason, document.usage, events)
         elif is_given(document.message) or document.error:
-            self.failure = error_of(200, {}, msgspec.json.decode(payload), payload, self.target)
+            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
             return
         else:
             self.start(events, None, document.id)
             self.warn("no_choices", "the server sent no message", events)
             self._end(document.finish_reason, document.usage, events)
-        self._check_stop(document.error, payload)
+        self._check_error(document.error, payload)
 
-    def _take_message(self, raw: bytes, events: list[Event]) -> None:
+    def _decode_message(self, raw: bytes, events: list[Event]) -> None:
         message = self.read(raw, MESSAGES, events)
         if message.tool_plan:
             self._plan.append(message.tool_plan)
         if isinstance(message.content, str):
-            self._say(0, Content(text=message.content), events)
+            self._emit_content(0, Content(text=message.content), events)
         else:
             for index, item in enumerate(message.content or ()):
-                self._take_item(index, bytes(item), events)
+                self._decode_item(index, bytes(item), events)
         for index, call in enumerate(message.tool_calls or ()):
-            self._call(index, call, events)
+            self._emit_call(index, call, events)
         for citation in message.citations or ():
-            self._cite(citation)
+            self._add_citation(citation)
 
-    def _take_item(self, index: int, raw: bytes, events: list[Event]) -> None:
+    def _decode_item(self, index: int, raw: bytes, events: list[Event]) -> None:
         content = self.read(raw, CONTENTS, events)
         if content.type in (None, "text", "thinking"):
-            self._say(index, content, events)
+            self._emit_content(index, content, events)
         else:
-            self._keep(index, compact(raw), content.type, events)
+            self._emit_raw(index, compact(raw), content.type, events)
 
-    def _take_first_version(self, document: Document, events: list[Event]) -> None:
-        """A response of v1, which older servers still give: the text and the calls stand at the top."""
+    def _decode_v1_response(self, document: Document, events: list[Event]) -> None:
+        """Decode a response of v1, which older servers still send: text and calls are at the top level."""
         self.start(events, None, document.generation_id or document.id)
-        self._say(0, Content(text=document.text), events)
+        self._emit_content(0, Content(text=document.text), events)
         for index, call in enumerate(document.tool_calls or ()):
-            self._call(index, call, events)
+            self._emit_call(index, call, events)
         for citation in document.citations or ():
-            self._cite(citation)
+            self._add_citation(citation)
         self._end(document.finish_reason, document.meta, events)
 
-    def _take_first_event(self, document: Document, kind: str, payload: bytes, events: list[Event]) -> None:
-        """A line of a stream of v1."""
+    def _decode_v1_event(self, document: Document, kind: str, payload: bytes, events: list[Event]) -> None:
+        """Decode a line of a v1 stream."""
         self.start(events, None, document.generation_id)
         match kind:
             case "stream-start" | "tool-calls-chunk" | "search-queries-generation" | "search-results":
-                pass  # calls come whole behind their pieces
+                pass  # whole calls follow their pieces
             case "text-generation":
-                self._say(0, Content(text=document.text), events)
+                self._emit_content(0, Content(text=document.text), events)
             case "tool-calls-generation":
                 for index, call in enumerate(document.tool_calls or ()):
-                    self._call(index, call, events)
+                    self._emit_call(index, call, events)
             case "citation-generation":
                 for citation in document.citations or ():
-                    self._cite(citation)
+                    self._add_citation(citation)
             case "stream-end":
                 whole = document.response
                 meta = None if whole is None else whole.meta
                 reason = document.finish_reason or (None if whole is None else whole.finish_reason)
                 self._end(reason, meta, events)
-                self._check_stop(document.error, payload)
+                self._check_error(document.error, payload)
             case _:
                 self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
     # --- both -------------------------------------------------------------------------------------------------------
 
-    def _keep(self, index: int, item: bytes, kind: str, events: list[Event]) -> None:
-        self.warn("unknown_content_part", f"a content part of type {kind!r} is kept as it came", events)
+    def _emit_raw(self, index: int, item: bytes, kind: str, events: list[Event]) -> None:
+        self.warn(
+            "unknown_content_part", f"a content part of type {kind!r} is not known; it is stored unchanged", events
+        )
         events.append(PartArrived(UnknownPart(item.decode(), self.origin), index * SEGMENTS))
 
-    def _call(self, index: int, call: Call, events: list[Event]) -> None:
+    def _emit_call(self, index: int, call: Call, events: list[Event]) -> None:
         block = CALL_BLOCK + index
         if block not in self._calls:
             self._calls.append(block)
@@ -230,8 +232,8 @@ class ChatDecoder(DocumentDecoder):
             arguments = compact(call.parameters).decode()
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
-    def _cite(self, citation: msgspec.Raw) -> None:
-        # Told one by one in a stream; some servers tell several at once.
+    def _add_citation(self, citation: msgspec.Raw) -> None:
+        # A stream sends them one by one; some servers send several at once.
         entry = compact(citation)
         entries = msgspec.json.decode(entry, type=list[msgspec.Raw]) if entry.startswith(b"[") else [entry]
         for one in entries:
@@ -244,22 +246,22 @@ class ChatDecoder(DocumentDecoder):
     def _end(self, finish_reason: str | None, usage: WireUsage | None, events: list[Event]) -> None:
         self.ended = True
         if finish_reason is not None:
-            reason = unified_stop(finish_reason)
+            reason = map_stop_reason(finish_reason)
             if reason == "unknown" and finish_reason:
                 self.warn("unknown_stop_reason", f"the finish reason {finish_reason!r} is not known", events)
             self.stop = StopReason(reason, finish_reason)
         if usage is not None:
-            events.append(UsageReported(usage_of(usage)))
+            events.append(UsageReported(read_usage(usage)))
 
-    def _check_stop(self, error: object, payload: bytes) -> None:
+    def _check_error(self, error: object, payload: bytes) -> None:
         raw = self.stop.raw if self.stop is not None and self.stop.reason == "error" else None
         if error or raw:
-            self.failure = error_of(200, {}, error or f"the reply ended with {raw}", payload, self.target)
+            self.failure = build_error(200, {}, error or f"the reply ended with {raw}", payload, self.target)
 
     def flush(self, events: list[Event]) -> None:
-        """What was held for certainty, now that nothing more comes; the plan and the citations with their parts."""
+        """Emit what was held, and the plan and the citations with their parts: no more documents come."""
         for text in self._texts.values():
-            text.end(events, cut=self.broke_off)
+            text.finish(events, cut=self.is_cut_off)
             self.truncated_thought = self.truncated_thought or text.truncated
         if self._plan and self._calls:
             entry = msgspec.json.encode("".join(self._plan)).decode()
@@ -267,7 +269,7 @@ class ChatDecoder(DocumentDecoder):
         elif self._plan and self.failure is None:
             self.warn("tool_plan_alone", "a plan came without a call; it is only in metadata['raw']", events)
         for place, entries in self._citations.items():
-            block = self._cited_block(place)
+            block = self._find_cited_block(place)
             if block is None:
                 self.warn("citation_alone", "a citation came without its text; it is only in metadata['raw']", events)
                 continue
@@ -276,10 +278,10 @@ class ChatDecoder(DocumentDecoder):
         if self.stop is not None and self.stop.reason == "length" and self._thoughts and not self._texts:
             self.truncated_thought = not self._calls
 
-    def _cited_block(self, place: int | None) -> int | None:
+    def _find_cited_block(self, place: int | None) -> int | None:
         if place is not None and place in self._thoughts:
             return place * SEGMENTS
         text = self._texts.get(place) if place is not None else None
         if text is None:
             text = next(iter(self._texts.values()), None)
-        return None if text is None else text.last_block
+        return None if text is None else text.last_text_block

@@ -1,15 +1,14 @@
-"""How a reply ends: finish reasons in one vocabulary, and errors in the shapes that the server tells them in."""
+"""Finish reasons and errors of v2 chat, converted from every form that servers use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
+from asides.wire.lenient import parse_or_none
 
 _STOPS: dict[str, StopKind] = {
     "complete": "stop",
@@ -24,29 +23,26 @@ _STOPS: dict[str, StopKind] = {
 }
 
 
-def unified_stop(raw: str) -> StopKind:
-    """Our word for a finish reason."""
+def map_stop_reason(raw: str) -> StopKind:
+    """Convert a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that a response with this status is."""
-    try:
-        document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = None
-    return error_of(status, headers, document, body, target)
+    """Build the error for a response with this status."""
+    document = parse_or_none(body)
+    return build_error(status, headers, document, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
-    """The error in what a server told: an object with a message, or a plain sentence."""
-    message: Any = told
+def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes, target: Target) -> ProviderError:
+    """Build an error from an object with a message, or from a sentence."""
+    message: Any = error
     code: str | None = None
-    if isinstance(told, dict):
-        message = told.get("message") or told.get("error") or told.get("detail")
-        code = next((str(told[name]) for name in ("error_type", "code") if told.get(name)), None)
+    if isinstance(error, dict):
+        message = error.get("message") or error.get("error") or error.get("detail")
+        code = next((str(error[name]) for name in ("error_type", "code") if error.get(name)), None)
         if isinstance(message, dict):
-            return error_of(status, headers, message, body, target)
+            return build_error(status, headers, message, body, target)
     return from_status(
         status,
         provider=target.provider.name,

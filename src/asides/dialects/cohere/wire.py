@@ -1,6 +1,6 @@
-"""The parts of a v2 chat that are read, as private structs: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from v2 chat responses: lenient, minimal, made for the hot path.
 
-Not here: what the fields mean (decode), and how they are written (encode, server).
+Not here: what the fields mean (decode), and how they are written (encode_messages, server).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NOTHING = msgspec.Raw(b"null")
 
 
 class Counts(msgspec.Struct):
-    """One way of counting."""
+    """One set of counts."""
 
     input_tokens: float | None = None
     output_tokens: float | None = None
@@ -23,7 +23,7 @@ class Counts(msgspec.Struct):
 
 
 class WireUsage(msgspec.Struct):
-    """What was counted, and what is paid for; v1 has the same two under `meta`."""
+    """The tokens that were counted and those that are billed; v1 has both under `meta`."""
 
     tokens: Counts | None = None
     billed_units: Counts | None = None
@@ -39,14 +39,14 @@ class Content(msgspec.Struct, gc=False):
 
 
 class Function(msgspec.Struct):
-    """The call itself; arguments are JSON text."""
+    """The called function; arguments are JSON text."""
 
     name: str | None = None
     arguments: str | None = None
 
 
 class Call(msgspec.Struct):
-    """A call, or a piece of one; `name` and `parameters` are how v1 wrote it."""
+    """A call, or a piece of one; `name` and `parameters` are the form of v1."""
 
     id: str | None = None
     function: Function | None = None
@@ -55,7 +55,7 @@ class Call(msgspec.Struct):
 
 
 class Piece(msgspec.Struct, gc=False):
-    """What an event adds to the message. Where nothing is added yet, content and calls are empty lists."""
+    """The addition of an event to the message. Content and calls may be empty lists."""
 
     content: Content | list[Any] | None = None
     tool_plan: str | None = None
@@ -73,7 +73,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class FirstVersion(msgspec.Struct):
-    """The whole response of v1, as the last event of a stream repeats it."""
+    """The whole response of v1, repeated by the last event of a stream."""
 
     meta: WireUsage | None = None
     finish_reason: str | None = None
@@ -90,7 +90,7 @@ class Document(msgspec.Struct):
     finish_reason: str | None = None
     usage: WireUsage | None = None
     error: Any = None
-    # What follows is of v1: a whole response has it at the top, an event of a stream by its `event_type`.
+    # Fields of v1: of a whole response, or of an event of the type `event_type`.
     event_type: str | None = None
     text: str | None = None
     generation_id: str | None = None
@@ -110,7 +110,7 @@ class Message(msgspec.Struct):
 
 
 class Citation(msgspec.Struct):
-    """Where a citation belongs."""
+    """The position of a citation."""
 
     content_index: int | None = None
 
@@ -122,25 +122,25 @@ CITATIONS = msgspec.json.Decoder(Citation)
 
 
 def is_given(raw: msgspec.Raw) -> bool:
-    """Whether a field was there, and not null."""
+    """Whether a field is present and not null."""
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
 def compact(raw: msgspec.Raw | bytes) -> bytes:
-    """JSON without the white space that a server happened to write, so that streamed and whole agree."""
+    """Remove white space from JSON, so that streamed and whole replies are equal."""
     return msgspec.json.encode(msgspec.json.decode(raw))
 
 
-def usage_of(usage: WireUsage) -> Usage:
-    """The counts in our one meaning of them: what was counted, and what was billed only where nothing else is told."""
+def read_usage(usage: WireUsage) -> Usage:
+    """Normalise the counts: the counted tokens, or the billed ones where there are no others."""
     counts = usage.tokens or usage.billed_units or Counts()
     return normalise_usage(
-        input=_whole(counts.input_tokens),
-        output=_whole(counts.output_tokens),
-        thinking=_whole(counts.reasoning_tokens),
-        cached=_whole(usage.cached_tokens),
+        input=_to_int(counts.input_tokens),
+        output=_to_int(counts.output_tokens),
+        thinking=_to_int(counts.reasoning_tokens),
+        cached=_to_int(usage.cached_tokens),
     )
 
 
-def _whole(count: float | None) -> int | None:
+def _to_int(count: float | None) -> int | None:
     return None if count is None else int(count)

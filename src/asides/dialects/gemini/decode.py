@@ -1,9 +1,9 @@
-"""generateContent in, events out: one decoder for streams and whole bodies.
+"""Decodes generateContent responses into events; one decoder for streams and whole bodies.
 
 Theory of operation. A reply is a list of parts, and a stream sends the list in pieces. Neighbouring texts of one kind
-are one block, since a stream cuts a text where it likes; a part with a signature is a block of its own, since the
-signature must go back inside that very part; a call, a picture and whatever is not text are blocks of their own.
-Blocks are numbered as they come. A whole body is a stream of one chunk; a stream without `alt=sse` is a list of them.
+are one block, since a stream cuts a text anywhere. A part with a signature is a separate block, since the signature
+must go back inside that very part. A call, a picture and everything else that is not text is a separate block. Blocks
+are numbered as they come. A whole body is a stream of one chunk; a stream without `alt=sse` is a list of chunks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.gemini.partial_args import PartialArguments
-from asides.dialects.gemini.stop_and_errors import blocked_prompt, error_of, unified_stop
+from asides.dialects.gemini.stop_and_errors import build_blocked_prompt, build_error, map_stop_reason
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
@@ -27,8 +27,8 @@ from asides.dialects.gemini.wire import (
     Part,
     WireUsage,
     compact,
-    raw_part,
-    usage_of,
+    find_raw_part,
+    read_usage,
 )
 from asides.providers.provider import Target
 from asides.values.errors import from_status
@@ -49,184 +49,184 @@ from asides.wire.framing import Framing
 
 SIGNATURE = "thought_signature"
 
-# What stands beside the content and grows with it: each has one number, behind all parts.
-_BESIDE = 1_000_000
+# The block of the first metadata; metadata comes after all parts.
+_METADATA_BLOCK = 1_000_000
 
-# A picture of 4096 pixels a side comes in one event.
+# A picture of 4096 × 4096 pixels comes in one event.
 _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
-Growing: TypeAlias = Literal["text", "thought"] | None
+OpenKind: TypeAlias = Literal["text", "thought"] | None
 
 
 class ContentDecoder(DocumentDecoder):
-    """Bytes of one response in, events out. Any chunking gives the same events."""
+    """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "gemini"
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(max_event_bytes=_MAX_EVENT_BYTES))
-        self._listed = False
-        """The stream came as a JSON list."""
+        self._is_list = False
+        """The body is a JSON list of chunks."""
         self._usage: WireUsage | None = None
         self._candidate = -1
-        """The index of the candidate that is the reply; below zero until one came."""
+        """The index of the candidate that is the reply; below zero before the first."""
         self._block = -1
-        self._growing: Growing = None
+        self._open_kind: OpenKind = None
         self._arguments: PartialArguments | None = None
-        """Those of the call that is still being made; it is the last block."""
-        self._called = False
+        """The arguments of the open call, which is the last block."""
+        self._has_calls = False
 
     @property
     def streamed(self) -> bool:
         """Whether the body came as a stream."""
-        return self._listed or super().streamed
+        return self._is_list or super().streamed
 
     @property
     def done(self) -> bool:
-        """Never: the server hangs up, and until then counts may follow the end."""
+        """Never: counts may follow the end until the server closes the connection."""
         return False
 
     def flush(self, events: list[Event]) -> None:
-        """The call that is still being made, now that nothing more comes."""
-        self._end_call(events, whole=self.ended and self.failure is None)
+        """Finish the open call: no more documents come."""
+        self._finish_call(events, whole=self.ended and self.failure is None)
 
-    def _check_whole(self) -> None:
-        super()._check_whole()
+    def _check_complete(self) -> None:
+        super()._check_complete()
         if self.failure is None and self._candidate < 0:
-            who, body = self.target.provider.name, b"".join(self.payloads[-1:])
-            self.failure = from_status(200, provider=who, message="the answer holds no candidate", body=body)
+            name, body = self.target.provider.name, b"".join(self.payloads[-1:])
+            self.failure = from_status(200, provider=name, message="the answer holds no candidate", body=body)
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        """Read one document: a response, a piece of one, or a list of pieces."""
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one document: a response, a chunk of one, or a list of chunks."""
         if payload[:1] == b"[":
-            self._take_list(payload, events)
+            self._decode_list(payload, events)
             return
-        self._take_chunk(payload, events)
+        self._decode_chunk(payload, events)
         if not self.streamed:
             self.ended = True
 
-    def _take_list(self, payload: bytes, events: list[Event]) -> None:
-        self._listed = True
+    def _decode_list(self, payload: bytes, events: list[Event]) -> None:
+        self._is_list = True
         self.payloads.pop()
         try:
             chunks = [bytes(chunk) for chunk in msgspec.json.decode(payload, type=list[msgspec.Raw])]
         except msgspec.DecodeError:
-            chunks = _whole_items(payload)
+            chunks = _find_whole_items(payload)
         for chunk in chunks:
             if self.failure is None:
                 self.payloads.append(chunk)
-                self._take_chunk(chunk, events)
+                self._decode_chunk(chunk, events)
 
-    def _take_chunk(self, payload: bytes, events: list[Event]) -> None:
+    def _decode_chunk(self, payload: bytes, events: list[Event]) -> None:
         chunk = self.read(payload, CHUNKS, events)
         candidates = chunk.candidates
         if candidates:
             if not self._started:
                 self._start(chunk, events)
             for number, candidate in enumerate(candidates):
-                if candidate.index == self._candidate or self._is_ours(candidate, events):
-                    self._take_candidate(candidate, number, events)
+                if candidate.index == self._candidate or self._is_first_candidate(candidate, events):
+                    self._decode_candidate(candidate, number, events)
         usage = chunk.usage_metadata
         if usage is not None and usage != self._usage:
-            self._take_usage(usage, chunk, events)
+            self._decode_usage(usage, chunk, events)
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and self.failure is None:
             self._start(chunk, events)
-            self.failure = blocked_prompt(chunk.prompt_feedback, payload, self.target)
+            self.failure = build_blocked_prompt(chunk.prompt_feedback, payload, self.target)
         if chunk.error and self.failure is None:
-            self.failure = error_of(200, {}, chunk.error, payload, self.target)
+            self.failure = build_error(200, {}, chunk.error, payload, self.target)
         if chunk == Chunk() and self.streamed:
             self.warn("unknown_event", "a chunk without anything that is known is only in metadata['raw']", events)
 
     def _start(self, chunk: Chunk, events: list[Event]) -> None:
         self.start(events, (chunk.model_version or "").removeprefix("models/"), chunk.response_id)
 
-    def _is_ours(self, candidate: Candidate, events: list[Event]) -> bool:
+    def _is_first_candidate(self, candidate: Candidate, events: list[Event]) -> bool:
         index = candidate.index or 0
         if self._candidate < 0:
             self._candidate = index
         if index == self._candidate:
             return True
-        words = "only the first of several candidates is the reply; metadata['raw'] has the others"
-        self.warn("other_choices", words, events)
+        detail = "only the first of several candidates is the reply; metadata['raw'] has the others"
+        self.warn("other_choices", detail, events)
         return False
 
-    def _take_candidate(self, candidate: Candidate, place: int, events: list[Event]) -> None:
+    def _decode_candidate(self, candidate: Candidate, place: int, events: list[Event]) -> None:
         content = candidate.content
         if content is not None and content.parts:
             for number, part in enumerate(content.parts):
-                self._take_part(part, place, number, events)
+                self._decode_part(part, place, number, events)
         if (
             candidate.grounding_metadata is not NOTHING
             or candidate.url_context_metadata is not NOTHING
             or candidate.citation_metadata is not NOTHING
         ):
-            self._take_beside(candidate, events)
+            self._decode_metadata(candidate, events)
         if candidate.finish_reason:
-            self._take_finish(candidate.finish_reason, events)
+            self._decode_finish(candidate.finish_reason, events)
 
-    def _take_beside(self, candidate: Candidate, events: list[Event]) -> None:
-        told = (candidate.grounding_metadata, candidate.url_context_metadata, candidate.citation_metadata)
-        for offset, raw in enumerate(told):
+    def _decode_metadata(self, candidate: Candidate, events: list[Event]) -> None:
+        values = (candidate.grounding_metadata, candidate.url_context_metadata, candidate.citation_metadata)
+        for offset, raw in enumerate(values):
             if bytes(raw) not in (b"null", b"{}"):
                 tool = ServerTool(METADATA[offset], json=compact(raw), origin=self.origin)
-                events.append(PartArrived(tool, _BESIDE + offset))
+                events.append(PartArrived(tool, _METADATA_BLOCK + offset))
 
     # --- one part ---------------------------------------------------------------------------------------------------
 
-    def _take_part(self, part: Part, candidate: int, number: int, events: list[Event]) -> None:
+    def _decode_part(self, part: Part, candidate: int, number: int, events: list[Event]) -> None:
         text, signature = part.text, part.thought_signature
-        if text and self._growing == ("thought" if part.thought else "text") and signature is None:
-            # The usual chunk: more of the same. Nothing grows while a call is being made.
+        if text and self._open_kind == ("thought" if part.thought else "text") and signature is None:
+            # The usual chunk: more of the same text. No text is open while a call is.
             events.append(
                 ThinkingDelta(text, self._block, "summary", "block") if part.thought else TextDelta(text, self._block)
             )
             return
         if text is not None and part.function_call is None:
             if text or signature:
-                self._take_text(text, part.thought is True, signature, events)
+                self._decode_text(text, part.thought is True, signature, events)
             return
         if part.function_call is not None:
-            self._take_call(part.function_call, signature, events)
+            self._decode_call(part.function_call, signature, events)
             return
-        self._end_call(events, whole=True)
-        self._turn(None)
-        # A picture inside a thought is no part of the answer.
-        media = None if part.thought else _media(part)
-        arrived = media or self._whatever(raw_part(self.payloads[-1], candidate, number), events)
+        self._finish_call(events, whole=True)
+        self._begin_block(None)
+        # A picture inside a thought is not part of the answer.
+        media = None if part.thought else _build_media(part)
+        arrived = media or self._build_part(find_raw_part(self.payloads[-1], candidate, number), events)
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)
 
-    def _take_text(self, text: str, is_thought: bool, signature: str | None, events: list[Event]) -> None:
-        self._end_call(events, whole=True)
-        kind: Growing = "thought" if is_thought else "text"
-        if signature or self._growing != kind:
-            self._turn(None if signature else kind)
+    def _decode_text(self, text: str, is_thought: bool, signature: str | None, events: list[Event]) -> None:
+        self._finish_call(events, whole=True)
+        kind: OpenKind = "thought" if is_thought else "text"
+        if signature or self._open_kind != kind:
+            self._begin_block(None if signature else kind)
         if not is_thought:
-            # Also when it is empty: a signature must find its part.
+            # Even if it is empty: a signature needs its part.
             events.append(TextDelta(text, self._block))
         elif text:
             events.append(ThinkingDelta(text, self._block, "summary", "block"))
         self._seal(signature, events)
 
-    def _turn(self, kind: Growing) -> None:
-        """Begin the next block; `kind` is what may be added to it."""
+    def _begin_block(self, kind: OpenKind) -> None:
+        """Begin the next block; text of this `kind` may be added to it."""
         self._block += 1
-        self._growing = kind
+        self._open_kind = kind
 
     def _seal(self, signature: str | None, events: list[Event]) -> None:
         if signature:
             seal = Seal(SIGNATURE, signature, self.origin)
             events.append(ThoughtSealed(seal, self._block, "hidden", "block"))
 
-    def _take_call(self, call: FunctionCall, signature: str | None, events: list[Event]) -> None:
+    def _decode_call(self, call: FunctionCall, signature: str | None, events: list[Event]) -> None:
         if self._arguments is None and call == _END_OF_CALL and not signature:
             return
         if self._arguments is None or call.name:
-            self._end_call(events, whole=True)
-            self._turn(None)
-            self._called = True
+            self._finish_call(events, whole=True)
+            self._begin_block(None)
+            self._has_calls = True
             pieces = call.partial_args is not None or call.will_continue is True
             arguments = "" if pieces or call.args is None else msgspec.json.encode(call.args).decode()
             events.append(ToolCallDelta(self._block, call.id, call.name, arguments))
@@ -236,27 +236,27 @@ class ContentDecoder(DocumentDecoder):
         if self._arguments is None:
             return
         for piece in call.partial_args or ():
-            if not self._arguments.take(piece):
-                self.warn("tool_argument_lost", "a piece of an argument named a place that does not read", events)
+            if not self._arguments.add(piece):
+                self.warn("tool_argument_lost", "a piece of an argument has a path that does not read", events)
         if isinstance(call.args, dict):
             self._arguments.merge(call.args)
         if not call.will_continue:
-            self._end_call(events, whole=True)
+            self._finish_call(events, whole=True)
 
-    def _end_call(self, events: list[Event], *, whole: bool) -> None:
+    def _finish_call(self, events: list[Event], *, whole: bool) -> None:
         if self._arguments is not None:
-            events.append(ToolCallDelta(self._block, arguments=self._arguments.json(whole=whole)))
+            events.append(ToolCallDelta(self._block, arguments=self._arguments.to_json(whole=whole)))
             self._arguments = None
 
-    def _whatever(self, raw: str, events: list[Event]) -> ServerTool | UnknownPart:
-        """A part that is no text, call or file: a tool that ran over there, or something that nobody knew."""
+    def _build_part(self, raw: str, events: list[Event]) -> ServerTool | UnknownPart:
+        """Build a part that is no text, call or file: a tool that the provider ran, or an unknown part."""
         try:
-            told: Any = msgspec.json.decode(raw)
+            fields: Any = msgspec.json.decode(raw)
         except msgspec.DecodeError:
-            told = {}
+            fields = {}
         for name in SERVER_TOOLS:
-            if isinstance(told, dict) and isinstance(held := told.get(name), dict):
-                status, call_id = held.get("outcome"), held.get("id")
+            if isinstance(fields, dict) and isinstance(tool := fields.get(name), dict):
+                status, call_id = tool.get("outcome"), tool.get("id")
                 return ServerTool(
                     name,
                     call_id if isinstance(call_id, str) else None,
@@ -264,26 +264,28 @@ class ContentDecoder(DocumentDecoder):
                     raw,
                     self.origin,
                 )
-        names = ", ".join(sorted(told)) if isinstance(told, dict) else ""
-        self.warn("unknown_content_part", f"a part with {names or 'nothing'} is not known; it is kept", events)
+        names = ", ".join(sorted(fields)) if isinstance(fields, dict) else ""
+        self.warn(
+            "unknown_content_part", f"a part with {names or 'nothing'} is not known; it is stored unchanged", events
+        )
         return UnknownPart(raw, self.origin)
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 
-    def _take_finish(self, raw: str, events: list[Event]) -> None:
-        reason = unified_stop(raw)
+    def _decode_finish(self, raw: str, events: list[Event]) -> None:
+        reason = map_stop_reason(raw)
         if reason is None:
             self.warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)
         elif reason == "error":
             self.warn("reply_went_wrong", f"the model's reply could not be used ({raw})", events)
-        elif reason == "stop" and self._called:
+        elif reason == "stop" and self._has_calls:
             reason = "tool_calls"
         self.stop = StopReason(reason or "unknown", raw)
         self.ended = True
 
-    def _take_usage(self, usage: WireUsage, chunk: Chunk, events: list[Event]) -> None:
+    def _decode_usage(self, usage: WireUsage, chunk: Chunk, events: list[Event]) -> None:
         self._usage = usage
-        counted = usage_of(usage)
+        counted = read_usage(usage)
         if counted != Usage():
             self._start(chunk, events)
             events.append(UsageReported(counted))
@@ -292,20 +294,20 @@ class ContentDecoder(DocumentDecoder):
 _END_OF_CALL = FunctionCall()
 
 METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
-"""What a candidate says beside its content about the tools that it used."""
+"""Fields of a candidate outside its content, about the tools that it used."""
 
 SERVER_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse")
-"""The parts that are tools which ran over there."""
+"""The parts that are tools which the provider ran."""
 
 
-def _media(part: Part) -> Image | File | None:
+def _build_media(part: Part) -> Image | File | None:
     if part.file_data is not None:
         return File(url=part.file_data.file_uri, media_type=part.file_data.mime_type)
     if part.inline_data is None:
         return None
-    media_type, told = part.inline_data.mime_type, part.inline_data.data
+    media_type, encoded = part.inline_data.mime_type, part.inline_data.data
     try:
-        data = a2b_base64(told.replace("-", "+").replace("_", "/"))
+        data = a2b_base64(encoded.replace("-", "+").replace("_", "/"))
     except (NotBase64, ValueError):
         return None
     if media_type.startswith("image/"):
@@ -314,8 +316,8 @@ def _media(part: Part) -> Image | File | None:
     return File(name=f"{name}.{form}", data=data, media_type=media_type)
 
 
-def _whole_items(payload: bytes) -> list[bytes]:
-    """The items of a JSON list that broke off: those that are whole."""
+def _find_whole_items(payload: bytes) -> list[bytes]:
+    """Return the complete items of a JSON list that was cut off."""
     text = payload.decode("utf-8", "ignore")
     decoder = json.JSONDecoder()
     items: list[bytes] = []

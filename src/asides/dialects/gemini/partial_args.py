@@ -1,6 +1,6 @@
-"""The arguments of a call that come in pieces, each with the place it belongs to: `$.items[0].name`.
+"""Assembles the arguments of a call from pieces, each with its path: `$.items[0].name`.
 
-Not here: calls that come whole, and the event they become.
+Not here: calls that come whole, and their events.
 """
 
 from __future__ import annotations
@@ -15,56 +15,56 @@ from asides.dialects.gemini.wire import PartialArg
 Step: TypeAlias = str | int
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
-# A place in a list further out than this is no list that a model wrote.
+# A larger list index is no index that a model wrote.
 _FARTHEST = 10_000
 
 
 class PartialArguments:
-    """One call's arguments, while they grow."""
+    """The arguments of one call, while they arrive."""
 
     __slots__ = ("_growing", "_pieces", "_value")
 
     def __init__(self) -> None:
         self._value: dict[str, Any] = {}
         self._growing: str | None = None
-        """The path of a text of which more is to come."""
+        """The path of the text that is still open."""
         self._pieces: list[str] = []
 
-    def take(self, piece: PartialArg) -> bool:
-        """Add a piece; False when its path does not read."""
-        path = _steps(piece.json_path)
+    def add(self, piece: PartialArg) -> bool:
+        """Add a piece; False when its path cannot be parsed."""
+        path = _parse_path(piece.json_path)
         if path is None:
             return False
-        value = _value_of(piece)
+        value = _read_value(piece)
         if self._growing != piece.json_path or not isinstance(value, str):
-            self._settle()
+            self._finish_text()
             _put(self._value, path, value)
             self._growing = piece.json_path
         if isinstance(value, str):
             self._pieces.append(value)
         if not piece.will_continue:
-            self._settle()
+            self._finish_text()
         return True
 
-    def _settle(self) -> None:
-        """The text that was growing is whole; its pieces are joined once."""
-        path = _steps(self._growing) if self._growing is not None else None
+    def _finish_text(self) -> None:
+        """Join the pieces of the open text: it is complete."""
+        path = _parse_path(self._growing) if self._growing is not None else None
         if path is not None and self._pieces:
             _put(self._value, path, "".join(self._pieces))
         self._growing, self._pieces = None, []
 
     def merge(self, whole: dict[str, Any]) -> None:
-        """Add arguments that came whole after all."""
+        """Add arguments that came whole."""
         self._value |= whole
 
-    def json(self, *, whole: bool) -> str:
-        """The arguments as JSON. Of a call that broke off, JSON that breaks off too: nobody shall take it for all."""
-        self._settle()
+    def to_json(self, *, whole: bool) -> str:
+        """Return the arguments as JSON. Those of a call that was cut off are cut off too, so that they do not parse."""
+        self._finish_text()
         text = msgspec.json.encode(self._value).decode()
         return text if whole else text[:-1]
 
 
-def _steps(path: str) -> list[Step] | None:
+def _parse_path(path: str) -> list[Step] | None:
     rest = path.removeprefix("$")
     if rest and rest[0] not in ".[":
         rest = f".{rest}"
@@ -85,18 +85,18 @@ def _steps(path: str) -> list[Step] | None:
     return steps or None
 
 
-def _value_of(piece: PartialArg) -> Any:
+def _read_value(piece: PartialArg) -> Any:
     if piece.string_value is not None:
         return piece.string_value
     if piece.bool_value is not None:
         return piece.bool_value
     number = piece.number_value
-    # Numbers travel as floats; one without a fraction was written as an integer.
+    # Numbers come as floats; one without a fraction was an integer.
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _put(holder: Any, path: list[Step], value: Any) -> None:
-    """Put a value at its place, and make what is on the way; where something else stands, nothing is done."""
+    """Put a value at its path and create the objects and lists on the way; do nothing where another type is."""
     for step, following in zip(path, (*path[1:], None), strict=True):
         if isinstance(step, int):
             if not isinstance(holder, list):

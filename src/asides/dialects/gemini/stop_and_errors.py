@@ -1,4 +1,4 @@
-"""How a reply ends: finish reasons in one vocabulary, prompts that were blocked, and errors in their one shape."""
+"""Finish reasons, blocked prompts and errors of generateContent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
 
-# Ours by theirs, as in the documents of the API up to 2026-08.
+# Our stop reasons by theirs, as documented up to 2026-08.
 _STOPS: dict[str, StopKind] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
@@ -41,32 +41,32 @@ FINISH_REASONS = frozenset(_STOPS)
 _REQUEST_IDS = ("x-request-id", "x-cloud-trace-context")
 
 
-def unified_stop(raw: str) -> StopKind | None:
-    """Our word for a finish reason; None for one that nobody knew."""
+def map_stop_reason(raw: str) -> StopKind | None:
+    """Convert a finish reason; None for an unknown one."""
     return _STOPS.get(raw)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that a response with this status is. A stream tells it inside a list."""
+    """Build the error for a response with this status. In a stream it comes inside a list."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = body.decode("utf-8", "replace") if len(body) < 500 and not body.lstrip().startswith(b"<") else None
     if isinstance(document, list) and document:
         document = document[0]
-    told = document.get("error", document) if isinstance(document, dict) else document
-    return error_of(status, headers, told, body, target)
+    error = document.get("error", document) if isinstance(document, dict) else document
+    return build_error(status, headers, error, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
-    """The error in `{"code": 429, "message": …, "status": "RESOURCE_EXHAUSTED", "details": […]}`, or in a sentence."""
-    told = told if isinstance(told, dict) else {"message": told if isinstance(told, str) else ""}
-    code, word, message = told.get("code"), told.get("status"), told.get("message")
+def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes, target: Target) -> ProviderError:
+    """Build an error from `{"code": 429, "message": …, "status": "UNAVAILABLE", "details": […]}` or from a sentence."""
+    error = error if isinstance(error, dict) else {"message": error if isinstance(error, str) else ""}
+    code, word, message = error.get("code"), error.get("status"), error.get("message")
     if isinstance(code, int) and 400 <= code < 600:
-        status = code  # the same number, and the only one where the error came inside a good response
-    details = [detail for detail in told.get("details") or () if isinstance(detail, dict)]
+        status = code  # the same number; the only one for an error inside a successful response
+    details = [detail for detail in error.get("details") or () if isinstance(detail, dict)]
     reason = next((detail["reason"] for detail in details if isinstance(detail.get("reason"), str)), None)
-    # A wrong key is told as a bad request; only the reason says what was bad about it.
+    # A wrong key comes as a bad request; only the reason shows that it was the key.
     word = reason if status == 400 and reason else word if word is not None else code
     return from_status(
         status,
@@ -74,13 +74,13 @@ def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, ta
         message=message if isinstance(message, str) else "",
         code=None if word is None else str(word),
         request_id=next((headers[name] for name in _REQUEST_IDS if name in headers), None),
-        retry_after=_wait(details),
+        retry_after=_read_retry_delay(details),
         body=body,
     )
 
 
-def _wait(details: list[dict[str, Any]]) -> float | None:
-    """The seconds to wait, as `{"@type": "…RetryInfo", "retryDelay": "48s"}` has them."""
+def _read_retry_delay(details: list[dict[str, Any]]) -> float | None:
+    """Return the seconds to wait from `{"@type": "…RetryInfo", "retryDelay": "48s"}`."""
     delay = next((detail["retryDelay"] for detail in details if isinstance(detail.get("retryDelay"), str)), "")
     try:
         return float(delay.removesuffix("s"))
@@ -88,8 +88,8 @@ def _wait(details: list[dict[str, Any]]) -> float | None:
         return None
 
 
-def blocked_prompt(feedback: PromptFeedback, payload: bytes, target: Target) -> ProviderError:
-    """The error that a prompt is which their filter did not let through."""
+def build_blocked_prompt(feedback: PromptFeedback, payload: bytes, target: Target) -> ProviderError:
+    """Build the error for a prompt that the content filter blocked."""
     message = "the prompt was stopped by the content filter"
     if feedback.block_reason_message:
         message += f" ({feedback.block_reason_message.rstrip('.')})"

@@ -1,4 +1,4 @@
-"""The parts of a generateContent response that are read, as private structs: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from generateContent responses: lenient, minimal, for the hot path.
 
 Not here: what the fields mean.
 """
@@ -15,7 +15,7 @@ NOTHING = msgspec.Raw(b"null")
 
 
 class PartialArg(msgspec.Struct, rename="camel"):
-    """A piece of one argument of a call that is still being made."""
+    """A piece of one argument of an open call."""
 
     json_path: str = "$"
     string_value: str | None = None
@@ -26,7 +26,7 @@ class PartialArg(msgspec.Struct, rename="camel"):
 
 
 class FunctionCall(msgspec.Struct, rename="camel"):
-    """A call, whole, or a piece of one."""
+    """A call, or a piece of one."""
 
     name: str | None = None
     id: str | None = None
@@ -36,21 +36,21 @@ class FunctionCall(msgspec.Struct, rename="camel"):
 
 
 class Blob(msgspec.Struct, rename="camel"):
-    """Bytes inside a response."""
+    """Data inside a response."""
 
     mime_type: str = ""
     data: str = ""
 
 
 class FileData(msgspec.Struct, rename="camel"):
-    """Bytes somewhere else."""
+    """Data at an address."""
 
     mime_type: str = ""
     file_uri: str = ""
 
 
 class Part(msgspec.Struct, rename="camel"):
-    """One part of the content. What has none of these is looked at again, as it came."""
+    """One part of the content. A part without these fields is read again from its raw JSON."""
 
     text: str | None = None
     thought: bool | None = None
@@ -61,13 +61,13 @@ class Part(msgspec.Struct, rename="camel"):
 
 
 class Content(msgspec.Struct):
-    """What the model said so far, or more of it."""
+    """The parts of the message, or of one chunk."""
 
     parts: list[Part] | None = None
 
 
 class Candidate(msgspec.Struct, rename="camel"):
-    """One answer of possibly several."""
+    """One of possibly several answers."""
 
     index: int | None = None
     content: Content | None = None
@@ -78,7 +78,7 @@ class Candidate(msgspec.Struct, rename="camel"):
 
 
 class WireUsage(msgspec.Struct, rename="camel"):
-    """The counts; each chunk of a stream has all that are known by then."""
+    """The counts; each chunk of a stream has those known so far."""
 
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -88,14 +88,14 @@ class WireUsage(msgspec.Struct, rename="camel"):
 
 
 class PromptFeedback(msgspec.Struct, rename="camel"):
-    """Why a prompt was not answered."""
+    """The reason why a prompt was blocked."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None
 
 
 class Chunk(msgspec.Struct, rename="camel"):
-    """A whole response, or one event of a stream: they are the same."""
+    """A whole response, or one event of a stream: both have the same form."""
 
     candidates: list[Candidate] | None = None
     prompt_feedback: PromptFeedback | None = None
@@ -124,12 +124,12 @@ _RAW_CHUNKS = msgspec.json.Decoder(_RawChunk)
 
 
 def compact(raw: msgspec.Raw) -> str:
-    """JSON as it came, without the white space, which whole bodies have and streams have not."""
+    """Remove white space from JSON: whole bodies have it, streams do not."""
     return msgspec.json.format(bytes(raw), indent=-1).decode()
 
 
-def raw_part(payload: bytes, candidate: int, place: int) -> str:
-    """A part as it came, in the compact form; "{}" where it cannot be found again."""
+def find_raw_part(payload: bytes, candidate: int, place: int) -> str:
+    """Return the compact raw JSON of a part; "{}" if it is not found."""
     try:
         content = _RAW_CHUNKS.decode(payload).candidates[candidate].content
         return compact(content.parts[place]) if content is not None else "{}"
@@ -137,8 +137,8 @@ def raw_part(payload: bytes, candidate: int, place: int) -> str:
         return "{}"
 
 
-def usage_of(usage: WireUsage) -> Usage:
-    """The counts in our one meaning of them: here the thinking stands outside the output."""
+def read_usage(usage: WireUsage) -> Usage:
+    """Normalise the counts: on this wire the output excludes thinking."""
     return normalise_usage(
         input=usage.prompt_token_count,
         output=usage.candidates_token_count,

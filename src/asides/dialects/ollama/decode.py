@@ -1,8 +1,8 @@
-"""Chat lines in, events out: one decoder for streams and whole bodies.
+"""Decodes chat lines into events; one decoder for streams and whole bodies.
 
-Theory of operation. A message has one thinking field, one content and a list of calls, in no order of their own, so
-blocks are numbered by what they are: the thought, the segments of the content, pictures, the calls as they come. That
-way a stream and a whole body fold to the same reply. A whole body is a stream of one line.
+Theory of operation. A message has one thinking field, one content and a list of calls, without an order between them.
+So blocks are numbered by what they hold: the thought, the segments of the content, pictures, the calls as they come.
+That way a stream and a whole body fold to the same reply. A whole body is a stream of one line.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from binascii import Error as NotBase64
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.ollama.stop_and_errors import error_of, unified_stop
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, encode_arguments
+from asides.dialects.ollama.stop_and_errors import build_error, map_stop_reason
+from asides.dialects.ollama.wire import LINES, Call, Line, Message, read_arguments
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
@@ -30,7 +30,7 @@ VIA = "thinking"
 
 
 class ChatLineDecoder(DocumentDecoder):
-    """Bytes of one response in, events out. Any chunking gives the same events."""
+    """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "ollama"
 
@@ -42,52 +42,52 @@ class ChatLineDecoder(DocumentDecoder):
         self._content: TaggedText | None = None
         self._images = 0
         self._calls = 0
-        self._unsaid: Line | None = None
+        self._undecided: Line | None = None
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        """Read one line."""
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one line."""
         line = self.read(payload, LINES, events)
         if line.error is not None:
-            self.failure = error_of(200, {}, line.error, payload, self.target)
+            self.failure = build_error(200, {}, line.error, payload, self.target)
             return
         if not self.target.model and line.model:
-            # Recorded bytes may come without it, and say themselves which model's rules hold.
+            # For recorded bytes the caller may not know the model; the line names it.
             rule = self.target.provider.rule(line.model)
             self.target = msgspec.structs.replace(self.target, model=line.model, rule=rule)
         self.start(events, line.model)
         message = line.message
         if message is not None:
-            self._take_message(message, events)
+            self._decode_message(message, events)
         elif line.response is not None or line.thinking is not None:
-            self._take_message(Message(line.response, line.thinking), events)
+            self._decode_message(Message(line.response, line.thinking), events)
         elif not line.done:
             self.warn("unknown_line", "a line without a message is only in metadata['raw']", events)
         if line.done:
-            self._take_end(line, events)
+            self._decode_end(line, events)
         elif line.done is None:
-            self._unsaid = line
+            self._undecided = line
 
-    def _take_message(self, message: Message, events: list[Event]) -> None:
+    def _decode_message(self, message: Message, events: list[Event]) -> None:
         if message.thinking:
             self._thought.append(message.thinking)
             events.append(ThinkingDelta(message.thinking, 0, self._kind, "field", VIA))
         if message.content:
             if self._content is None:
                 self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, apart=self._thought)
-            self._content.say(message.content, events)
+            self._content.feed(message.content, events)
         for call in message.tool_calls or ():
-            self._take_call(call, events)
+            self._decode_call(call, events)
         for image in message.images or ():
-            self._take_image(image, events)
+            self._decode_image(image, events)
 
-    def _take_call(self, call: Call, events: list[Event]) -> None:
+    def _decode_call(self, call: Call, events: list[Event]) -> None:
         block = CALL_BLOCK + self._calls
         self._calls += 1
         function = call.function
-        name, arguments = (None, "") if function is None else (function.name, encode_arguments(function.arguments))
+        name, arguments = (None, "") if function is None else (function.name, read_arguments(function.arguments))
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
-    def _take_image(self, image: str, events: list[Event]) -> None:
+    def _decode_image(self, image: str, events: list[Event]) -> None:
         try:
             data = b64decode(image, validate=True)
         except (NotBase64, ValueError):
@@ -96,10 +96,10 @@ class ChatLineDecoder(DocumentDecoder):
         events.append(PartArrived(Image(data=data), IMAGE_BLOCK + self._images))
         self._images += 1
 
-    def _take_end(self, line: Line, events: list[Event]) -> None:
+    def _decode_end(self, line: Line, events: list[Event]) -> None:
         self.ended = True
         if line.done_reason is not None:
-            reason = unified_stop(line.done_reason, calls=bool(self._calls))
+            reason = map_stop_reason(line.done_reason, calls=bool(self._calls))
             if reason == "unknown" and line.done_reason:
                 self.warn("unknown_stop_reason", f"the reason {line.done_reason!r} is not known", events)
             self.stop = StopReason(reason, line.done_reason)
@@ -107,12 +107,12 @@ class ChatLineDecoder(DocumentDecoder):
             events.append(UsageReported(normalise_usage(input=line.prompt_eval_count, output=line.eval_count)))
 
     def flush(self, events: list[Event]) -> None:
-        """What was held for certainty, now that nothing more comes."""
-        if not self.ended and self._unsaid is not None and not self.streamed and self.failure is None:
-            # A single document that does not say whether it is done is no line of a stream.
-            self._take_end(self._unsaid, events)
+        """Emit what was held: no more lines come."""
+        if not self.ended and self._undecided is not None and not self.streamed and self.failure is None:
+            # A single document without `done` is a whole reply, not a line of a stream.
+            self._decode_end(self._undecided, events)
         if self._content is not None:
-            self._content.end(events, cut=self.broke_off)
+            self._content.finish(events, cut=self.is_cut_off)
             self.truncated_thought = self._content.truncated
         elif self._thought and self.stop is not None and self.stop.reason == "length" and not self._calls:
             self.truncated_thought = True

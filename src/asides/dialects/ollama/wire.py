@@ -1,6 +1,6 @@
-"""The parts of a chat line that are read, as private structs: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from chat lines: lenient, minimal, made for the hot path.
 
-Not here: what the fields mean (decode), and how they are written (serve).
+Not here: what the fields mean (decode), and how they are written (server).
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 
+from asides.wire.lenient import to_json_text
+
 NOTHING = msgspec.Raw(b"null")
 
 
 class Function(msgspec.Struct):
-    """The call itself. Arguments are an object; some models' templates make text of them."""
+    """The called function. Arguments are an object; some models' templates make text of them."""
 
     name: str | None = None
     arguments: msgspec.Raw = NOTHING
@@ -27,7 +29,7 @@ class Call(msgspec.Struct):
 
 
 class Message(msgspec.Struct, gc=False):
-    """The message, or the next piece of it."""
+    """The message, or a piece of it."""
 
     content: str | None = None
     thinking: str | None = None
@@ -36,7 +38,7 @@ class Message(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct):
-    """One line of a stream, or a whole response. `response` and `thinking` are where `/api/generate` has its text."""
+    """One line of a stream, or a whole response. `/api/generate` puts its text in `response` and `thinking`."""
 
     model: str | None = None
     message: Message | None = None
@@ -52,9 +54,6 @@ class Line(msgspec.Struct):
 LINES = msgspec.json.Decoder(Line)
 
 
-def encode_arguments(arguments: msgspec.Raw) -> str:
-    """Arguments as the JSON text that calls are made of; without white space, so that streamed and whole agree."""
-    if arguments is NOTHING or bytes(arguments) == b"null":
-        return ""
-    value = msgspec.json.decode(arguments)
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def read_arguments(arguments: msgspec.Raw) -> str:
+    """Return arguments as JSON text without white space, so that streamed and whole replies are equal."""
+    return to_json_text(msgspec.json.decode(arguments))

@@ -1,17 +1,16 @@
-"""How a reply ends: finish reasons in one vocabulary, and errors in all the shapes that servers tell them in."""
+"""Finish reasons and errors of chat completions, converted from every form that servers use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
+from asides.wire.lenient import parse_or_none
 
-# Ours by theirs, as seen on the wire and in the documents of the hosts up to 2026-11.
+# Our stop reasons by theirs, as seen on the wire and documented by the hosts up to 2026-11.
 _STOPS: dict[str, StopKind] = {
     "stop": "stop",
     "eos": "stop",
@@ -40,33 +39,30 @@ _STOPS: dict[str, StopKind] = {
 }
 
 
-def unified_stop(raw: str) -> StopKind:
-    """Our word for a finish reason."""
+def map_stop_reason(raw: str) -> StopKind:
+    """Convert a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that a response with this status is, whatever its body looks like."""
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = None
+    """Build the error for a response with this status, whatever its body looks like."""
+    document = parse_or_none(body)
     if isinstance(document, list) and document:
         document = document[0]
-    told: Any = document
+    error: Any = document
     if isinstance(document, dict):
-        told = document.get("error") or document.get("errors") or document
-        if isinstance(told, str):
-            told = {"message": told, "code": document.get("code")}
-    return error_of(status, headers, told, body, target)
+        error = document.get("error") or document.get("errors") or document
+        if isinstance(error, str):
+            error = {"message": error, "code": document.get("code")}
+    return build_error(status, headers, error, body, target)
 
 
-def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, target: Target) -> ProviderError:
-    """The error in what a server told: an object in one of its shapes, or a plain sentence."""
-    message, code = _message_and_code(told)
-    if status < 400 and isinstance(told, dict):
+def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes, target: Target) -> ProviderError:
+    """Build an error from an error object in any of its forms, or from a sentence."""
+    message, code = _read_message_and_code(error)
+    if status < 400 and isinstance(error, dict):
         inner = next(
-            (told.get(name) for name in ("status", "status_code", "code") if isinstance(told.get(name), int)), None
+            (error.get(name) for name in ("status", "status_code", "code") if isinstance(error.get(name), int)), None
         )
         status = inner if inner is not None and 400 <= inner < 600 else status
     return from_status(
@@ -82,17 +78,17 @@ def error_of(status: int, headers: Mapping[str, str], told: Any, body: bytes, ta
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 
 
-def _message_and_code(told: Any) -> tuple[str, str | None]:
-    if isinstance(told, list) and told:
-        return _message_and_code(told[0])
-    if not isinstance(told, dict):
-        return (told if isinstance(told, str) else "", None)
+def _read_message_and_code(error: Any) -> tuple[str, str | None]:
+    if isinstance(error, list) and error:
+        return _read_message_and_code(error[0])
+    if not isinstance(error, dict):
+        return (error if isinstance(error, str) else "", None)
     message = next(
-        (told[name] for name in ("message", "detail", "error", "msg", "status_msg", "title") if told.get(name)), ""
+        (error[name] for name in ("message", "detail", "error", "msg", "status_msg", "title") if error.get(name)), ""
     )
     if isinstance(message, list):
         message = "; ".join(str(item.get("msg", item)) if isinstance(item, dict) else str(item) for item in message)
     elif isinstance(message, dict):
-        return _message_and_code(message)
-    code = next((told[name] for name in ("code", "type", "status") if told.get(name) not in (None, "")), None)
+        return _read_message_and_code(message)
+    code = next((error[name] for name in ("code", "type", "status") if error.get(name) not in (None, "")), None)
     return str(message), None if code is None else str(code)

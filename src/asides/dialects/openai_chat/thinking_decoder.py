@@ -1,134 +1,260 @@
-"""The thinking of a chat message: fields, mirrored fields, snapshots, `reasoning_details` and signatures, as one
-thought.
+"""The thinking of a chat message outside its content's text: fields, `reasoning_details`, signatures, content parts.
 
-Precedence is decided per reply, not per chunk: whichever channel speaks first has the text, the others only confirm it.
-Not here: thinking inside the content (decode).
+Each reply has one thought from its fields. The channel that speaks first provides the text; the others only confirm it.
+Not here: thinking in tags inside the content (decode).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from asides.dialects.openai_chat.details import Details, Told
-from asides.dialects.openai_chat.wire import ResponseReader, is_nothing, read_signature
+import msgspec
+
+from asides.dialects.openai_chat.wire import ChunkReader, is_nothing, read_signature
 from asides.providers.provider import Target
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed, Warned
 from asides.values.notices import Notice
-from asides.values.thinking import Seal, ThoughtKind
-from asides.wire.deduplicate import Echoes, Increments, Shadow
+from asides.values.thinking import Origin, Seal, ThoughtKind
+from asides.wire.deduplicate import RepeatFilter, SharedText, SnapshotFilter
 
 FIELD_BLOCK = 0
+DETAILS = "reasoning_details"
 
 
-class Thoughts:
-    """What the fields of one reply's messages say of its thinking."""
+class ThinkingDecoder:
+    """Decodes the thinking in the fields of one reply's messages.
 
-    __slots__ = (
-        "_details",
-        "_increments",
-        "_kind",
-        "_own_fields",
-        "_shadow",
-        "_snapshots",
-        "_target",
-        "echoes",
-        "tagged",
-    )
+    `shown` receives the text emitted from fields; `tagged` is the thinking emitted from tags in the content.
+    """
 
-    def __init__(self, target: Target, kind: ThoughtKind) -> None:
+    __slots__ = ("_details", "_filters", "_kind", "_repeat", "_shown", "_tagged", "_target")
+
+    def __init__(self, target: Target, kind: ThoughtKind, shown: list[str], tagged: list[str]) -> None:
         self._target = target
         self._kind: ThoughtKind = kind
-        self._own_fields = target.facts.thinking_in
-        self._snapshots = target.quirks.snapshots
-        self._increments: dict[str, Increments] = {}
-        self._details: Details | None = None
-        self._shadow: Shadow | None = None
-        self.echoes = Echoes()
-        self.tagged: list[str] = []
-        """What inline tags said while no field had spoken."""
+        self._tagged = tagged
+        self._filters: dict[str, SnapshotFilter] = {}
+        self._details: _Details | None = None
+        self._repeat: RepeatFilter | None = None
+        self._shown = SharedText(shown)
 
-    def take(self, values: tuple[Any, ...], delta: Any, reading: ResponseReader, events: list[Event]) -> None:
-        """The thinking in one message, or a piece of it."""
+    def decode(self, values: tuple[Any, ...], delta: Any, reader: ChunkReader, events: list[Event]) -> None:
+        """Decode the thinking in one message, or in a piece of one. `values` are those of the thinking fields."""
         kind = self._kind
-        told = None
+        additions: list[_Addition] = []
         if delta.reasoning_details:
             if self._details is None:
-                self._details = Details(snapshots=self._snapshots)
-                self._details.alone = not self._increments  # a field may have spoken in an earlier chunk
-            told = self._details.take(delta.reasoning_details)
-            if told and told[0].summary:
+                self._details = _Details(snapshots=self._target.quirks.snapshots)
+                self._details.alone = not self._filters  # a field may have come in an earlier chunk
+            additions = self._details.merge(delta.reasoning_details)
+            if additions and additions[0].summary:
                 kind = "summary"
-        spoken = False
-        for name, value in zip(reading.thinking_fields, values, strict=True):
+        has_field = False
+        for name, value in zip(reader.thinking_fields, values, strict=True):
             if not value:
                 continue
             if type(value) is not str:
                 _warn(events, "unreadable_thinking", f"the field {name} holds {type(value).__name__}, not text")
                 continue
-            spoken = True
-            increments = self._increments.get(name)
-            if increments is None:
-                increments = self._first_words(name, events)
-            if not increments.settled:
-                value = increments.take(value)
-            self._say(name, value, kind, events)
-        if told and not spoken and self._details is not None:
-            self._say_details(self._details, told, kind, events)
-        elif spoken and self._details is not None:
-            self._details.alone = False
+            has_field = True
+            snapshots = self._filters.get(name)
+            if snapshots is None:
+                snapshots = self._open_field(name, events)
+            if not snapshots.inactive:
+                value = snapshots.feed(value)
+            self._emit_field(name, value, kind, events)
+        if self._details is not None:
+            if has_field:
+                self._details.alone = False
+            elif additions:
+                self._emit_details(self._details, additions, kind, events)
 
-    def _first_words(self, name: str, events: list[Event]) -> Increments:
-        if name not in self._own_fields:
+    def _open_field(self, name: str, events: list[Event]) -> SnapshotFilter:
+        if name not in self._target.facts.thinking_in:
             _warn(events, "unknown_thinking_field", f"the field {name} was taken for thinking")
-        if self.tagged and not self.echoes:
-            self._shadow = Shadow("".join(self.tagged).strip())
-        increments = self._increments[name] = Increments(snapshots=self._snapshots)
-        return increments
+        if self._tagged and not self._shown.pieces:
+            self._repeat = RepeatFilter("".join(self._tagged).strip())
+        snapshots = self._filters[name] = SnapshotFilter(snapshots=self._target.quirks.snapshots)
+        return snapshots
 
-    def _say(self, name: str, text: str, kind: ThoughtKind, events: list[Event]) -> None:
+    def _emit_field(self, name: str, text: str, kind: ThoughtKind, events: list[Event]) -> None:
         if not text:
             return
-        known_to_differ = name in self.echoes.differing
-        text = self.echoes.take(name, text)
-        if not text and name in self.echoes.differing and not known_to_differ:
+        differed = name in self._shown.differing
+        text = self._shown.feed(name, text)
+        if not text and name in self._shown.differing and not differed:
             _warn(events, "other_thinking_field", f"the field {name} says something else and was left out")
-        if text and self._shadow is not None:
-            text = self._shadow.take(text)
+        if text and self._repeat is not None:
+            text = self._repeat.feed(text)
         if text:
             events.append(ThinkingDelta(text, FIELD_BLOCK, kind, "field", name))
 
-    def _say_details(self, details: Details, told: list[Told], kind: ThoughtKind, events: list[Event]) -> None:
-        for entry in told:
-            if entry.text and (fresh := details.fresh(entry, self.echoes)):
-                block = entry.number if details.alone else FIELD_BLOCK
-                shown: ThoughtKind = "summary" if entry.summary else kind
-                events.append(ThinkingDelta(fresh, block, shown, "field", "reasoning_details"))
+    def _emit_details(
+        self, details: _Details, additions: list[_Addition], kind: ThoughtKind, events: list[Event]
+    ) -> None:
+        for addition in additions:
+            text = addition.text
+            if text and (not details.alone or self._shown.pieces):
+                text = self._shown.feed(DETAILS, text)
+            if text:
+                block = addition.number if details.alone else FIELD_BLOCK
+                events.append(ThinkingDelta(text, block, "summary" if addition.summary else kind, "field", DETAILS))
 
-    def take_signature(self, delta: Any, events: list[Event]) -> None:
-        """A signature of the whole message, beside its fields."""
+    def decode_signatures(self, delta: Any, events: list[Event]) -> None:
+        """Decode the signatures of a whole message, which stand beside its fields."""
         entry = None if is_nothing(delta.extra_content) else bytes(delta.extra_content)
         value = delta.thought_signature if isinstance(delta.thought_signature, str) else None
         if entry is not None:
             value = read_signature(entry) or value
         if value:
-            told = None if entry is None else entry.decode("utf-8", "replace")
-            seal = Seal("thought_signature", value, self._target.origin, told)
+            text = None if entry is None else entry.decode("utf-8", "replace")
+            seal = Seal("thought_signature", value, self._target.origin, text)
             events.append(ThoughtSealed(seal, FIELD_BLOCK))
         if isinstance(delta.reasoning_opaque, str) and delta.reasoning_opaque:
             seal = Seal("reasoning_opaque", delta.reasoning_opaque, self._target.origin)
             events.append(ThoughtSealed(seal, FIELD_BLOCK))
 
     def finish(self, events: list[Event]) -> None:
-        """What was held for certainty, and the seals."""
-        for name, increments in self._increments.items():
-            self._say(name, increments.finish(), self._kind, events)
-        if self._details is not None:
-            if held := self._details.finish():
-                self._say_details(self._details, held, self._kind, events)
-            alone = self._details.alone
-            for number, seal in self._details.seals(self._target.origin):
-                events.append(ThoughtSealed(seal, number if alone else FIELD_BLOCK))
+        """Emit the text that is still held, and the seals."""
+        for name, snapshots in self._filters.items():
+            self._emit_field(name, snapshots.finish(), self._kind, events)
+        details = self._details
+        if details is not None:
+            self._emit_details(details, details.finish(), self._kind, events)
+            for number, seal in details.seals(self._target.origin):
+                events.append(ThoughtSealed(seal, number if details.alone else FIELD_BLOCK))
 
 
 def _warn(events: list[Event], code: str, detail: str) -> None:
     events.append(Warned(Notice(code, detail)))
+
+
+# --- reasoning_details --------------------------------------------------------------------------------------------
+
+_SUMMARY = "reasoning.summary"
+# The fields of an entry that arrive in pieces; every other field comes once.
+_GROWING = ("text", "summary", "data", "signature")
+
+
+class _Addition(msgspec.Struct):
+    """The text that one fragment added to its entry."""
+
+    number: int
+    text: str
+    summary: bool
+
+
+class _Entry:
+    __slots__ = ("fields", "number", "pieces", "snapshots")
+
+    def __init__(self, number: int, *, snapshots: bool) -> None:
+        self.number = number
+        self.fields: dict[str, Any] = {}
+        self.pieces: dict[str, list[str]] = {}
+        self.snapshots = SnapshotFilter(snapshots=snapshots)
+
+    def join(self) -> dict[str, Any]:
+        """Return the entry as a whole response would have it."""
+        return {
+            name: "".join(self.pieces[name]) if name in self.pieces else value for name, value in self.fields.items()
+        }
+
+
+class _Details:
+    """The entries of one reply: fragments merged by index, type and id. They go back verbatim."""
+
+    __slots__ = ("_entries", "_snapshots", "alone")
+
+    def __init__(self, *, snapshots: bool = False) -> None:
+        self._entries: dict[tuple[Any, ...], _Entry] = {}
+        self._snapshots = snapshots
+        self.alone = True
+        """True while no plain field carries the text as well."""
+
+    def merge(self, fragments: list[Any]) -> list[_Addition]:
+        """Merge the fragments of one message; return the text they add."""
+        return [self._merge(fragment) for fragment in fragments if isinstance(fragment, dict)]
+
+    def _merge(self, fragment: dict[str, Any]) -> _Addition:
+        kind = fragment.get("type")
+        entry = self._find(fragment.get("index"), kind, fragment.get("id"))
+        shown = "summary" if kind == _SUMMARY else "text"
+        text = ""
+        for name, value in fragment.items():
+            if name in _GROWING and isinstance(value, str):
+                pieces = entry.pieces.setdefault(name, [])
+                if name == shown and value:
+                    text = value = value if entry.snapshots.inactive else entry.snapshots.feed(value)
+                # A signature comes once, though some servers repeat it; data that repeats is a snapshot.
+                if value and not (name in ("signature", "data") and pieces == [value]):
+                    pieces.append(value)
+                entry.fields.setdefault(name, "")
+            elif value is not None or name not in entry.fields:
+                entry.fields[name] = value
+        return _Addition(entry.number, text, kind == _SUMMARY)
+
+    def _find(self, *parts: Any) -> _Entry:
+        """Return the entry of this index, type and id; a new one where there is none."""
+        key = tuple(part if isinstance(part, (str, int, float)) else None for part in parts)
+        if key not in self._entries:
+            # An entry's id may come late. A fragment without an id belongs to the last entry of its index and type.
+            key = next(
+                (known for known in reversed(self._entries) if known[:2] == key[:2] and None in (known[2], key[2])), key
+            )
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = _Entry(len(self._entries), snapshots=self._snapshots)
+        return entry
+
+    def finish(self) -> list[_Addition]:
+        """Return the text that is still held."""
+        additions: list[_Addition] = []
+        for (_, kind, _), entry in self._entries.items():
+            if held := entry.snapshots.finish():
+                entry.pieces["summary" if kind == _SUMMARY else "text"].append(held)
+                additions.append(_Addition(entry.number, held, kind == _SUMMARY))
+        return additions
+
+    def seals(self, origin: Origin) -> Iterator[tuple[int, Seal]]:
+        """Yield every entry as a seal: its opaque value, "" if it has none, and the entry verbatim."""
+        for number, entry in enumerate(self._entries.values()):
+            whole = entry.join()
+            value = whole.get("signature") or whole.get("data") or ""
+            yield number, Seal(DETAILS, str(value), origin, msgspec.json.encode(whole).decode())
+
+
+# --- thinking as a part of the content ----------------------------------------------------------------------------
+
+_THINKING_TYPES = ("thinking", "reasoning", "redacted_thinking")
+_TEXT_FIELDS = ("thinking", "reasoning", "text", "summary", "content")
+# The fields that hold a seal, and the kind of that seal.
+_SEAL_FIELDS = (("signature", "signature"), ("data", "redacted"))
+
+
+def is_thinking_part(part: dict[str, Any]) -> bool:
+    """Whether a content part is thinking: by its type, or by a mark on a text part."""
+    return part.get("type") in _THINKING_TYPES or part.get("thought") is True
+
+
+def read_part_text(value: Any) -> str:
+    """Return the text of a part: a string, a list of pieces, or the same one level deeper."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(read_part_text(item) for item in value)
+    if isinstance(value, dict):
+        return next((text for name in _TEXT_FIELDS if (text := read_part_text(value.get(name)))), "")
+    return ""
+
+
+def read_part_seals(part: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the seals of a part as (kind, value): its own, or those of the pieces of its text."""
+    pieces = [item for name in _TEXT_FIELDS if isinstance(part.get(name), list) for item in part[name]]
+    return [
+        (kind, value)
+        for holder in (part, *pieces)
+        if isinstance(holder, dict)
+        for name, kind in _SEAL_FIELDS
+        if isinstance(value := holder.get(name), str) and value
+    ]

@@ -1,15 +1,14 @@
-"""Calls put together from their pieces: by index, with ids, names and arguments that may be missing or late."""
+"""Assembles tool calls from their pieces: by index, with ids, names and arguments that may be missing or late."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, read_signature
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.thinking import Origin, Seal
 from asides.wire.inline_tags import Splitter
+from asides.wire.lenient import to_json_text
 
 
 class _Call:
@@ -21,7 +20,7 @@ class _Call:
         self.named = False
         self.started = False
         self.begun = False
-        """Its arguments have begun, and not with a tag."""
+        """The arguments have begun, without a tag."""
         self.splitter: Splitter | None = None
 
 
@@ -37,37 +36,27 @@ class ToolCalls:
         self._calls: list[_Call] = []
         self._by_index: dict[int | None, _Call] = {}
 
-    def take(self, delta: Any, events: list[Event]) -> None:
-        """The calls in one message, or the pieces of them."""
+    def decode(self, delta: Any, events: list[Event]) -> None:
+        """Decode the calls in one message, or pieces of them."""
         here: list[_Call] = []
         for part in delta.tool_calls or ():
-            here.append(self._take_part(part, events, here))
+            here.append(self._decode_part(part, events, here))
         legacy: Function | None = delta.function_call
         if legacy is not None and (legacy.name or legacy.arguments):
-            self._take_part(ToolCallPart(function=legacy, index=-1), events, here)
+            self._decode_part(ToolCallPart(function=legacy, index=-1), events, here)
 
-    def _take_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
-        function = (
-            part.function
-            if part.function is not None and (part.function.name or part.function.arguments)
-            else part.custom
-        )
-        function = function or part.function or Function()
-        call = self._call_of(part, function, here)
+    def _decode_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
+        function = part.function
+        if function is None or not (function.name or function.arguments):
+            function = part.custom or function or Function()
+        call = self._find_call(part, function, here)
         name = None if call.named or not function.name else function.name
         call_id = None if call.id or not part.id else part.id
         call.named = call.named or bool(name)
         call.id = call.id or call_id
-        arguments = function.arguments if function.arguments is not None else function.input
-        text = (
-            arguments
-            if isinstance(arguments, str)
-            else ""
-            if arguments is None
-            else msgspec.json.encode(arguments).decode()
-        )
+        text = to_json_text(function.arguments if function.arguments is not None else function.input)
         if text:
-            text = self._without_thinking(call, text, events)
+            text = self._remove_thinking(call, text, events)
         if text or name or call_id or not call.started:
             call.started = True
             events.append(ToolCallDelta(call.block, call_id, name, text))
@@ -75,31 +64,31 @@ class ToolCalls:
             self._seal(call, bytes(part.extra_content), events)
         return call
 
-    def _call_of(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
+    def _find_call(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
         call = self._by_index.get(part.index)
-        anew = call is None
+        is_new = call is None
         if call is not None and part.id and call.id and part.id != call.id and function.name:
-            # Some servers number every call 0, or do not number them at all; then the id tells them apart.
-            anew = True
+            # Some servers number every call 0, or none at all; then the id distinguishes them.
+            is_new = True
         elif call is not None and part.index is None and function.name and call.named:
-            # Not numbered: it has no id that could be that of the call before, or stands beside it in one list.
-            anew = not part.id or call in here
-        if anew or call is None:
+            # Not numbered: a new call if it has no id, or if the earlier call is in the same list.
+            is_new = not part.id or call in here
+        if is_new or call is None:
             call = _Call(self._first_block + len(self._calls))
             self._calls.append(call)
             self._by_index[part.index] = call
         return call
 
-    def _without_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
-        """Arguments without a thinking block in front of them, which some models put there."""
+    def _remove_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
+        """Remove a thinking block before the arguments, which some models write there."""
         if call.splitter is None:
             if call.begun or not self._tags or text.lstrip()[:1] not in ("<", "[", ""):
                 call.begun = True
                 return text
             call.splitter = Splitter(self._tags, "leading", False)
-        return self._sorted(call, call.splitter.feed(text), events)
+        return self._separate(call, call.splitter.feed(text), events)
 
-    def _sorted(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
+    def _separate(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
         for number, is_thinking, text in pieces:
             if is_thinking:
                 events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
@@ -112,7 +101,7 @@ class ToolCalls:
             events.append(ThoughtSealed(Seal("thought_signature", value, self._origin, entry), call.block))
 
     def finish(self, events: list[Event]) -> None:
-        """What the splitters still held."""
+        """Emit the arguments that are still held."""
         for call in self._calls:
-            if call.splitter is not None and (text := self._sorted(call, call.splitter.finish(), events)):
+            if call.splitter is not None and (text := self._separate(call, call.splitter.finish(), events)):
                 events.append(ToolCallDelta(call.block, arguments=text))

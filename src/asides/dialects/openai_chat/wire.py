@@ -1,7 +1,7 @@
-"""The parts of a chat completion that are read, as private structs: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from chat completions: lenient, minimal, made for the hot path.
 
-A delta is made to measure: it names every field known on it and refuses others, so that an unknown one is noticed at no
-cost to the streams that have none (`unknown_field`), and learnt. Not here: what the fields mean.
+The struct of a delta is built per set of fields: it names every known field and refuses others. So an unknown field is
+noticed (`find_unknown_field`) and learned, at no cost to other streams. Not here: what the fields mean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
-# Fields of a message that say nothing about the answer, or are read elsewhere. As seen on the wire up to 2026-11.
+# Fields of a message that do not affect the answer, or are read elsewhere. As seen on the wire up to 2026-11.
 IGNORED_FIELDS = frozenset({
     "role", "name", "annotations", "audio", "obfuscation", "channel", "token_id", "logprobs", "padding", "citations",
     "provider_metadata", "provider_specific_fields", "reasoning_encrypted", "reasoning_logprobs", "tool_call_id",
@@ -28,7 +28,7 @@ IGNORED_FIELDS = frozenset({
 
 
 class Function(msgspec.Struct):
-    """The call itself; arguments are JSON text, or an object where a server spares itself the quotes."""
+    """The called function; arguments are JSON text, or an object from some servers."""
 
     name: str | None = None
     arguments: Any = None
@@ -46,14 +46,14 @@ class ToolCallPart(msgspec.Struct):
 
 
 class TokenDetails(msgspec.Struct):
-    """The two details that are read."""
+    """The only two details that are read."""
 
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
-    """Every spelling of a count that was seen."""
+    """Every known name of each count."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -70,33 +70,33 @@ class WireUsage(msgspec.Struct):
 
 
 class UsageHolder(msgspec.Struct):
-    """Where one host hides its usage."""
+    """The object in which one host puts its usage."""
 
     usage: WireUsage | None = None
 
 
 class BaseResponse(msgspec.Struct):
-    """One host's way to tell an error in a good response."""
+    """The object in which one host reports errors inside successful responses."""
 
     status_code: int = 0
     status_msg: str = ""
 
 
-def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
-    """The counts in our one meaning of them."""
+def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
+    """Normalise the counts."""
     inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
     thinking = usage.reasoning_tokens
     if outputs is not None and outputs.reasoning_tokens is not None:
         thinking = outputs.reasoning_tokens
     cached = inputs.cached_tokens if inputs is not None else None
     if cached is None:
-        told = (
+        counts = (
             usage.cached_tokens,
             usage.prompt_cache_hit_tokens,
             usage.num_cached_tokens,
             usage.cache_read_input_tokens,
         )
-        cached = next((count for count in told if count is not None), None)
+        cached = next((count for count in counts if count is not None), None)
     return normalise_usage(
         input=usage.input_tokens if usage.prompt_tokens is None else usage.prompt_tokens,
         output=usage.output_tokens if usage.completion_tokens is None else usage.completion_tokens,
@@ -107,12 +107,12 @@ def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
     )
 
 
-# --- a type made to measure ------------------------------------------------------------------------------------------
+# --- a struct for each set of fields ----------------------------------------------------------------------------------
 
 _THINKING_NAME = re.compile(r"reason|think|thought|(?:^|_)cot(?:$|_)", re.IGNORECASE)
 
 
-# Named after thinking, and yet something else: a seal, which must never be shown, a mark or a figure.
+# Names that mention thinking for something else: a seal, which must never be shown, a flag or a number.
 _NO_TEXT_NAME = re.compile(
     r"opaque|signature|encrypt|redact|(?:^|_)(?:is|has)_"
     r"|(?:^|_)(?:ids?|type|effort|tokens?|time|duration|seconds|ms|format|status|mode|level|budget|count|index|enabled)$",
@@ -120,10 +120,10 @@ _NO_TEXT_NAME = re.compile(
 )
 
 
-class ResponseReader:
-    """How messages with these thinking fields are read: a decoder, and the fields' values of a message as a tuple."""
+class ChunkReader:
+    """Reads messages with these thinking fields: `decode` for a chunk, `thinking_values` for a message's values."""
 
-    __slots__ = ("decode", "heuristics", "ignored", "no_thoughts", "thinking_fields", "thoughts")
+    __slots__ = ("decode", "heuristics", "ignored", "no_thinking", "thinking_fields", "thinking_values")
 
     def __init__(self, thinking_fields: tuple[str, ...], ignored: frozenset[str], heuristics: bool) -> None:
         self.thinking_fields = thinking_fields
@@ -132,25 +132,25 @@ class ResponseReader:
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_chunk_type(thinking_fields, ignored)).decode
         names = [f"thought_{place}" for place in range(len(thinking_fields))]
         get = attrgetter(*names)
-        self.thoughts: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
-        self.no_thoughts = (None,) * len(names)
+        self.thinking_values: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
+        self.no_thinking = (None,) * len(names)
 
-    def learnt(self, name: str) -> tuple[ResponseReader, bool]:
-        """The reading that knows one field more, and whether that field is taken for thinking."""
+    def learn(self, name: str) -> tuple[ChunkReader, bool]:
+        """Return a reader that knows one more field, and whether that field is taken for thinking."""
         if self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
-            return _reading((*self.thinking_fields, name), self.ignored, True), True
-        return _reading(self.thinking_fields, self.ignored | {name}, self.heuristics), False
+            return _make_reader((*self.thinking_fields, name), self.ignored, True), True
+        return _make_reader(self.thinking_fields, self.ignored | {name}, self.heuristics), False
 
 
 @cache
-def reading_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ResponseReader:
-    """The reading that a provider's row asks for. A field that a person named is the only one read."""
+def reader_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
+    """Return the reader for a provider's row. Thinking fields that a user named are the only ones read."""
     usual = thinking_fields == THINKING_FIELDS
-    return _reading(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
+    return _make_reader(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
 
 
-# Bounded, since field names come from the wire.
-_reading = lru_cache(maxsize=256)(ResponseReader)
+# Limited, since field names come from the wire.
+_make_reader = lru_cache(maxsize=256)(ChunkReader)
 
 
 def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
@@ -203,14 +203,14 @@ def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> ty
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+)` - at `\$\.choices\[(?:\d+|\.\.\.)\]\.(?:delta|message)`")
 
 
-def unknown_field(problem: msgspec.ValidationError) -> str | None:
-    """The field of a message that made decoding fail because nobody knew it."""
+def find_unknown_field(problem: msgspec.ValidationError) -> str | None:
+    """Return the unknown field of a message that made decoding fail; None when another problem did."""
     found = _UNKNOWN.fullmatch(str(problem))
     return found.group(1) if found else None
 
 
 def is_nothing(raw: msgspec.Raw) -> bool:
-    """Whether a raw field was absent, null or empty."""
+    """Whether a raw field is absent, null or empty."""
     return raw is NOTHING or bytes(raw) in (b"null", b"", b"{}")
 
 
@@ -219,7 +219,7 @@ class _Signed(msgspec.Struct):
 
 
 def read_signature(extra_content: bytes) -> str | None:
-    """The thought signature inside an `extra_content` object."""
+    """Return the thought signature inside an `extra_content` object; None when it has none."""
     try:
         value = msgspec.json.decode(extra_content, type=_Signed).google.get("thought_signature")
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,9 +1,9 @@
-"""Responses in, events out: one decoder for streams and whole bodies.
+"""Decodes responses into events; one decoder for streams and whole bodies.
 
-Theory of operation. A response is a list of items in order, and an item tells the same whether it comes in deltas or
-whole: its state (items) says each thing once. So a whole body is a stream in which every item comes whole, and so is
-the response object that ends a stream: whatever was not told before is told then. Blocks are numbered by the item's
-place, a thousand to each.
+Theory of operation. A response is a list of items in order. An item emits the same events whether it comes in deltas or
+whole: its state (items) emits everything once. So a whole body is a stream in which every item comes whole. The
+response object at the end of a stream is read the same way: it adds what the stream did not have. Blocks are numbered
+by the item's position, a thousand for each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_responses.item_index import Register, block_of, key_of
+from asides.dialects.openai_responses.item_index import ItemIndex, first_block, make_key
 from asides.dialects.openai_responses.items import (
     SERVER_TOOLS,
     CallState,
@@ -24,7 +24,7 @@ from asides.dialects.openai_responses.items import (
     ReasoningState,
     ServerToolState,
 )
-from asides.dialects.openai_responses.stop_and_errors import failure_of, stop_of, told_error
+from asides.dialects.openai_responses.stop_and_errors import build_inner_error, find_failure, read_stop
 from asides.dialects.openai_responses.wire import (
     EVENTS,
     IGNORED_EVENTS,
@@ -36,7 +36,7 @@ from asides.dialects.openai_responses.wire import (
     Item,
     Response,
     StreamEvent,
-    usage_of,
+    read_usage,
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
@@ -48,108 +48,108 @@ FIELD_BLOCK = 0
 
 
 class ResponsesDecoder(DocumentDecoder):
-    """Bytes of one response in, events out. Any chunking gives the same events."""
+    """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "openai_responses"
-    reads_behind_errors = True
-    warns_at_once = True
-    keeps_bytes = True
+    reads_past_errors = True
+    warning_starts_reply = True
+    keeps_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
         self._usage: Usage | None = None
-        self._register = Register(target)
-        self._hot_key: int | str | None = None
-        self._hot: MessageState | None = None
-        self._said_text = False
+        self._index = ItemIndex(target)
+        self._last_key: int | str | None = None
+        self._last_message: MessageState | None = None
+        self._has_text = False
 
     @property
     def done(self) -> bool:
-        """Whether the server said that nothing follows: its last event does, and needs no mark behind it."""
+        """Whether nothing follows: the last event shows it, without an end mark."""
         return self.ended or self.stop is not None
 
     def finish(self) -> list[Event]:
-        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
+        """Return the last events: no more bytes come. ReplyEnded is the very last, unless there is a failure."""
         events = super().finish()
         if events and not self._started:
-            # Of a reply that failed before it began: who answers comes first all the same.
+            # A reply that failed before it started has its first event all the same.
             self.start(events)
             events.insert(0, events.pop())
         return events
 
     def flush(self, events: list[Event]) -> None:
-        """What the items held for certainty."""
-        for item in self._register.items:
+        """Emit what the items hold."""
+        for item in self._index.items:
             if not item.done:
                 item.flush(events)
-        self.truncated_thought = self._broke_off_thinking()
+        self.truncated_thought = self._is_cut_in_thought()
 
-    def is_whole(self) -> bool:
-        """The mark alone ends nothing: the response object does."""
+    def is_complete(self) -> bool:
+        """Whether the whole reply has come: the response object ends it, the end mark alone does not."""
         return self.stop is not None
 
-    def fail_unread(self) -> None:
-        """Not one event came."""
+    def fail_without_documents(self) -> None:
+        """Set the failure of a body without any event."""
         if self.ended:
-            self.fail_cut()
-        elif self._framing.head and not self._framing.begun:
-            self.fail_unreadable()
+            self.fail_cut_off()
+        elif self._framing.head and not self._framing.looks_like_sse:
+            self.fail_unrecognised()
         else:
             self.fail_lost("sent no event")
 
-    # An event that was cut off is left out like any that does not read, so what breaks the end is no cut.
+    # A cut event is left out like any event that is not JSON, so other problems at the end are errors.
     fail_at_end = DocumentDecoder.fail
 
-    def _broke_off_thinking(self) -> bool:
-        # Thought without the item that has to follow it: it can be shown, and not be sent back.
+    def _is_cut_in_thought(self) -> bool:
+        # Reasoning without the item that must follow it can be shown, but not sent back.
         cut = self.stop is not None and self.stop.reason in ("length", "content_filter")
-        return self._register.breaks_off_in_a_tag() or (cut and self._register.ends_with_a_thought())
+        return self._index.ends_inside_a_tag() or (cut and self._index.ends_with_a_thought())
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        """Read one event, or the whole response."""
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one event, or the whole response."""
         if not self.streamed:
-            self._take_body(payload, events)
+            self._decode_body(payload, events)
             return
         try:
             event = EVENTS.decode(payload)
         except msgspec.ValidationError as problem:
             event = self.read_leniently(payload, EVENTS, problem, events)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # One line; the items say again at their end what it said.
+            # Only one line; its content comes again at the end of the items.
             self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
         if not self._started and event.type in _HANDLERS:
             self.start(events)
         if event.type == "response.output_text.delta":
             key = event.output_index if event.output_index is not None else event.item_id
-            if self._hot is not None and key == self._hot_key and event.delta:
-                self._hot.take(event.content_index or 0, event.delta, events)
+            if self._last_message is not None and key == self._last_key and event.delta:
+                self._last_message.feed(event.content_index or 0, event.delta, events)
                 return
         handle = _HANDLERS.get(event.type or "")
         if handle is not None:
             handle(self, event, events)
         else:
-            self._take_other(event, payload, events)
+            self._decode_other(event, payload, events)
 
-    def _take_other(self, event: StreamEvent, payload: bytes, events: list[Event]) -> None:
+    def _decode_other(self, event: StreamEvent, payload: bytes, events: list[Event]) -> None:
         kind = event.type
         if kind is None or (event.output is not NOTHING and not kind.startswith("response.")):
-            self._take_body(payload, events)
+            self._decode_body(payload, events)
         elif kind == "error":
             if self.failure is None:
-                self.failure = told_error(msgspec.json.decode(payload), payload, self.target)
+                self.failure = build_inner_error(msgspec.json.decode(payload), payload, self.target)
         elif kind in TERMINAL_EVENTS:
-            self._take_end(self._response(event, events), kind, payload, events)
+            self._decode_end(self._read_response(event, events), kind, payload, events)
         elif kind in IGNORED_EVENTS:
             if not self._started and event.response is not NOTHING:
-                self._start(self._response(event, events), events)
-        elif not self._take_progress(event, events):
+                self._start(self._read_response(event, events), events)
+        elif not self._decode_progress(event, events):
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
-    def _take_body(self, payload: bytes, events: list[Event]) -> None:
-        """A document without a type: the whole response, or an error in place of one."""
+    def _decode_body(self, payload: bytes, events: list[Event]) -> None:
+        """Decode a document without a type: the whole response, or an error in its place."""
         try:
             response = RESPONSES.decode(payload)
         except msgspec.ValidationError as problem:
@@ -157,10 +157,11 @@ class ResponsesDecoder(DocumentDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise ProtocolError(f"the body is not JSON ({problem}).", payload=payload) from None
         if response.output is None and response.status is None:
-            told = response.error or response.message or response.detail
-            if told:
-                error = told if isinstance(told, dict) else {"message": told, "code": response.code}
-                self.failure = self.failure or told_error(error, payload, self.target)
+            error = response.error or response.message or response.detail
+            if error and not isinstance(error, dict):
+                error = {"message": error, "code": response.code}
+            if error:
+                self.failure = self.failure or build_inner_error(error, payload, self.target)
                 return
         if response.object not in (None, "response") or (response.output is None and response.status is None):
             what = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
@@ -168,9 +169,9 @@ class ResponsesDecoder(DocumentDecoder):
                 f"the answer is {what}, no response; check that the address serves this endpoint.", payload=payload
             )
         self._start(response, events)
-        self._take_end(response, None, payload, events)
+        self._decode_end(response, None, payload, events)
 
-    def _response(self, event: StreamEvent, events: list[Event]) -> Response:
+    def _read_response(self, event: StreamEvent, events: list[Event]) -> Response:
         raw = bytes(event.response)
         try:
             return RESPONSES.decode(raw)
@@ -182,30 +183,30 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- events of items --------------------------------------------------------------------------------------------
 
-    def _message_of(self, event: StreamEvent) -> MessageState:
-        message = cast("MessageState", self._register.find(event, "message"))
-        self._hot = message
-        self._hot_key = key_of(event.output_index, event.item_id)
+    def _find_message(self, event: StreamEvent) -> MessageState:
+        message = cast("MessageState", self._index.find(event, "message"))
+        self._last_message = message
+        self._last_key = make_key(event.output_index, event.item_id)
         return message
 
     def _item_added(self, event: StreamEvent, events: list[Event]) -> None:
-        item, raw = self._item(bytes(event.item), events)
-        self._hot = None
-        self._register.announced(event.output_index, item).begin(item, raw, events)
+        item, raw = self._read_item(bytes(event.item), events)
+        self._last_message = None
+        self._index.begin(event.output_index, item).begin(item, raw, events)
 
     def _item_done(self, event: StreamEvent, events: list[Event]) -> None:
-        item, raw = self._item(bytes(event.item), events)
-        self._hot = None
-        self._end_item(self._register.ended(event.output_index, item), item, raw, events)
+        item, raw = self._read_item(bytes(event.item), events)
+        self._last_message = None
+        self._finish_item(self._index.end(event.output_index, item), item, raw, events)
 
-    def _end_item(self, state: ItemState, item: Item, raw: bytes, events: list[Event]) -> None:
+    def _finish_item(self, state: ItemState, item: Item, raw: bytes, events: list[Event]) -> None:
         state.done = True
         before = len(events)
         state.end(item, raw, events)
         if isinstance(state, MessageState):
-            self._said_text = self._said_text or any(isinstance(event, TextDelta) for event in events[before:])
+            self._has_text = self._has_text or any(isinstance(event, TextDelta) for event in events[before:])
 
-    def _item(self, raw: bytes, events: list[Event]) -> tuple[Item, bytes]:
+    def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, bytes]:
         try:
             return ITEMS.decode(raw), raw
         except msgspec.ValidationError as problem:
@@ -214,47 +215,47 @@ class ResponsesDecoder(DocumentDecoder):
             return self.read_leniently(raw, ITEMS, problem, events), raw
 
     def _text_delta(self, event: StreamEvent, events: list[Event]) -> None:
-        self._said_text = self._said_text or bool(event.delta)
-        self._message_of(event).take(event.content_index or 0, event.delta or "", events)
+        self._has_text = self._has_text or bool(event.delta)
+        self._find_message(event).feed(event.content_index or 0, event.delta or "", events)
 
     def _text_done(self, event: StreamEvent, events: list[Event]) -> None:
-        message = self._message_of(event)
-        self._said_text = self._said_text or bool(event.text)
-        message.take_whole(event.content_index or 0, event.text or "", events)
+        message = self._find_message(event)
+        self._has_text = self._has_text or bool(event.text)
+        message.feed_whole(event.content_index or 0, event.text or "", events)
 
     def _refusal_delta(self, event: StreamEvent, events: list[Event]) -> None:
-        self._message_of(event).take_refusal(event.content_index or 0, event.delta or "", events)
+        self._find_message(event).feed_refusal(event.content_index or 0, event.delta or "", events)
 
     def _refusal_done(self, event: StreamEvent, events: list[Event]) -> None:
-        message = self._message_of(event)
-        message.take_whole(event.content_index or 0, event.refusal or "", events, refusal=True)
+        message = self._find_message(event)
+        message.feed_whole(event.content_index or 0, event.refusal or "", events, refusal=True)
 
     def _part_done(self, event: StreamEvent, events: list[Event]) -> None:
-        """A part that comes whole, from servers that send no deltas of it."""
+        """Decode a part that comes whole, from servers that send no deltas of it."""
         try:
             part = PARTS.decode(bytes(event.part))
         except msgspec.ValidationError:
             return
         if not isinstance(part.text, str) or not part.text:
             return
-        told = msgspec.structs.replace(event, text=part.text)
+        whole = msgspec.structs.replace(event, text=part.text)
         match part.type:
             case "output_text" | "text":
-                self._text_done(told, events)
+                self._text_done(whole, events)
             case "reasoning_text":
-                self._reasoning("raw", told, events)
+                self._reasoning("raw", whole, events)
             case "summary_text":
-                self._reasoning("summary", told, events)
+                self._reasoning("summary", whole, events)
             case _:
                 pass
 
     def _reasoning(self, channel: Channel, event: StreamEvent, events: list[Event]) -> None:
-        state = cast("ReasoningState", self._register.find(event, "reasoning"))
+        state = cast("ReasoningState", self._index.find(event, "reasoning"))
         place = event.summary_index if channel == "summary" else event.content_index
         if event.delta is not None:
-            state.take(channel, place or 0, event.delta, events)
+            state.feed(channel, place or 0, event.delta, events)
         elif event.text is not None:
-            state.take_whole(channel, place or 0, event.text, events)
+            state.feed_whole(channel, place or 0, event.text, events)
 
     def _summary(self, event: StreamEvent, events: list[Event]) -> None:
         self._reasoning("summary", event, events)
@@ -264,53 +265,53 @@ class ResponsesDecoder(DocumentDecoder):
 
     def _arguments(self, event: StreamEvent, events: list[Event]) -> None:
         custom = event.type is not None and "custom" in event.type
-        state = cast("CallState", self._register.find(event, "custom_tool_call" if custom else "function_call"))
+        state = cast("CallState", self._index.find(event, "custom_tool_call" if custom else "function_call"))
         if event.delta is not None:
-            state.take(event.delta, events)
+            state.feed(event.delta, events)
         else:
-            state.take_whole(event.input if custom else event.arguments, events)
+            state.feed_whole(event.input if custom else event.arguments, events)
 
-    def _take_progress(self, event: StreamEvent, events: list[Event]) -> bool:
-        """An event of a tool that the provider runs: `response.web_search_call.searching`."""
+    def _decode_progress(self, event: StreamEvent, events: list[Event]) -> bool:
+        """Decode an event of a tool that the provider runs (`response.web_search_call.searching`); False for others."""
         kind, _, status = (event.type or "").removeprefix("response.").partition(".")
         tool = next((name for name in SERVER_TOOLS if kind == name or kind.startswith(f"{name}_")), None)
         if tool is None:
             return False
         if kind == tool and status and event.delta is None and status != "partial_image":
-            cast("ServerToolState", self._register.find(event, tool)).progress(status, events)
+            cast("ServerToolState", self._index.find(event, tool)).emit_progress(status, events)
         return True
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _take_end(self, response: Response, kind: str | None, payload: bytes, events: list[Event]) -> None:
+    def _decode_end(self, response: Response, kind: str | None, payload: bytes, events: list[Event]) -> None:
         self._start(response, events)
         if isinstance(response.reasoning, str) and response.reasoning:
-            # One clone has no reasoning items, and the thought beside them as a string.
+            # One server has no reasoning items but the thought as a string.
             events.append(ThinkingDelta(response.reasoning, FIELD_BLOCK, "raw", "field", "reasoning"))
-        known = len(self._register.items)
+        known = len(self._index.items)
         for place, raw in enumerate(response.output or ()):
-            item, entry = self._item(bytes(raw), events)
-            if (state := self._register.untold(place, item, known)) is not None:
-                self._end_item(state, item, entry, events)
-        if isinstance(response.output_text, str) and response.output_text and not self._said_text:
-            events.append(TextDelta(response.output_text, block_of(len(self._register.items))))
+            item, entry = self._read_item(bytes(raw), events)
+            if (state := self._index.find_unfinished(place, item, known)) is not None:
+                self._finish_item(state, item, entry, events)
+        if isinstance(response.output_text, str) and response.output_text and not self._has_text:
+            events.append(TextDelta(response.output_text, first_block(len(self._index.items))))
         if response.usage is not None:
-            usage = usage_of(response.usage, self.target.quirks.output_excludes_thinking)
+            usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
             if usage != self._usage:
                 self._usage = usage
                 events.append(UsageReported(usage))
         if response.status is None and kind is not None:
             response.status = {"response.done": None}.get(kind, kind.removeprefix("response."))
         if self.failure is None:
-            self.failure = failure_of(response, payload, self.target)
-        self.stop = self._settled(response, events)
+            self.failure = find_failure(response, payload, self.target)
+        self.stop = self._decode_stop(response, events)
 
-    def _settled(self, response: Response, events: list[Event]) -> StopReason:
-        calls = any(isinstance(item, CallState) for item in self._register.items)
-        stop = stop_of(response, calls=calls)
+    def _decode_stop(self, response: Response, events: list[Event]) -> StopReason:
+        calls = any(isinstance(item, CallState) for item in self._index.items)
+        stop = read_stop(response, calls=calls)
         if stop.reason == "unknown" and self.failure is None:
-            self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as an end", events)
-        items = self._register.items
+            self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as a final status", events)
+        items = self._index.items
         thought_only = bool(items) and all(isinstance(item, ReasoningState) for item in items)
         if stop.reason == "stop" and thought_only and self.target.quirks.hides_truncation:
             return StopReason("length", stop.raw)

@@ -1,7 +1,7 @@
-"""Which item an event means: the items of one reply by place and by id, for servers that count well or not.
+"""Finds the item that an event belongs to: the items of one reply by index and by id.
 
-`output_index` counts first, since some proxies give an item another id in every event; where there is no index, the id;
-where there is neither, the last item is meant. Not here: what an item tells (items).
+`output_index` decides first, since some proxies give an item another id in every event. Without an index the id
+decides, without both it is the last item. Not here: the events of an item (items).
 """
 
 from __future__ import annotations
@@ -17,26 +17,22 @@ from asides.dialects.openai_responses.items import (
     UnknownState,
 )
 from asides.dialects.openai_responses.wire import Item, StreamEvent
+from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.wire.inline_tags import Splitter
-
-STRIDE = 1_000
-"""Blocks for each item: the parts of a message need some."""
 
 
-class Register:
+class ItemIndex:
     """The items of one reply."""
 
     def __init__(self, target: Target) -> None:
         self.items: list[ItemState] = []
         self._by_key: dict[int | str, ItemState] = {}
         self._target = target
-        self._tags = target.facts.tags
-        self._raw_reasoning: RawReasoning = _raw_reasoning(target)
+        self._raw_reasoning: RawReasoning = _find_raw_reasoning(target)
 
     def find(self, event: StreamEvent, kind: str) -> ItemState:
-        """The item of this kind that an event belongs to; a new one where it was never announced."""
-        key = key_of(event.output_index, event.item_id)
+        """Return the item of this kind that an event belongs to; a new one if it was not announced."""
+        key = make_key(event.output_index, event.item_id)
         found = self._by_key.get(key) if key is not None else self._last()
         if found is not None and found.kind != kind and event.item_id is not None:
             found = next((item for item in self.items if item.id == event.item_id and item.kind == kind), found)
@@ -44,49 +40,49 @@ class Register:
             found = self._add(kind, event.output_index, event.item_id)
         return found
 
-    def announced(self, index: int | None, item: Item) -> ItemState:
-        """The item that begins here. An index that is taken is a server's slip: what comes later stands later."""
+    def begin(self, index: int | None, item: Item) -> ItemState:
+        """Return the item that begins here. If the server uses an index twice, the later item stands later."""
         kind = item.type or "message"
-        key = key_of(index, item.id)
+        key = make_key(index, item.id)
         state = self._by_key.get(key) if key is not None else None
         if state is None or state.announced or state.kind != kind:
             state = self._add(kind, index, item.id)
         state.announced, state.id = True, item.id or state.id
         return state
 
-    def ended(self, index: int | None, item: Item) -> ItemState:
-        """The item that ends here, with all that it has."""
+    def end(self, index: int | None, item: Item) -> ItemState:
+        """Return the item that ends here."""
         kind = item.type or "message"
-        key = key_of(index, item.id)
+        key = make_key(index, item.id)
         state = self._by_key.get(key) if key is not None else self._last()
         if state is None or state.done or state.kind != kind:
             state = self._open_by_id(item.id, kind)
         return state or self._add(kind, index, item.id)
 
-    def untold(self, place: int, item: Item, known: int) -> ItemState | None:
-        """The item at this place of the response object that ends a stream; None where the stream told it already.
+    def find_unfinished(self, place: int, item: Item, known: int) -> ItemState | None:
+        """Return the item at this position of the last response object; None if the stream has finished it already.
 
-        `known` items were there before that object was read.
+        `known` items existed before that object was read.
         """
         kind = item.type or "message"
-        told = [state for state in self.items[:known] if state.kind == kind]
-        if item.id is not None and any(state.done and state.id == item.id for state in told):
+        streamed = [state for state in self.items[:known] if state.kind == kind]
+        if item.id is not None and any(state.done and state.id == item.id for state in streamed):
             return None
-        here = next((state for state in told if state.block == block_of(place)), None)
+        here = next((state for state in streamed if state.block == first_block(place)), None)
         if here is not None:
             return None if here.done else here
         if (begun := self._open_by_id(item.id, kind)) is not None:
             return begun
-        # Told under another index and another id; the stream is what counts.
-        return None if any(state.done for state in told) else self._add(kind, place, item.id)
+        # The stream had it under another index and another id; the stream counts.
+        return None if any(state.done for state in streamed) else self._add(kind, place, item.id)
 
-    def breaks_off_in_a_tag(self) -> bool:
-        """Whether a message opens a tag of thinking and never closes it."""
+    def ends_inside_a_tag(self) -> bool:
+        """Whether a message opens a thinking tag and does not close it."""
         messages = (item for item in self.items if isinstance(item, MessageState))
-        return any(item.splitter is not None and item.splitter.truncated for item in messages)
+        return any(item.truncated for item in messages)
 
     def ends_with_a_thought(self) -> bool:
-        """Whether the item that stands last is reasoning."""
+        """Whether the last item is reasoning."""
         last = max(self.items, key=lambda item: item.block, default=None)
         return isinstance(last, ReasoningState)
 
@@ -101,24 +97,24 @@ class Register:
 
     def _add(self, kind: str, index: int | None, item_id: str | None) -> ItemState:
         taken = {item.block for item in self.items}
-        block = block_of(len(self.items) if index is None else index)
+        block = first_block(len(self.items) if index is None else index)
         if block in taken:
-            block = max(taken) + STRIDE
-        state = self._state_of(kind, block)
+            block = max(taken) + SEGMENTS
+        state = self._make_state(kind, block)
         state.id = item_id
         self.items.append(state)
-        key = key_of(index, item_id)
+        key = make_key(index, item_id)
         if key is not None:
             self._by_key[key] = state
         return state
 
-    def _state_of(self, kind: str, block: int) -> ItemState:
+    def _make_state(self, kind: str, block: int) -> ItemState:
         origin = self._target.origin
         match kind:
             case "reasoning":
                 return ReasoningState(block, origin, self._raw_reasoning)
             case "message":
-                return MessageState(block, origin, self._splitter() if self._tags else None)
+                return MessageState(self._target, self._make_text(block))
             case "function_call" | "custom_tool_call":
                 return CallState(block, kind, origin)
             case _ if kind in SERVER_TOOLS:
@@ -126,26 +122,25 @@ class Register:
             case _:
                 return UnknownState(block, kind, origin)
 
-    def _splitter(self) -> Splitter:
-        # A thought in an item of its own was taken out by the server, and with it the tag that its template opened.
+    def _make_text(self, block: int) -> TaggedText:
+        # A server that sends a thought in an item of its own has removed the tag that its template opened.
         first = not any(isinstance(item, (ReasoningState, MessageState)) for item in self.items)
-        starts_inside = self._target.facts.starts_inside if first else False
-        return Splitter(self._tags, self._target.facts.tag_position, starts_inside)
+        return TaggedText(block, self._target, first=first)
 
 
-def key_of(index: int | None, item_id: str | None) -> int | str | None:
-    """What an item is known by."""
+def make_key(index: int | None, item_id: str | None) -> int | str | None:
+    """Return the key of an item: its index, else its id."""
     return index if index is not None else item_id
 
 
-def block_of(place: int) -> int:
-    """The first block of the item at this place; those before the first item are for what is no item."""
-    return (place + 1) * STRIDE
+def first_block(place: int) -> int:
+    """Return the first block of the item at this position. Blocks before the first item are for text outside items."""
+    return (place + 1) * SEGMENTS
 
 
-def _raw_reasoning(target: Target) -> RawReasoning:
-    """What raw reasoning is here: the row's word; else, of a model known to summarise, an aside."""
-    told = "shown" if target.shows_raw else target.quirks.raw_reasoning
-    if told is not None:
-        return told
+def _find_raw_reasoning(target: Target) -> RawReasoning:
+    """Return the use of raw reasoning: as the row says; else it is an aside for models that give summaries."""
+    use = "shown" if target.shows_raw else target.quirks.raw_reasoning
+    if use is not None:
+        return use
     return "alone" if target.rule.kind == "raw" else "aside"

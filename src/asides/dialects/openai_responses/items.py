@@ -1,7 +1,7 @@
-"""Output items while they arrive: each tells its events once, from its deltas or from the whole item, whichever it has.
+"""Output items while they arrive: each emits its events once, from its deltas or from the whole item.
 
-The item as it came goes along as an `entry` (thinking.Seal), since it has to go back. Not here: which item an event
-belongs to (decode).
+The item itself is stored as the `entry` of a seal (thinking.Seal), since it goes back unchanged. Not here: which item
+an event belongs to (item_index).
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.openai_responses.wire import Item, Part, as_json_text, texts_of
+from asides.dialects.openai_responses.wire import Item, Part, find_texts
+from asides.dialects.tagged_text import TaggedText
+from asides.providers.provider import Target
 from asides.values.events import (
     Event,
     PartArrived,
@@ -24,32 +26,32 @@ from asides.values.events import (
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
-from asides.wire.inline_tags import Splitter
+from asides.wire.lenient import to_json_text
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
-"""What raw reasoning is: never shown · the thinking of an item that has no summary · the thinking."""
+"""The use of raw reasoning: never shown · shown for an item without a summary · shown as the thinking."""
 
 ENTRY = "item"
-"""The kind of a seal that is no token: an item, or its id and phase, that only has to go back."""
+"""The kind of a seal without a token: an item, or its id and phase, that only goes back."""
 
-# Items of tools that the provider runs itself. As documented up to 2026-11.
+# Items of tools that the provider runs itself, as documented up to 2026-11.
 SERVER_TOOLS = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
     "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "x_search_call",
     "program", "program_output", "shell_call_output", "code_execution_call",
 })  # fmt: skip
-# State of the provider without words: it goes back, and there is nothing to tell of it.
+# State of the provider without text: it goes back, without a warning.
 SILENT_ITEMS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 
-_SAYS: dict[Channel, tuple[ThoughtKind, ThoughtSource, str]] = {
+_CHANNELS: dict[Channel, tuple[ThoughtKind, ThoughtSource, str]] = {
     "summary": ("summary", "responses_summary", "summary"),
     "raw": ("raw", "responses_raw", "reasoning_text"),
 }
 
 
 class ItemState:
-    """An item of no special kind, and what all kinds share."""
+    """An item of any kind; the base of the others."""
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         self.block = block
@@ -57,229 +59,212 @@ class ItemState:
         self.origin = origin
         self.id: str | None = None
         self.announced = False
-        """Its output_item.added has come."""
+        """The item's output_item.added event has come."""
         self.done = False
 
     def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The item was announced; it may be incomplete."""
+        """Use the item from its first event; it may be incomplete."""
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The whole item."""
+        """Use the whole item."""
 
     def flush(self, events: list[Event]) -> None:
-        """Nothing more comes of it, and the whole item never came."""
+        """Emit what is held: the whole item did not come."""
 
 
 class ReasoningState(ItemState):
-    """A reasoning item: its summary parts, or its raw text, as one thought, a blank line between parts.
+    """A reasoning item: its summary parts, or its raw text, as one thought with a blank line between parts.
 
-    One of the two is live. The other is kept until the item ends and told then if the first said nothing (`alone`),
-    or never: so a stream and a whole body show the same one.
+    One of the two is emitted as it comes. The other is held until the item ends, and emitted then if the first had no
+    text (`alone`), or never. So a stream and a whole body show the same one.
     """
 
     def __init__(self, block: int, origin: Origin, raw_reasoning: RawReasoning) -> None:
         super().__init__(block, "reasoning", origin)
         self._raw_reasoning = raw_reasoning
-        self._live: Channel = "raw" if raw_reasoning == "shown" else "summary"
-        self._said: dict[Channel, dict[int, list[str]]] = {"summary": {}, "raw": {}}
+        self._shown: Channel = "raw" if raw_reasoning == "shown" else "summary"
+        self._received: dict[Channel, dict[int, list[str]]] = {"summary": {}, "raw": {}}
         self._part: int | None = None
         self._blanks: list[str] | None = None
-        self._spoken = False
+        self._has_text = False
 
-    def take(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
-        """More of a part."""
-        self._said[channel].setdefault(part, []).append(text)
-        if channel == self._live:
-            self._say(channel, part, text, events)
+    def feed(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
+        """Add text of a part."""
+        self._received[channel].setdefault(part, []).append(text)
+        if channel == self._shown:
+            self._emit(channel, part, text, events)
 
-    def take_whole(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
-        """The whole part: what its deltas did not say of it."""
-        rest = _rest(self._said[channel].get(part), text)
+    def feed_whole(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
+        """Add the whole part: the text that its deltas did not have."""
+        rest = _find_rest(self._received[channel].get(part), text)
         if rest:
-            self.take(channel, part, rest, events)
+            self.feed(channel, part, rest, events)
 
-    def _say(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
-        kind, source, via = _SAYS[channel]
+    def _emit(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
+        kind, source, via = _CHANNELS[channel]
         if part != self._part:
             self._part = part
-            self._blanks = [] if self._spoken else None
+            self._blanks = [] if self._has_text else None
         if self._blanks is not None:
             if not text or text.isspace():
-                self._blanks.append(text)  # a part of blanks is none, so they wait for a word
+                self._blanks.append(text)  # a blank part is none, so blanks wait for text
                 return
             events += [ThinkingDelta(piece, self.block, kind, source, via) for piece in ("\n\n", *self._blanks)]
             self._blanks = None
         if text:
-            self._spoken = self._spoken or not text.isspace()
+            self._has_text = self._has_text or not text.isspace()
             events.append(ThinkingDelta(text, self.block, kind, source, via))
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The whole item, with the encrypted content that counts."""
-        for part, text in texts_of(item.summary, "summary_text", "text"):
-            self.take_whole("summary", part, text, events)
-        for part, text in texts_of(item.content, "reasoning_text", "text"):
-            self.take_whole("raw", part, text, events)
+        """Emit the rest of the item, and its encrypted content as a seal."""
+        for part, text in find_texts(item.summary, "summary_text", "text"):
+            self.feed_whole("summary", part, text, events)
+        for part, text in find_texts(item.content, "reasoning_text", "text"):
+            self.feed_whole("raw", part, text, events)
         self.flush(events)
         value = item.encrypted_content or ""
-        entry = _without_content(raw) if self._raw_reasoning == "aside" and item.content else raw.decode()
-        source: ThoughtSource = "responses_raw" if self._live == "raw" else "responses_summary"
+        entry = _remove_content(raw) if self._raw_reasoning == "aside" and item.content else raw.decode()
+        source: ThoughtSource = "responses_raw" if self._shown == "raw" else "responses_summary"
         seal = Seal("encrypted" if value else ENTRY, value, self.origin, entry)
         events.append(ThoughtSealed(seal, self.block, "hidden", source))
 
     def flush(self, events: list[Event]) -> None:
-        """What was kept of the other channel, where the live one said nothing."""
-        if self._spoken or self._raw_reasoning == "aside":
+        """Emit the held channel if the first had no text."""
+        if self._has_text or self._raw_reasoning == "aside":
             return
-        other: Channel = "summary" if self._live == "raw" else "raw"
-        if any(not text.isspace() for pieces in self._said[other].values() for text in pieces if text):
-            self._live, self._part = other, None
-            for part, pieces in sorted(self._said[other].items()):
+        other: Channel = "summary" if self._shown == "raw" else "raw"
+        if any(not text.isspace() for pieces in self._received[other].values() for text in pieces if text):
+            self._shown, self._part = other, None
+            for part, pieces in sorted(self._received[other].items()):
                 for text in pieces:
-                    self._say(other, part, text, events)
+                    self._emit(other, part, text, events)
 
 
 class MessageState(ItemState):
-    """A message: its texts and refusals, in order, and what goes back beside them (id, phase, annotations)."""
+    """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations)."""
 
-    def __init__(self, block: int, origin: Origin, splitter: Splitter | None) -> None:
-        super().__init__(block, "message", origin)
-        self.splitter = splitter
-        self._said: dict[int, list[str]] = {}
-        self._key: object = None
-        self._segment = block - 1
-        self._first_text: int | None = None
+    def __init__(self, target: Target, text: TaggedText) -> None:
+        super().__init__(text.block, "message", target.origin)
+        self._text = text
+        self._received: dict[int, list[str]] = {}
 
-    def take(self, part: int, text: str, events: list[Event]) -> None:
-        """More of a text."""
-        said = self._said.get(part)
-        if said is None:
-            said = self._said[part] = []
-        said.append(text)
-        if self.splitter is not None:
-            self._tell(part, self.splitter.feed(text), events)
-            return
-        if part != self._key:
-            self._turn(part)
-            self._first_text = self._segment if self._first_text is None else self._first_text
+    @property
+    def truncated(self) -> bool:
+        """Whether the message ended inside a thinking tag."""
+        return self._text.truncated
+
+    def feed(self, part: int, text: str, events: list[Event]) -> None:
+        """Add text of a part."""
+        received = self._received.get(part)
+        if received is None:
+            received = self._received[part] = []
+        received.append(text)
+        running = self._text
+        if running.plain_block is not None and part == running.part and text:
+            events.append(TextDelta(text, running.plain_block))
+        else:
+            running.feed(text, events, part)
+
+    def feed_refusal(self, part: int, text: str, events: list[Event]) -> None:
+        """Add text of a refusal."""
+        self._received.setdefault(part, []).append(text)
+        block = self._text.open_block(("refusal", part), events)
         if text:
-            events.append(TextDelta(text, self._segment))
+            events.append(RefusalDelta(text, block))
 
-    def _tell(self, part: int, pieces: list[tuple[int, bool, str]], events: list[Event]) -> None:
-        for number, is_thinking, text in pieces:
-            if self._key != (part, number):
-                self._turn((part, number))
-            if is_thinking:
-                events.append(ThinkingDelta(text, self._segment, "raw", "tags"))
-            else:
-                self._first_text = self._segment if self._first_text is None else self._first_text
-                events.append(TextDelta(text, self._segment))
-
-    def _turn(self, key: object) -> None:
-        self._key = key
-        self._segment += 1
-
-    def take_refusal(self, part: int, text: str, events: list[Event]) -> None:
-        """More of a refusal."""
-        self._said.setdefault(part, []).append(text)
-        if self._key != ("refusal", part):
-            self._turn(("refusal", part))
-        if text:
-            events.append(RefusalDelta(text, self._segment))
-
-    def take_whole(self, part: int, text: str, events: list[Event], *, refusal: bool = False) -> None:
-        """The whole part: what its deltas did not say of it."""
-        if rest := _rest(self._said.get(part), text):
-            (self.take_refusal if refusal else self.take)(part, rest, events)
+    def feed_whole(self, part: int, text: str, events: list[Event], *, refusal: bool = False) -> None:
+        """Add the whole part: the text that its deltas did not have."""
+        if rest := _find_rest(self._received.get(part), text):
+            (self.feed_refusal if refusal else self.feed)(part, rest, events)
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The whole message, and what goes back beside its words."""
+        """Emit the rest of the message, and the fields that go back with it as a seal."""
         content = [item.content] if isinstance(item.content, str) else item.content or []
         for place, part in enumerate(content):
-            self._take_part(place, part, events)
+            self._feed_part(place, part, events)
         self.flush(events)
         entry = build_message_entry(raw)
-        if entry is not None and self._first_text is not None:
-            events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._first_text))
+        if entry is not None and self._text.first_text_block is not None:
+            events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._text.first_text_block))
 
-    def _take_part(self, place: int, part: Part | str | None, events: list[Event]) -> None:
+    def _feed_part(self, place: int, part: Part | str | None, events: list[Event]) -> None:
         if isinstance(part, str):
-            self.take_whole(place, part, events)
+            self.feed_whole(place, part, events)
         elif part is None:
             return
         elif part.type == "refusal":
-            self.take_whole(place, part.refusal if isinstance(part.refusal, str) else "", events, refusal=True)
+            self.feed_whole(place, part.refusal if isinstance(part.refusal, str) else "", events, refusal=True)
         elif part.type in ("output_text", "text", None):
             if isinstance(part.text, str):
-                self.take_whole(place, part.text, events)
+                self.feed_whole(place, part.text, events)
             elif part.text is not None:
-                told = f"a text of a message is {type(part.text).__name__} and was left out"
-                events.append(Warned(Notice("malformed_field", told)))
+                detail = f"a text of a message is {type(part.text).__name__} and was left out"
+                events.append(Warned(Notice("malformed_field", detail)))
         else:
-            told = f"a content part of type {part.type!r} is only in metadata['raw']"
-            events.append(Warned(Notice("unknown_content_part", told)))
+            detail = f"a content part of type {part.type!r} is only in metadata['raw']"
+            events.append(Warned(Notice("unknown_content_part", detail)))
 
     def flush(self, events: list[Event]) -> None:
-        """What the splitter still held."""
-        if self.splitter is not None:
-            self._tell(max(self._said, default=0), self.splitter.finish(), events)
+        """Emit the text that is still held."""
+        self._text.finish(events, part=max(self._received, default=0))
 
 
 class CallState(ItemState):
-    """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with text of its own."""
+    """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with free text."""
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
         self._custom = kind == "custom_tool_call"
-        self._said: list[str] = []
-        self._named = self._identified = False
+        self._received: list[str] = []
+        self._has_name = self._has_id = False
 
     def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
-        """Who is called; the arguments that some servers send along come again."""
-        self._introduce(item.call_id, item.name, events)
+        """Emit the id and the name. Arguments that some servers send here come again."""
+        self._emit_identity(item.call_id, item.name, events)
 
-    def _introduce(self, call_id: str | None, name: str | None, events: list[Event]) -> None:
-        call_id, name = None if self._identified else call_id, None if self._named else name
+    def _emit_identity(self, call_id: str | None, name: str | None, events: list[Event]) -> None:
+        call_id, name = None if self._has_id else call_id, None if self._has_name else name
         if call_id or name:
-            self._identified, self._named = self._identified or bool(call_id), self._named or bool(name)
+            self._has_id, self._has_name = self._has_id or bool(call_id), self._has_name or bool(name)
             events.append(ToolCallDelta(self.block, call_id or None, name or None, custom=self._custom))
 
-    def take(self, arguments: str, events: list[Event]) -> None:
-        """More of the arguments."""
-        self._said.append(arguments)
+    def feed(self, arguments: str, events: list[Event]) -> None:
+        """Add text of the arguments."""
+        self._received.append(arguments)
         if arguments:
             events.append(ToolCallDelta(self.block, arguments=arguments, custom=self._custom))
 
-    def take_whole(self, arguments: Any, events: list[Event]) -> None:
-        """All of the arguments: what their deltas did not say."""
-        if rest := _rest(self._said or None, as_json_text(arguments)):
-            self.take(rest, events)
+    def feed_whole(self, arguments: Any, events: list[Event]) -> None:
+        """Add the whole arguments: the text that their deltas did not have."""
+        if rest := _find_rest(self._received or None, to_json_text(arguments)):
+            self.feed(rest, events)
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The whole call."""
-        # Proxies leave the call's own id out; the item's has to do then (requirements, D7).
-        self._introduce(item.call_id or item.id, item.name, events)
-        self.take_whole(item.input if self._custom else item.arguments, events)
-        if not self._named and not self._identified:
+        """Emit the rest of the call, and the item as a seal."""
+        # Some proxies omit the call's id; then the item's is used.
+        self._emit_identity(item.call_id or item.id, item.name, events)
+        self.feed_whole(item.input if self._custom else item.arguments, events)
+        if not self._has_name and not self._has_id:
             events.append(ToolCallDelta(self.block, custom=self._custom))
         events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, raw.decode()), self.block))
 
 
 class ServerToolState(ItemState):
-    """A tool that the provider runs: its item, replaced as it goes on."""
+    """A tool that the provider runs: its item, replaced with each progress event."""
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
         self._part: ServerTool | None = None
 
     def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """The item as far as it has come."""
+        """Emit the item as it is now."""
         self._part = ServerTool(self.kind, item.id, item.status, raw.decode(), self.origin)
         events.append(PartArrived(self._part, self.block))
 
     end = begin
 
-    def progress(self, status: str, events: list[Event]) -> None:
-        """It tells how far it is."""
+    def emit_progress(self, status: str, events: list[Event]) -> None:
+        """Emit a new status."""
         part = self._part or ServerTool(self.kind, self.id, origin=self.origin)
         if part.status != status:
             self._part = msgspec.structs.replace(part, status=status)
@@ -287,34 +272,33 @@ class ServerToolState(ItemState):
 
 
 class UnknownState(ItemState):
-    """An item that nobody here knows: kept as it came, and told."""
+    """An item of an unknown type: it goes back unchanged, with a warning."""
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
-        """The whole item."""
+        """Use the whole item."""
         events.append(PartArrived(UnknownPart(raw.decode(), self.origin), self.block))
         if self.kind not in SILENT_ITEMS:
-            told = f"an item of type {self.kind!r} is not known; it is kept and goes back as it came"
-            events.append(Warned(Notice("unknown_item", told)))
+            detail = f"an item of type {self.kind!r} is not known; it is stored and sent back unchanged"
+            events.append(Warned(Notice("unknown_item", detail)))
 
 
-def _rest(said: list[str] | None, whole: str) -> str:
-    """What of a whole text was not said in pieces. Words that are out cannot be taken back, so a text that differs adds
-    nothing."""
-    if not said:
+def _find_rest(received: list[str] | None, whole: str) -> str:
+    """Return the part of a whole text that its deltas did not have; "" if it contradicts what is already out."""
+    if not received:
         return whole
-    out = "".join(said)
-    return whole[len(out) :] if len(whole) > len(out) and whole.startswith(out) else ""
+    sent = "".join(received)
+    return whole[len(sent) :] if len(whole) > len(sent) and whole.startswith(sent) else ""
 
 
-def _without_content(raw: bytes) -> str:
-    """The item without its raw reasoning, which is not ours to keep unless it was asked for."""
+def _remove_content(raw: bytes) -> str:
+    """Remove the raw reasoning from an item: it is stored only on request."""
     item = msgspec.json.decode(raw)
     item.pop("content", None)
     return msgspec.json.encode(item).decode()
 
 
 def build_message_entry(raw: bytes) -> str | None:
-    """What goes back of a message beside its words."""
+    """Build the entry of a message: its fields without the texts; None when it has neither id nor phase."""
     item = msgspec.json.decode(raw)
     content = item.get("content")
     if isinstance(content, list):
@@ -325,5 +309,5 @@ def build_message_entry(raw: bytes) -> str | None:
         ]
     else:
         item.pop("content", None)
-    kept = {name: value for name, value in item.items() if value is not None}
-    return msgspec.json.encode(kept).decode() if "id" in kept or "phase" in kept else None
+    entry = {name: value for name, value in item.items() if value is not None}
+    return msgspec.json.encode(entry).decode() if "id" in entry or "phase" in entry else None

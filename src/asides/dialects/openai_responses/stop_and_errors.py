@@ -1,4 +1,4 @@
-"""How a response ends: its status in our one vocabulary, and the errors that it tells in its own body."""
+"""Stop reasons and errors of responses, from their status and from the errors in their bodies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_chat.stop_and_errors import chat_error, error_of
+from asides.dialects.openai_chat.stop_and_errors import build_error
+from asides.dialects.openai_chat.stop_and_errors import decode_error as decode_chat_error
 from asides.dialects.openai_responses.wire import Response
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
@@ -24,44 +25,44 @@ _INCOMPLETE: dict[str, StopKind] = {
 FAILED = ("failed", "cancelled", "expired")
 
 
-def stop_of(response: Response, *, calls: bool) -> StopReason:
-    """Why it ended. There is no word for "it calls tools" on this wire: the calls themselves say so."""
+def read_stop(response: Response, *, calls: bool) -> StopReason:
+    """Return the stop reason. This wire has none for tool calls: the calls themselves decide."""
     match response.status:
         case "completed" | None:
             return StopReason("tool_calls" if calls else "stop", response.status)
         case "incomplete":
-            told = response.incomplete_details.reason if response.incomplete_details is not None else None
-            return StopReason(_INCOMPLETE.get(told or "", "unknown"), told or "incomplete")
+            reason = response.incomplete_details.reason if response.incomplete_details is not None else None
+            return StopReason(_INCOMPLETE.get(reason or "", "unknown"), reason or "incomplete")
         case other:
             return StopReason("unknown", other)
 
 
-def failure_of(response: Response, payload: bytes, target: Target) -> ProviderError | None:
-    """The error in a response object, where it has failed."""
+def find_failure(response: Response, payload: bytes, target: Target) -> ProviderError | None:
+    """Return the error of a response object; None when it has not failed."""
     if response.error:
-        return told_error(response.error, payload, target)
+        return build_inner_error(response.error, payload, target)
     if response.status in FAILED:
-        told = {"message": f"the response ended as {response.status}", "code": response.status}
-        return told_error(told, payload, target)
+        error = {"message": f"the response ended as {response.status}", "code": response.status}
+        return build_inner_error(error, payload, target)
     return None
 
 
-def told_error(told: Any, payload: bytes, target: Target) -> ProviderError:
-    """The error that an event or a response object tells: flat, or in an object of its own."""
-    if isinstance(told, Mapping):
-        inner = told.get("error")
-        told = inner or told
-    if isinstance(told, Mapping) and told.get("type") == "error" and told.get("code") is None:
-        told = {name: value for name, value in told.items() if name != "type"}
-    return error_of(200, {}, told, payload, target)
+def build_inner_error(error: Any, payload: bytes, target: Target) -> ProviderError:
+    """Build an error from the fields of an event or a response object, or from the object inside them."""
+    if isinstance(error, Mapping):
+        inner = error.get("error")
+        error = inner or error
+    if isinstance(error, Mapping) and error.get("type") == "error" and error.get("code") is None:
+        error = {name: value for name, value in error.items() if name != "type"}
+    return build_error(200, {}, error, payload, target)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-    """The error that a response with this status is: its body is shaped as chat's, or is a failed response object."""
+    """Build the error for a response with this status: its body is as in chat, or a failed response object."""
     try:
         response = msgspec.json.decode(body, type=Response)
     except (msgspec.DecodeError, UnicodeDecodeError):
         response = None
     if response is not None and response.object == "response" and isinstance(response.error, Mapping):
-        return error_of(status, headers, response.error, body, target)
-    return chat_error(status, headers, body, target)
+        return build_error(status, headers, response.error, body, target)
+    return decode_chat_error(status, headers, body, target)

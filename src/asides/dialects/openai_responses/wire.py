@@ -1,6 +1,6 @@
-"""The parts of a Responses reply that are read, as private structs: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from Responses replies: lenient, minimal, made for the hot path.
 
-Items stay raw until they are whole, since they have to go back as they came. Not here: what the fields mean.
+Items stay raw until they are complete, since they go back unchanged. Not here: what the fields mean.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
-# Events that say nothing that the items do not say again.
+# Events whose content comes again with the items.
 IGNORED_EVENTS = frozenset({
     "response.created", "response.in_progress", "response.queued", "response.content_part.added",
     "response.reasoning_summary_part.added", "response.output_text.annotation.added", "response.reasoning_part.added",
@@ -25,7 +25,7 @@ TERMINAL_EVENTS = frozenset({
 
 
 class StreamEvent(msgspec.Struct, gc=False):
-    """One event of a stream. One struct for all kinds, since every event is read by it before its kind is known."""
+    """One event of a stream. One struct for all types, since the type is known only after reading."""
 
     type: str | None = None
     delta: str | None = None
@@ -46,7 +46,7 @@ class StreamEvent(msgspec.Struct, gc=False):
 
 
 class Part(msgspec.Struct):
-    """A part of a message, of a summary, or of raw reasoning; the text may be of any type in a proxy's hands."""
+    """A part of a message, of a summary, or of raw reasoning; proxies may change the type of the text."""
 
     type: str | None = None
     text: Any = None
@@ -54,7 +54,7 @@ class Part(msgspec.Struct):
 
 
 class Item(msgspec.Struct):
-    """What is read of an output item, whatever its type."""
+    """The fields that are read from an output item of any type."""
 
     type: str | None = None
     id: str | None = None
@@ -69,14 +69,14 @@ class Item(msgspec.Struct):
 
 
 class TokenDetails(msgspec.Struct):
-    """The two details that are read."""
+    """The only two details that are read."""
 
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
-    """Counts, also under the names that chat has for them, which some clones keep."""
+    """Counts, also under their names in chat, which some servers use."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -88,13 +88,13 @@ class WireUsage(msgspec.Struct):
 
 
 class Incomplete(msgspec.Struct):
-    """Why a response is not complete."""
+    """The reason why a response is incomplete."""
 
     reason: str | None = None
 
 
 class Response(msgspec.Struct):
-    """The response object: a whole body, or what the first and the last event of a stream carry."""
+    """The response object: a whole body, or a field of the first and the last event of a stream."""
 
     id: str | None = None
     model: str | None = None
@@ -106,7 +106,7 @@ class Response(msgspec.Struct):
     incomplete_details: Incomplete | None = None
     error: Any = None
     reasoning: Any = None
-    """What was asked, as an object; one clone puts the thinking here, as text."""
+    """The request's setting, as an object; one server puts the thinking here, as text."""
     output_text: Any = None
     message: Any = None
     detail: Any = None
@@ -119,8 +119,8 @@ PARTS = msgspec.json.Decoder(Part)
 RESPONSES = msgspec.json.Decoder(Response)
 
 
-def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
-    """The counts in our one meaning of them."""
+def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
+    """Normalise the counts."""
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
     return normalise_usage(
         input=usage.prompt_tokens if usage.input_tokens is None else usage.input_tokens,
@@ -132,8 +132,8 @@ def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
     )
 
 
-def texts_of(parts: list[Part | str | None] | str | None, *kinds: str) -> list[tuple[int, str]]:
-    """The texts of the parts of these types, each with its place; a part without a type counts, as does a string."""
+def find_texts(parts: list[Part | str | None] | str | None, *kinds: str) -> list[tuple[int, str]]:
+    """Return (position, text) of the parts of these types; strings and parts without a type count too."""
     if isinstance(parts, str):
         return [(0, parts)]
     found: list[tuple[int, str]] = []
@@ -143,10 +143,3 @@ def texts_of(parts: list[Part | str | None] | str | None, *kinds: str) -> list[t
         elif part is not None and (part.type is None or part.type in kinds) and isinstance(part.text, str):
             found.append((place, part.text))
     return found
-
-
-def as_json_text(value: Any) -> str:
-    """Arguments as the text that they are on this wire; a proxy may have parsed them."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

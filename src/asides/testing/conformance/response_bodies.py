@@ -43,7 +43,7 @@ def decode_pieces(pieces: Iterable[bytes], target: Target, dialect: Dialect) -> 
     for piece in pieces:
         events += decoder.feed(piece)
     events += decoder.finish()
-    fold.take(events)
+    fold.feed(events)
     return Decoded(events, fold.reply(decoder.payloads, streamed=decoder.streamed), decoder.failure)
 
 

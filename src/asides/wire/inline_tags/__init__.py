@@ -1,41 +1,42 @@
-"""Thinking inside text, `<think>…</think>` and its relatives, set apart from the answer: whole texts and streams alike.
-Not here: who sends which tags (the provider's row); `tag_grammars` has the grammars, `tag_splitter` the machine.
+"""Separates thinking inside text, `<think>…</think>` and its relatives, from the answer: whole texts and streams alike.
+
+Not here: which provider sends which tags (its row). `grammars` has the tags, `splitter` the state machine.
 
 Theory of operation
 -------------------
-The result is a function of the whole text and the settings. A stream gets the same result early: what is certain is
-passed on, what the next characters may still change is held. There are six states:
+The result depends only on the whole text and the settings. A stream gets the same result early: certain text is passed
+on, text that the next characters may still change is held. There are six states:
 
-    ORPHAN   `starts_inside="auto"`: all is held until the first tag outside code says how the text began
+    ORPHAN   `starts_inside="auto"`: everything is held until the first tag outside code shows how the text began
     HEAD     before the answer: blanks are held, a tag opens a leading block, any other character begins the answer
     THINK    in a block
-    NEST     in a block in which a second one seems to open: all is held until that is decided
+    NEST     in a block in which a second one seems to open: everything is held until that is decided
     TEXT     in the answer, tags still live
     DEAD     in the answer, tags no longer live: text goes straight through
 
-*Nesting.* An inner opening tag may open a nested block, or the thought may merely mention it; one closing tag cannot
-tell. From the inner opening tag on, tags of that grammar are counted. Where the count reaches zero, the block ends;
-the inner tags were tags, and what they enclose are blocks of their own. Where the text ends first, the inner opening
-tag was a mention: the block ended at its *first* closing tag, the mention stays in the thought, and what follows is
-read again as answer. So `<think>a<think>b</think>c</think>d` gives "d", and `<think>use <think> tags</think>Answer`
-gives "Answer"; the price is that this rare reply is held to its end. Behind that first closing tag, code protects tags
-as in any answer. After a few such readings (`_MOST_MENTIONS`) the first closing tag ends each block: time stays linear.
+*Nesting.* An inner opening tag may open a nested block, or the thought may only mention it; one closing tag does not
+decide that. From the inner opening tag on, tags of that grammar are counted. If the count reaches zero, the block ends:
+the inner tags were tags, and their contents are blocks. If the text ends first, the inner opening tag was a mention:
+the block ended at its *first* closing tag, the mention stays in the thought, and the rest is read again as answer. So
+`<think>a<think>b</think>c</think>d` gives "d", and `<think>use <think> tags</think>Answer` gives "Answer". The price:
+such a reply, which is rare, is held to its end. After that first closing tag, code protects tags as in any answer.
+After a few mentions (`_MOST_MENTIONS`) the first closing tag ends each block, so that time stays linear.
 
 *Code.* A tag in a fence (``` or ~~~ at the beginning of a line, to its closing line or the end), or between two equal
-runs of backticks in one line, is the author's. A backtick that its line does not close is no code, so a tag behind it
-is held until the line tells. Inside a block nothing is code: a closing tag always counts. For an orphan close, a fence
-that never ends protects nothing, since the fence may be part of the thought.
+runs of backticks in one line, is text. A backtick that its line does not close makes no code, so a tag after it is held
+until the line decides. Inside a block nothing is code: a closing tag always counts. For an orphan close, a fence that
+never ends protects nothing, since the fence may be part of the thought.
 
-*Blanks.* Those before and directly behind a leading block go with it, and a block of blanks is no block; nothing else
-is touched.
+*Blanks.* Blanks before and directly after a leading block are removed with it. A block of blanks is no block. All other
+blanks stay.
 
-*Fragments.* A block directly behind another one of the same grammar that begins with a space goes on in its text, and
-so do those directly behind it: a server that closes its tag after every chunk. Others are blocks of their own.
+*Fragments.* Some servers close their tag after every chunk. So a block directly after another one of the same grammar
+that begins with a space continues its text, and so do those directly after it. Others are separate blocks.
 
-*Harmony.* A reply that begins with a harmony header is harmony to its end, in every position: analysis, and any channel
-nobody knows, is thinking; final and commentary are answer, each message a segment of its own. Control tokens go, also
-a header that the end cuts off. A header with a recipient (`to=functions.x`) and its body stay in the answer untouched,
-`<|call|>` included, for whoever reads tool calls from text.
+*Harmony.* A reply that begins with a harmony header is harmony to its end, in every position. Analysis and unknown
+channels are thinking; final and commentary are answer, each message a separate segment. Control tokens are removed, and
+so is a header that the end cuts off. A header with a recipient (`to=functions.x`) and its body stay in the answer
+unchanged, including `<|call|>`, for a parser of tool calls in text.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ __all__ = [
 
 
 class Separated(msgspec.Struct, frozen=True):
-    """A text taken apart: the answer, and the thinking that was inside it."""
+    """A separated text: the answer, and the thinking that was inside it."""
 
     text: str
     thinking: str | None
@@ -77,14 +78,14 @@ class Separated(msgspec.Struct, frozen=True):
 
 
 def may_hold_tags(text: str, tags: Tags | None = None) -> bool:
-    """Whether there is any character in the text that could begin a tag: a glance, for texts that are whole."""
+    """Whether any character of a whole text could begin a tag; a quick check."""
     return any(first in text for first in rules_for(tags).orphans.firsts)
 
 
 def separate(
     text: str | None, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = "auto"
 ) -> Separated:
-    """Take a whole text apart, exactly as a `Separator` with the same settings does in any chunking."""
+    """Separate a whole text, exactly as a `Separator` with the same settings does in any chunking."""
     splitter = Splitter(tags, position, starts_inside)
     pieces = splitter.feed(text or "") + splitter.finish()
     thoughts: dict[int, list[str]] = {}
@@ -99,7 +100,7 @@ def separate(
 
 
 class Separator:
-    """Takes a stream of text apart: `feed` each piece, `finish` once; both return the events certain by then."""
+    """Separates a stream of text: `feed` each piece, `finish` once; both return the events that are certain by then."""
 
     def __init__(
         self, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = "auto"
@@ -107,12 +108,12 @@ class Separator:
         self._splitter = Splitter(tags, position, starts_inside)
 
     def feed(self, text: str) -> list[ThinkingDelta | TextDelta]:
-        """Take the next text; return every event that it completes. Any chunking gives the same blocks."""
-        return [_event(piece) for piece in self._splitter.feed(text)]
+        """Add text; return every event that it completes. Any chunking gives the same blocks."""
+        return [_make_event(piece) for piece in self._splitter.feed(text)]
 
     def finish(self) -> list[ThinkingDelta | TextDelta]:
-        """The text is complete: return the events that were held."""
-        return [_event(piece) for piece in self._splitter.finish()]
+        """Return the events that were held: the text is complete."""
+        return [_make_event(piece) for piece in self._splitter.finish()]
 
     @property
     def truncated(self) -> bool:
@@ -120,7 +121,7 @@ class Separator:
         return self._splitter.truncated
 
 
-def _event(piece: Piece) -> ThinkingDelta | TextDelta:
+def _make_event(piece: Piece) -> ThinkingDelta | TextDelta:
     block, is_thinking, text = piece
     if is_thinking:
         return ThinkingDelta(text, block, kind="raw", source="tags")
@@ -128,5 +129,5 @@ def _event(piece: Piece) -> ThinkingDelta | TextDelta:
 
 
 def strip_tags(text: str) -> str:
-    """A text without the thinking in front of it, for text that must parse: tool arguments, structured output."""
+    """Remove the thinking at the beginning, for text that must parse: tool arguments, structured output."""
     return separate(text, position="leading", starts_inside=False).text

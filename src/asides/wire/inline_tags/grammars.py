@@ -1,5 +1,7 @@
-"""How models write thinking into their text: one row per grammar, and the matchers made of the rows.
-Data and pure functions; the state machine that reads text with them is `inline_tags`."""
+"""The grammars in which models write thinking into their text: one row per grammar, and the matchers made of the rows.
+
+Not here: the state machine that reads text with them (splitter).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-# The longest run of attributes, blanks or header words inside one tag. Without a bound, text that merely looks like the
-# beginning of a tag would be held back for ever.
+# The longest run of attributes, blanks or header words inside one tag. Without a limit, text that only looks like the
+# beginning of a tag would be held for ever.
 _MOST_ATTRIBUTES = 200
 _MOST_BLANKS = 8
 _MOST_HEADER = 96
@@ -35,20 +37,20 @@ Phrase: TypeAlias = tuple[str | Unit, ...]
 
 
 class Role(Enum):
-    """What a tag does."""
+    """The effect of a tag."""
 
     OPEN = auto()
     CLOSE = auto()
     HEADER = auto()
-    """Opens a message; its words say whether that is thinking, the answer or a tool call (`channel_of`)."""
+    """Opens a message; its words decide between thinking, answer and tool call (`read_channel`)."""
     CONTROL = auto()
-    """Carries nothing; taken out of the answer of a reply that is written in this grammar."""
+    """Has no content; removed from the answer of a reply that is written in this grammar."""
     ORPHAN = auto()
-    """A close that counts as one although nothing was opened (`starts_inside="auto"`)."""
+    """A close that counts although nothing was opened (`starts_inside="auto"`)."""
 
 
 class Grammar(msgspec.Struct, frozen=True, eq=False):
-    """One way to set thinking apart inside text. Every phrase has a bounded length."""
+    """The tags that set thinking apart inside text. Every phrase has a limited length."""
 
     name: str
     open: tuple[Phrase, ...] = ()
@@ -63,7 +65,7 @@ class Grammar(msgspec.Struct, frozen=True, eq=False):
     exact_case: bool = False
 
     def phrases(self, role: Role) -> tuple[Phrase, ...]:
-        """How a tag of this role is written."""
+        """Return the written forms of a tag of this role."""
         match role:
             case Role.OPEN:
                 return self.open
@@ -77,7 +79,7 @@ class Grammar(msgspec.Struct, frozen=True, eq=False):
                 return self.close if self.orphan is None else self.orphan
 
     def closes_itself(self, tag: str) -> bool:
-        """Whether an opening tag, as it was written, is a whole block."""
+        """Whether an opening tag, as written, is a complete block."""
         return self.may_close_itself and tag[:-1].rstrip().endswith("/")
 
 
@@ -118,9 +120,9 @@ _HARMONY = Grammar(
         for constrain in ((), ("<|constrain|>", _WORDS))
         if channel or (start and not constrain)
     ),
-    # <|call|> stays: it ends a tool call, which is left whole for the parser of tool text.
+    # <|call|> stays: it ends a tool call, which stays complete for the parser of tool text.
     control=(("<|end|>",), ("<|return|>",)),
-    # Prose that quotes <|end|> is not a thought; only the turn to the next message says that one went before.
+    # Prose that quotes <|end|> is no thought; only the start of the next message shows that one came before.
     orphan=(("<|end|><|start|>assistant",),),
     nests=False,
 )
@@ -128,7 +130,7 @@ _HARMONY = Grammar(
 _KIMI_K3 = Grammar(
     "kimi-k3",
     open=(("<|open|>think<|sep|>",),),
-    # Some servers elide the closer (sglang#32567): the response that opens ends the thinking too.
+    # Some servers omit the closing tag (sglang#32567): the opening of the response ends the thinking too.
     close=(("<|close|>think<|sep|>",), ("<|open|>response<|sep|>",)),
     control=(("<|open|>response<|sep|>",), ("<|close|>response<|sep|>",)),
 )
@@ -174,21 +176,21 @@ GRAMMARS: Mapping[str, Grammar] = MappingProxyType({grammar.name: grammar for gr
 """Every grammar with a name; `tags=` takes these names."""
 
 DEFAULT_TAGS: tuple[str, ...] = tuple(grammar.name for grammar in _DEFAULT)
-"""What `tags=None` means."""
+"""The tags for `tags=None`."""
 
 Tags: TypeAlias = Sequence[str | tuple[str, str]]
 
 
 class Channel(Enum):
-    """Whose words a message holds."""
+    """The kind of text that a message holds."""
 
     THINKING = auto()
     ANSWER = auto()
     TOOL = auto()
 
 
-def channel_of(header: str) -> Channel:
-    """Whose words follow a harmony header. A channel nobody knows is thinking: leaking is the worse mistake."""
+def read_channel(header: str) -> Channel:
+    """Return the kind of text after a harmony header. An unknown channel is thinking: a leak would be worse."""
     head = header.casefold()
     name = head.partition("<|channel|>")[2].partition("<|")[0].split()
     if name and name[0] not in ("final", "commentary"):
@@ -197,7 +199,7 @@ def channel_of(header: str) -> Channel:
 
 
 class Tag(NamedTuple):
-    """What a match is."""
+    """The tag that a match found."""
 
     role: Role
     grammar: Grammar
@@ -207,11 +209,11 @@ Find: TypeAlias = Callable[..., re.Match[str] | None]
 
 
 class Matcher:
-    """Knows the tags of some roles. `trigger` searches for a character that may begin one; `whole` and `growing` match
-    at that character, `growing` also what the next characters may still complete (`tag_of` gives None for that)."""
+    """Finds the tags of some roles. `trigger` searches for a character that may begin one. `whole` and `growing` match
+    at that character; `growing` also matches an incomplete tag, for which `find_tag` returns None."""
 
-    def __init__(self, wanted: Iterable[tuple[Grammar, Role]]) -> None:
-        rows = [(phrase, Tag(role, grammar)) for grammar, role in wanted for phrase in grammar.phrases(role)]
+    def __init__(self, roles: Iterable[tuple[Grammar, Role]]) -> None:
+        rows = [(phrase, Tag(role, grammar)) for grammar, role in roles for phrase in grammar.phrases(role)]
         # The longest first: of two tags that begin alike, the longer one is meant.
         rows.sort(key=lambda row: -sum(len(part) for part in row[0] if isinstance(part, str)))
         self._rows = rows
@@ -231,9 +233,9 @@ class Matcher:
     @cached_property
     def growing(self) -> Find:
         """Matches a tag, or a beginning of one that reaches to the end of the text."""
-        # What can still grow goes first, for the same reason as the longest.
+        # Incomplete tags go first, for the same reason as the longest.
         alternatives = [
-            f"({flag}:{_beginnings(phrases)})"
+            f"({flag}:{_match_beginnings(phrases)})"
             for flag, exact in (("?i", False), ("?", True))
             if (phrases := [_units(phrase) for phrase, tag in self._rows if tag.grammar.exact_case is exact])
         ]
@@ -246,8 +248,8 @@ class Matcher:
             groups.append(f"(({flag}:{''.join(map(_pattern, phrase))}))")
         return re.compile("|".join(groups)).match
 
-    def tag_of(self, found: re.Match[str]) -> Tag | None:
-        """What was matched; None when more text has to tell."""
+    def find_tag(self, found: re.Match[str]) -> Tag | None:
+        """Return the tag that was matched; None when only more text can decide."""
         return self._table[(found.lastindex or 1) - 1]
 
 
@@ -262,23 +264,25 @@ def _pattern(part: str | Unit) -> str:
     return re.escape(part) if isinstance(part, str) else part.pattern
 
 
-def _beginnings(phrases: Iterable[Sequence[str | Unit]]) -> str:
-    """A pattern for exactly the texts that one or more characters of some phrase would complete. A tree of the common
-    beginnings, since one alternative per phrase takes long to compile."""
+def _match_beginnings(phrases: Iterable[Sequence[str | Unit]]) -> str:
+    """Return a pattern for exactly the texts that one or more further characters make a phrase.
+
+    It is a tree of common beginnings, since one alternative per phrase takes long to compile.
+    """
     tree: dict[str | Unit, list[Sequence[str | Unit]]] = {}
     for first, *rest in phrases:
         if rest:
             tree.setdefault(first, []).append(rest)
-    return "|".join(_branch(unit, rests) for unit, rests in tree.items())
+    return "|".join(_match_branch(unit, rests) for unit, rests in tree.items())
 
 
-def _branch(unit: str | Unit, rests: Iterable[Sequence[str | Unit]]) -> str:
-    following = _beginnings(rests)
+def _match_branch(unit: str | Unit, rests: Iterable[Sequence[str | Unit]]) -> str:
+    following = _match_beginnings(rests)
     return _pattern(unit) + (f"(?:{following})?" if following else "")
 
 
 class Rules:
-    """The matchers of one set of grammars. Compiled when first needed: most replies need two of them."""
+    """The matchers of one set of grammars, compiled when first used: most replies need two of them."""
 
     def __init__(self, grammars: tuple[Grammar, ...]) -> None:
         self.grammars = grammars
@@ -289,22 +293,22 @@ class Rules:
 
     @cached_property
     def opens(self) -> Matcher:
-        """What can begin a thinking block."""
+        """Finds tags that begin a thinking block."""
         return self._matcher(Role.OPEN, Role.HEADER)
 
     @cached_property
     def opens_and_controls(self) -> Matcher:
-        """The same, in a reply with control tokens."""
+        """Finds the same tags in a reply with control tokens."""
         return self._matcher(Role.OPEN, Role.HEADER, Role.CONTROL)
 
     @cached_property
     def controls(self) -> Matcher:
-        """What stays live when tags are not: the frame of a reply that is all messages."""
+        """Finds the tags that stay live when others do not: those between the messages of a reply."""
         return self._matcher(Role.HEADER, Role.CONTROL)
 
     @cached_property
     def orphans(self) -> Matcher:
-        """What tells whether a text began inside a block."""
+        """Finds tags that show whether a text began inside a block."""
         return self._matcher(Role.OPEN, Role.HEADER, Role.ORPHAN)
 
     @cached_property
@@ -316,7 +320,7 @@ class Rules:
         )
 
     def within(self, grammar: Grammar | None) -> Matcher:
-        """What can end a thinking block, or begin one inside it. None: a block whose opening tag nobody saw."""
+        """Return the matcher of tags that end a block or begin one inside it. None: a block without an opening tag."""
         if grammar is None:
             return self._within_any
         matcher = self._within.get(grammar)
@@ -327,7 +331,7 @@ class Rules:
 
 
 def rules_for(tags: Tags | None) -> Rules:
-    """The rules of a `tags=` argument: None for the default set, an empty sequence for none at all."""
+    """Return the rules of a `tags=` argument: None for the default set, an empty sequence for none at all."""
     if tags is None:
         return _rules(DEFAULT_TAGS)
     if isinstance(tags, str):
@@ -339,31 +343,31 @@ def rules_for(tags: Tags | None) -> Rules:
 
 @lru_cache(maxsize=64)
 def _rules_of_tuple(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
-    """The same for a tuple, which may also be a single pair."""
-    if len(tags) == 2 and all(_is_marked(tag) for tag in tags):
+    """Return the rules of a tuple, which may also be a single pair."""
+    if len(tags) == 2 and all(_is_literal_tag(tag) for tag in tags):
         return _rules(((str(tags[0]), str(tags[1])),))
     return _rules(tags)
 
 
-def _is_marked(tag: object) -> bool:
-    """Whether this is a tag as it stands in the text, and no grammar's name: two of them are a pair."""
+def _is_literal_tag(tag: object) -> bool:
+    """Whether this is a tag as written in the text, not the name of a grammar: two of them are a pair."""
     return isinstance(tag, str) and tag.strip().casefold() not in GRAMMARS and not tag.strip()[:1].isalnum()
 
 
 @lru_cache(maxsize=64)
 def _rules(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
-    return Rules(tuple(_grammar(tag) for tag in tags))
+    return Rules(tuple(_find_grammar(tag) for tag in tags))
 
 
-def _grammar(tag: str | tuple[str, ...]) -> Grammar:
+def _find_grammar(tag: str | tuple[str, ...]) -> Grammar:
     if isinstance(tag, str):
-        known = GRAMMARS.get(tag.strip().casefold())
-        if known is None:
+        grammar = GRAMMARS.get(tag.strip().casefold())
+        if grammar is None:
             raise ValueError(
                 f"no tag grammar is called {tag!r}; known: {', '.join(GRAMMARS)}."
                 ' For tags of your own give pairs: tags=[("<reason>", "</reason>")].'
             )
-        return known
+        return grammar
     if len(tag) != 2 or not (tag[0].strip() and tag[1].strip()):
         raise ValueError(f"a tag pair needs an opening and a closing text, both not blank; got {tag!r}")
     return _pair(tag[0].strip(), tag[1].strip())

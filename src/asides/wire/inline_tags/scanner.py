@@ -1,6 +1,7 @@
-"""Finds the tags of a text that comes in pieces, and tells which of them stand in code and so are no tags.
-Not here: what a tag means where it stands (`tag_splitter`). Nor is this a Markdown parser: code is a fence, or a span
-of inline code in one line.
+"""Finds the tags of a text that comes in pieces, except those in code.
+
+Code is a fence, or a span of inline code in one line; this is no Markdown parser. Not here: what a tag means where it
+stands (splitter).
 """
 
 from __future__ import annotations
@@ -12,28 +13,28 @@ from typing import NamedTuple, Protocol
 from asides.wire.inline_tags.grammars import Grammar, Matcher, Role
 
 _CODE_MARK = re.compile(r"\n|`+|~{3,}")
-# A byte order mark or zero-width space in front of a tag makes no answer.
+# A byte order mark or zero-width space before a tag does not begin the answer.
 _SOLID = re.compile(r"[^\s\ufeff\u200b]")
 
 
 class CodeSpans:
-    """Whether the answer, as far as read, ends inside code. Read only when a tag asks: `unread` is what came since."""
+    """Tracks whether the answer so far ends inside code. It reads the `unread` text only when a tag is found."""
 
     __slots__ = ("_line_start", "_opening", "fence", "fences", "inline", "unread")
 
     def __init__(self) -> None:
         self.unread: list[str] = []
         self.fence = ""
-        """The run that opened the fence we are in."""
+        """The run that opened the current fence; "" outside a fence."""
         self.fences = 0
-        """How many fences were opened so far."""
+        """The number of fences opened so far."""
         self.inline = 0
-        """The length of the backtick run that is open on this line."""
+        """The length of the open backtick run on this line."""
         self._opening = False  # still on the line that opened the fence
         self._line_start = True  # only blanks on this line so far
 
     def read(self) -> None:
-        """Catch up. The text so far ends where a tag begins, so that no run of backticks is cut."""
+        """Read the unread text. It ends where a tag begins, so no run of backticks is cut."""
         text = "".join(self.unread)
         self.unread.clear()
         line = 0
@@ -67,18 +68,18 @@ class CodeSpans:
     def _tick(self, run: str) -> None:
         if self.inline == len(run):
             self.inline = 0
-        elif not self.inline and len(run) <= 3:  # with no bound a line could be read again for each length
+        elif not self.inline and len(run) <= 3:  # without a limit a line could be read again for each length
             self.inline = len(run)
 
 
 @cache
 def _line_verdict(run: int, final: bool) -> re.Pattern[str]:
-    """What decides an open inline span: a closing run of the same length, or the end of the line."""
+    """Return the pattern that decides an open inline span: a closing run of the same length, or the end of the line."""
     return re.compile(rf"(?<!`)`{{{run}}}{'(?!`)' if final else '(?=[^`])'}|\n")
 
 
 class Found(NamedTuple):
-    """A live tag and the text it was written as."""
+    """A live tag and its text."""
 
     role: Role
     grammar: Grammar
@@ -86,14 +87,14 @@ class Found(NamedTuple):
 
 
 class Put(Protocol):
-    """Takes the plain text between tags. `fenced`: the text is a tag of this role, in a fence."""
+    """Receives the plain text between tags. `fenced`: the text is a tag of this role, in a fence."""
 
     def __call__(self, text: str, fenced: Role | None = None, /) -> None:
-        """Keep the text."""
+        """Receive the text."""
 
 
 class TagScanner:
-    """Reads text piece by piece and holds back only what the next characters may still make a live tag."""
+    """Reads text piece by piece; holds only text that the next characters may still make a live tag."""
 
     __slots__ = ("_line", "_span", "_ticks", "buffer", "final", "pos", "tail")
 
@@ -101,20 +102,20 @@ class TagScanner:
         self.buffer = ""
         self.pos = 0
         self.final = False
-        """No more text will come."""
+        """No more text comes."""
         self.tail = ""
         """The end of the text so far, while it may still become a tag."""
-        self._line: list[str] = []  # from a tag on that a backtick later in its line may turn into code
-        self._span = 0  # how many backticks that takes
-        self._ticks = 0  # how many stand at the end of _line: the next text may prolong them
+        self._line: list[str] = []  # the text from a tag on which a backtick later in its line may turn into code
+        self._span = 0  # the number of backticks which that needs
+        self._ticks = 0  # the number at the end of _line: the next text may add more
 
     @property
     def holds(self) -> bool:
-        """Whether the next text has to be read together with text that came before."""
+        """Whether the next text must be read together with earlier text."""
         return bool(self._line or self.tail)
 
-    def take(self, text: str) -> bool:
-        """Make text the buffer, behind what was held; False while that is not enough to go on."""
+    def fill(self, text: str) -> bool:
+        """Fill the buffer with the held text and this text; False while that is not enough to go on."""
         text = self.tail + text
         self.tail = ""
         if self._line:
@@ -127,7 +128,7 @@ class TagScanner:
         return True
 
     def find(self, matcher: Matcher, code: CodeSpans | None, put: Put) -> Found | None:
-        """Put the text before the next live tag and return that tag; None when more text is needed."""
+        """Pass the text before the next live tag to `put` and return that tag; None when more text is needed."""
         buffer = self.buffer
         start = at = self.pos
         match = matcher.whole if self.final else matcher.growing
@@ -139,7 +140,7 @@ class TagScanner:
                 continue
             put(buffer[start:at])
             start = at
-            tag = matcher.tag_of(found)
+            tag = matcher.find_tag(found)
             if tag is None:
                 self.tail = buffer[at:]
                 self.pos = len(buffer)
@@ -169,18 +170,18 @@ class TagScanner:
         self.pos = len(buffer)
         return None
 
-    def blanks(self) -> str:
-        """Read the blanks that come next."""
+    def read_blanks(self) -> str:
+        """Read the blanks at the position."""
         solid = _SOLID.search(self.buffer, self.pos)
         start, self.pos = self.pos, solid.start() if solid else len(self.buffer)
         return self.buffer[start : self.pos]
 
     def find_here(self, matcher: Matcher) -> Found | None:
-        """Read the tag that comes next; None when the next text is none, or (`holds`) may become one."""
+        """Read the tag at the position; None when there is none, or (`holds`) when the text may become one."""
         found = (matcher.whole if self.final else matcher.growing)(self.buffer, self.pos)
         if found is None:
             return None
-        tag = matcher.tag_of(found)
+        tag = matcher.find_tag(found)
         if tag is None:
             self.tail = self.buffer[self.pos :]
             self.pos = len(self.buffer)
@@ -188,13 +189,13 @@ class TagScanner:
         self.pos = found.end()
         return Found(tag.role, tag.grammar, found[0])
 
-    def rest(self) -> str:
-        """Read all there is."""
+    def read_rest(self) -> str:
+        """Read the rest of the buffer."""
         start, self.pos = self.pos, len(self.buffer)
         return self.buffer[start:]
 
-    def back(self, text: str) -> None:
-        """Let text that was read be read again."""
+    def push_back(self, text: str) -> None:
+        """Return text to the buffer, to be read again."""
         if self.buffer.startswith(text, start := self.pos - len(text)) and start >= 0:
             self.pos = start
         else:
@@ -203,5 +204,5 @@ class TagScanner:
     def _hold_line(self, text: str) -> None:
         self._line.append(text)
         ticks = len(text) - len(text.rstrip("`"))
-        # One more than the span needs is enough to know: too long.
+        # One more than the span needs already shows that the run is too long.
         self._ticks = min(ticks + (self._ticks if ticks == len(text) else 0), self._span + 1)

@@ -1,5 +1,6 @@
-"""Takes text apart into thinking and answer: the state machine behind `inline_tags`, whose docstring tells its rules.
-Not here: how tags are written (`tag_grammars`), and how they are found in pieces of text (`tag_scanner`).
+"""Splits text into thinking and answer: the state machine of `inline_tags`, whose docstring explains its rules.
+
+Not here: how tags are written (grammars), and how they are found in pieces of text (scanner).
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Literal, TypeAlias, get_args
 
-from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, channel_of, rules_for
+from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, read_channel, rules_for
 from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
 StartsInside: TypeAlias = bool | Literal["auto"]
 Piece: TypeAlias = tuple[int, bool, str]
-"""(number of the segment, is it thinking, text); the text is never empty."""
+"""(number of the segment, whether it is thinking, text); the text is never empty."""
 
 _MOST_MENTIONS = 4
 
@@ -36,10 +37,10 @@ def _nothing(_: str) -> None:
 
 
 class Splitter:
-    """Takes text in any chunking apart into thinking and answer, each piece as early as it is certain.
+    """Splits text in any chunking into thinking and answer; each piece comes as early as it is certain.
 
-    Segments are numbered in document order: a new number where thinking and answer change, where a further thinking
-    block begins, and where a further harmony message begins. Call `finish` once, at the end.
+    Segments are numbered from 0 in the order of the text. A new number begins where thinking and answer change, where
+    another thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
     def __init__(
@@ -63,17 +64,17 @@ class Splitter:
         self._out: list[Piece] = []
         self._segment = -1
         self._kind: bool | None = None  # of the last piece; None: the next piece begins a segment
-        self._plain: Callable[[str], object] | None = None  # finds nothing in text that can go straight through
-        self._unread: list[str] | None = None  # where such text is noted for `_code`
+        self._plain: Callable[[str], object] | None = None  # finds nothing in text that can pass unchanged
+        self._unread: list[str] | None = None  # where such text is stored for `_code`
 
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
         self._held: list[str] = []  # of ORPHAN
         self._unclosed: tuple[int, Role, int] | None = None  # of ORPHAN: a fence, its first tag, the place in _held
         self._code = CodeSpans()
 
-        self._fresh = False  # no solid text in this block yet
-        self._adjacent = False  # it began directly behind another one of the same grammar
-        self._running = False  # and went on in its text
+        self._fresh = False  # only blanks in this block yet
+        self._adjacent = False  # it began directly after another one of the same grammar
+        self._running = False  # and continues its text
         self._carried: list[str] = []  # a blank block between such two
         self._grammar: Grammar | None = None
         self._leading = False
@@ -81,13 +82,13 @@ class Splitter:
         self._depth: dict[Grammar, int] = {}
         self._nested: list[tuple[bool, str]] = []  # of NEST: (is a tag, text)
         self._cut: int | None = None  # the place in _nested of the first closing tag
-        self._nested_code = CodeSpans()  # of what follows it, should that be answer
+        self._nested_code = CodeSpans()  # of the text after it, in case that is answer
         self._mentions = 0
         self._controls = False  # the reply uses a grammar with control tokens
         self._text_matcher: Matcher = _NO_TAGS
 
     def feed(self, text: str) -> list[Piece]:
-        """Take the next text; return every piece that is certain now. Any chunking gives the same segments."""
+        """Add text; return every piece that is certain now. Any chunking gives the same segments."""
         plain = self._plain
         if plain is not None and plain(text) is None:
             if not text:
@@ -97,13 +98,13 @@ class Splitter:
             return [(self._segment, self._kind is True, text)]
         self._out = []
         self._run(text)
-        self._arm()
+        self._choose_fast_path()
         return self._out
 
     def finish(self, *, cut: bool = False) -> list[Piece]:
-        """The text is complete: return what was held.
+        """Return the pieces that were held: the text is complete.
 
-        `cut`: it broke off, so that a closing tag may be missing; what is undecided then is thinking (contract, §4.1).
+        `cut`: the text broke off, so a closing tag may be missing. Undecided text is then thinking.
         """
         self._out = []
         self._scanner.final = True
@@ -111,9 +112,10 @@ class Splitter:
             self._scanner.tail = ""
         self._run("")
         if cut and self._state is _State.ORPHAN:
+            self._segment += 1
             self._emit(True, "".join(self._held))
             self._held, self._state = [], _State.THINK
-        while self._settle():
+        while self._decide_at_end():
             pass
         if self._state is _State.THINK:
             self.truncated = True
@@ -124,7 +126,7 @@ class Splitter:
     # -- the machine
 
     def _run(self, text: str) -> None:
-        if self._scanner.take(text):
+        if self._scanner.fill(text):
             while self._step():
                 pass
 
@@ -141,11 +143,11 @@ class Splitter:
             case _State.ORPHAN:
                 return self._orphan()
             case _State.DEAD:
-                self._emit(False, self._scanner.rest())
+                self._emit(False, self._scanner.read_rest())
                 return False
 
-    def _arm(self) -> None:
-        """Choose how the next text may go straight through, if at all."""
+    def _choose_fast_path(self) -> None:
+        """Choose the check that lets the next text pass unchanged, if any."""
         self._plain = self._unread = None
         if self._scanner.holds:
             return
@@ -159,14 +161,14 @@ class Splitter:
                 self._plain = self._text_matcher.trigger
                 self._unread = self._code.unread
 
-    def _settle(self) -> bool:
-        """Decide at the end of the text what only the end decides; True when text was read again."""
+    def _decide_at_end(self) -> bool:
+        """Decide what only the end of the text decides; True when text was read again."""
         if self._state is _State.ORPHAN:
             held, code = self._held, self._code
             code.read()
             number, role, place = self._unclosed or (0, Role.OPEN, 0)
             if code.fence and code.fences == number and role is Role.ORPHAN:
-                self._began_inside("".join(held[:place]))
+                self._close_implied_block("".join(held[:place]))
                 self._run("".join(held[place + 1 :]))
             else:
                 self._state = _State.HEAD
@@ -185,10 +187,10 @@ class Splitter:
         return False
 
     def _find(self, matcher: Matcher, code: CodeSpans | None) -> Found | None:
-        return self._scanner.find(matcher, code, self._pass)
+        return self._scanner.find(matcher, code, self._route)
 
-    def _pass(self, text: str, fenced: Role | None = None) -> None:
-        """Plain text of the present state goes to where that state keeps it."""
+    def _route(self, text: str, fenced: Role | None = None) -> None:
+        """Send plain text to the place where the current state collects it."""
         if not text:
             return
         match self._state:
@@ -217,7 +219,7 @@ class Splitter:
                     return
                 text = "".join((*self._blanks, text))
                 self._fresh = False
-                # A server that closes its tag after every chunk: the next block goes on where this one ended.
+                # A server that closes its tag after every chunk: this block continues the one before.
                 self._running = self._adjacent and (self._running or text[0] == " ")
                 self._segment += not self._running
         elif self._kind is not False:
@@ -234,21 +236,21 @@ class Splitter:
         role, grammar, text = tag
         if role is Role.ORPHAN:
             self._controls = bool(grammar.control)
-            self._began_inside("".join(self._held))
+            self._close_implied_block("".join(self._held))
         else:
             self._state = _State.HEAD
-            self._scanner.back("".join((*self._held, text)))
+            self._scanner.push_back("".join((*self._held, text)))
         self._held = []
         return True
 
-    def _began_inside(self, thought: str) -> None:
+    def _close_implied_block(self, thought: str) -> None:
         self._open(None, leading=True)
         self._emit(True, thought)
         self._close()
 
     def _head(self) -> bool:
         scanner = self._scanner
-        if blanks := scanner.blanks():
+        if blanks := scanner.read_blanks():
             self._blanks.append(blanks)
         if scanner.pos == len(scanner.buffer):
             return False
@@ -256,13 +258,13 @@ class Splitter:
         if scanner.tail:
             return False
         if found is None:
-            return self._no_tag_in_front()
+            return self._begin_without_tag()
         role, grammar, text = found
-        channel = channel_of(text) if role is Role.HEADER else None
+        channel = read_channel(text) if role is Role.HEADER else None
         self._controls = self._controls or channel is not None
         if channel is Channel.TOOL:
-            scanner.back(text)
-            return self._no_tag_in_front()
+            scanner.push_back(text)
+            return self._begin_without_tag()
         if role is Role.OPEN or channel is Channel.THINKING:
             self._open(grammar, leading=True, void=grammar.closes_itself(text))
             return True
@@ -271,23 +273,23 @@ class Splitter:
             self._begin_answer()
         return True
 
-    def _no_tag_in_front(self) -> bool:
+    def _begin_without_tag(self) -> bool:
         blanks = "" if self.began_with_thinking else "".join(self._blanks)
         self._blanks = []
         if self._implied and not self.began_with_thinking:
             self._open(None, leading=True)
         else:
             self._begin_answer()
-        self._pass(blanks)
+        self._route(blanks)
         return True
 
     def _begin_answer(self) -> None:
         self._code = CodeSpans()
         if self._kind is False:
             self._kind = None
-        self._go_on_with_answer()
+        self._continue_answer()
 
-    def _go_on_with_answer(self) -> None:
+    def _continue_answer(self) -> None:
         live = self._position == "anywhere" or (self._position == "auto" and self.began_with_thinking)
         self._state = _State.TEXT if live or self._controls else _State.DEAD
         if not live:
@@ -304,14 +306,14 @@ class Splitter:
             self._open(grammar, leading=False, void=grammar.closes_itself(text))
         elif role is Role.HEADER:
             self._controls = True
-            match channel_of(text):
+            match read_channel(text):
                 case Channel.THINKING:
                     self._open(grammar, leading=False)
                 case Channel.ANSWER:
                     self._begin_answer()
                 case Channel.TOOL:
-                    self._go_on_with_answer()
-                    self._pass(text)
+                    self._continue_answer()
+                    self._route(text)
         return True
 
     def _open(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
@@ -340,7 +342,7 @@ class Splitter:
         if self._leading:
             self._state = _State.HEAD
         else:
-            self._go_on_with_answer()
+            self._continue_answer()
 
     def _think(self) -> bool:
         tag = self._find(self._within, None)
@@ -349,10 +351,10 @@ class Splitter:
         role, grammar, text = tag
         if role is Role.CLOSE:
             self._close()
-        elif role is Role.HEADER:  # ends the thought unsaid; what it opens is read by the next state
+        elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
             self._controls = True
             self._close()
-            self._scanner.back(text)
+            self._scanner.push_back(text)
         elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
             self._emit(True, text)
         else:
@@ -368,7 +370,7 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.HEADER or (role is Role.OPEN and grammar.closes_itself(text)):
-            self._pass(text)
+            self._route(text)
             return True
         self._depth[grammar] += 1 if role is Role.OPEN else -1
         if not self._depth[grammar]:

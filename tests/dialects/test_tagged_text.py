@@ -1,0 +1,182 @@
+"""Thinking in the tags of an answer: one class for every dialect, the same events from each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from asides.dialects.tagged_text import TaggedText
+from asides.providers.provider import ModelRule, Provider, Quirks, Target
+from asides.values.events import Event, TextDelta, ThinkingDelta
+from asides.wire.inline_tags import StartsInside
+from tests import decoding
+from tests.decoding import sse
+
+
+def target(
+    starts_inside: StartsInside = False, *, fragmented: bool = False, tags: tuple[str, ...] = ("think",)
+) -> Target:
+    return decoding.target(
+        quirks=Quirks(tags=tags, fragmented_tags=fragmented), rule=ModelRule(starts_inside=starts_inside)
+    )
+
+
+def shown(events: list[Event]) -> list[tuple[str, int, str]]:
+    """The texts of the events: what they are, their block, their text."""
+    return [
+        ("thinking" if isinstance(event, ThinkingDelta) else "text", event.block, event.text)
+        for event in events
+        if isinstance(event, (ThinkingDelta, TextDelta))
+    ]
+
+
+def split(text: TaggedText, *pieces: str, cut: bool = False) -> list[tuple[str, int, str]]:
+    events: list[Event] = []
+    for piece in pieces:
+        text.feed(piece, events)
+    text.finish(events, cut=cut)
+    return shown(events)
+
+
+def test_every_segment_is_a_block_of_its_own() -> None:
+    text = TaggedText(10, target())
+    assert split(text, "<think>plan</th", "ink>42") == [("thinking", 10, "plan"), ("text", 11, "42")]
+    assert (text.first_text_block, text.last_text_block, text.thinking) == (11, 11, ["plan"])
+    assert not text.truncated
+
+
+def test_without_tags_the_text_is_one_block() -> None:
+    assert split(TaggedText(10, target(tags=())), "<think>", "42") == [("text", 10, "<think>"), ("text", 10, "42")]
+
+
+def test_another_part_is_another_block_and_so_is_what_stands_between_texts() -> None:
+    text, events = TaggedText(10, target()), list[Event]()
+    text.feed("one", events, 0)
+    assert text.open_block("refusal", events) == text.open_block("refusal", events) == 11
+    text.feed("two", events, 1)
+    assert shown(events) == [("text", 10, "one"), ("text", 12, "two")]
+
+
+def test_a_thought_that_a_field_has_shown_is_not_shown_twice() -> None:
+    assert split(TaggedText(10, target(), apart=["plan it"]), "<think>plan it</think>42") == [("text", 11, "42")]
+    other = split(TaggedText(10, target(), apart=["plan it"]), "<think>something else</think>42")
+    assert other == [("thinking", 10, "something else"), ("text", 11, "42")]
+
+
+def test_a_held_thought_comes_before_the_part_that_follows_it() -> None:
+    text, events = TaggedText(10, target(), apart=["another"]), list[Event]()
+    text.feed("<think>plan</think>", events)
+    assert shown(events) == []
+    assert text.open_block("thinking", events) == 11
+    assert shown(events) == [("thinking", 10, "plan")]
+
+
+def test_a_text_begins_inside_a_tag_only_where_it_is_first_and_no_field_has_the_thinking() -> None:
+    assert split(TaggedText(10, target(True)), "plan</think>42") == [("thinking", 10, "plan"), ("text", 11, "42")]
+    assert split(TaggedText(10, target(True), first=False), "42") == [("text", 10, "42")]
+    assert split(TaggedText(10, target(True), apart=["plan"]), "42") == [("text", 10, "42")]
+
+
+def test_tags_that_close_with_every_chunk_are_one_thought() -> None:
+    pieces = ("<think>a</think>", "<think>b</think>", "42")
+    assert [block for _, block, _ in split(TaggedText(10, target(fragmented=True)), *pieces)] == [10, 10, 11]
+    assert [block for _, block, _ in split(TaggedText(10, target()), *pieces)] == [10, 11, 12]
+
+
+def test_undecided_text_of_a_reply_that_broke_off_is_thinking_in_the_first_block() -> None:
+    text = TaggedText(10, target("auto"))
+    assert split(text, "maybe a plan", cut=True) == [("thinking", 10, "maybe a plan")]
+    assert text.truncated
+    assert split(TaggedText(10, target("auto")), "an answer") == [("text", 10, "an answer")]
+
+
+def test_a_whole_text_is_not_split_and_another_one_after_it_is() -> None:
+    text, events = TaggedText(10, target()), list[Event]()
+    text.feed_whole("no tag here", events)
+    text.feed("<think>plan</think>42", events)
+    assert shown(events) == [("text", 10, "no tag here"), ("thinking", 11, "plan"), ("text", 12, "42")]
+
+
+# --- all dialects -------------------------------------------------------------------------------------------------
+
+
+def chat(pieces: list[str]) -> bytes:
+    return decoding.stream(*({"content": piece} for piece in pieces))
+
+
+def anthropic(pieces: list[str]) -> bytes:
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}} for piece in pieces
+    ]
+    begin = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    start: dict[str, Any] = {"type": "message_start", "message": {"id": "m"}}
+    return sse(start, begin, *deltas, end, {"type": "message_stop"}, done=False)
+
+
+def responses(pieces: list[str]) -> bytes:
+    deltas = [{"type": "response.output_text.delta", "output_index": 0, "delta": piece} for piece in pieces]
+    end: dict[str, Any] = {"type": "response.completed", "response": {"id": "r", "status": "completed"}}
+    return sse(*deltas, end, done=False)
+
+
+def lines(*documents: object) -> bytes:
+    return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+
+
+def bedrock(pieces: list[str]) -> bytes:
+    deltas = [{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": piece}}} for piece in pieces]
+    return lines(*deltas, {"messageStop": {"stopReason": "end_turn"}}, {"metadata": {}})
+
+
+def cohere(pieces: list[str]) -> bytes:
+    deltas = [
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": piece}}}} for piece in pieces
+    ]
+    return sse(*deltas, {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}, done=False)
+
+
+def ollama(pieces: list[str]) -> bytes:
+    deltas = [{"message": {"content": piece}, "done": False} for piece in pieces]
+    return lines(*deltas, {"message": {"content": ""}, "done": True, "done_reason": "stop"})
+
+
+WRITERS: dict[str, Callable[[list[str]], bytes]] = {
+    "openai_chat": chat,
+    "anthropic": anthropic,
+    "openai_responses": responses,
+    "bedrock": bedrock,
+    "cohere": cohere,
+    "ollama": ollama,
+}
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize(
+    ("starts_inside", "pieces", "thinking", "answer"),
+    [
+        (False, ["<thi", "nk>plan</think>", "4", "2"], "plan", "42"),
+        (False, ["42 ", "<think>is no tag here"], None, "42 <think>is no tag here"),
+        (True, ["plan", "</think>42"], "plan", "42"),
+        ("auto", ["plan</thi", "nk>42"], "plan", "42"),
+        ("auto", ["The answer ", "is 42."], None, "The answer is 42."),
+        (False, ["<think>never closed"], "never closed", ""),
+    ],
+)
+def test_every_dialect_splits_the_same_text_into_the_same_reply(
+    dialect: str, starts_inside: StartsInside, pieces: list[str], thinking: str | None, answer: str
+) -> None:
+    row = Provider(name="example", base_url="http://127.0.0.1:9", dialect=dialect, quirks=Quirks(tags=("think",)))
+    to = Target(row, "made-up", row.base_url, ModelRule(starts_inside=starts_inside))
+    reply = decoding.decoded(WRITERS[dialect](pieces), to, dialect)
+    assert (reply.thinking.text if reply.thinking else None, reply.text) == (thinking, answer)
+
+
+def test_a_whole_list_of_texts_is_split_like_a_stream_of_them() -> None:
+    texts = [{"type": "text", "text": "Hello "}, {"type": "text", "text": "<think>this stays</think>"}]
+    whole = decoding.decoded(decoding.whole({"content": texts}), target())
+    streamed = decoding.decoded(decoding.stream(*({"content": [text]} for text in texts)), target())
+    assert whole.text == streamed.text == "Hello <think>this stays</think>"

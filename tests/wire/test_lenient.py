@@ -1,0 +1,78 @@
+"""JSON that almost fits: wrong values are removed and reported, invalid characters replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.values.errors import ProtocolError
+from asides.wire.lenient import read_document, read_leniently, remove_path, replace_invalid_text
+
+
+class Item(msgspec.Struct):
+    name: str | None = None
+    count: int | None = None
+
+
+class Document(msgspec.Struct):
+    items: list[Item] | None = None
+    title: str | None = None
+
+
+DOCUMENTS = msgspec.json.Decoder(Document)
+
+
+def read(payload: bytes) -> tuple[Document, list[str]]:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        DOCUMENTS.decode(payload)
+    return read_leniently(payload, DOCUMENTS, caught.value)
+
+
+def test_every_value_of_a_wrong_type_is_removed_and_its_path_returned() -> None:
+    document, removed = read(b'{"items": [{"name": "a", "count": "one"}, {"name": 2}], "title": 3}')
+    assert document == Document([Item(), Item()])
+    assert removed == ["items.*.count", "items.*.name", "title"]
+
+
+def test_a_document_of_another_shape_raises() -> None:
+    with pytest.raises(ProtocolError, match="unknown form"):
+        read(b"[1]")
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [
+        (("a", "b"), {"a": {"c": 1}, "d": [{"e": 1}]}),
+        (("d", "*", "e"), {"a": {"b": 1, "c": 1}, "d": [{}]}),
+        (("d", "*"), {"a": {"b": 1, "c": 1}, "d": []}),
+        (("x", "y"), {"a": {"b": 1, "c": 1}, "d": [{"e": 1}]}),
+    ],
+)
+def test_a_path_is_removed_wherever_it_leads(path: tuple[str, ...], left: dict[str, Any]) -> None:
+    assert remove_path({"a": {"b": 1, "c": 1}, "d": [{"e": 1}]}, path) == left
+
+
+@pytest.mark.parametrize(
+    ("payload", "repaired"),
+    [
+        (b'"plain"', b'"plain"'),
+        ('"é \\ud83d\\ude00"'.encode(), '"é \\ud83d\\ude00"'.encode()),
+        (b'"\\\\ud83d"', b'"\\\\ud83d"'),
+        (b'"\\ud83d"', b'"\\ufffd"'),
+        (b'"\xe2\x82"', '"\ufffd"'.encode()),
+    ],
+)
+def test_half_characters_are_replaced_and_everything_else_stays_the_same_bytes(payload: bytes, repaired: bytes) -> None:
+    assert replace_invalid_text(payload) == repaired
+    assert (replace_invalid_text(payload) is payload) == (payload == repaired)
+
+
+def test_a_document_is_read_with_replaced_characters_or_not_at_all() -> None:
+    assert read_document(b'{"a": "\\ud83d"}') == ({"a": "\ufffd"}, True)
+    assert read_document(b'{"a": 1}') == ({"a": 1}, False)
+    with pytest.raises(ProtocolError, match="not JSON"):
+        read_document(b"{")
+    with pytest.raises(ProtocolError, match="nested deeper"):
+        read_document(b"[" * 100_000)
