@@ -41,7 +41,7 @@ class ResponseReader:
     Where the bytes come from does not matter: an exchange feeds it read by read, `decode` all at once.
     """
 
-    __slots__ = ("_feed", "_fold", "_fold_events", "_keep_raw", "_lost", "_revealed", "_warnings", "decoder")
+    __slots__ = ("_feed", "_feed_fold", "_fold", "_keep_raw", "_lost", "_revealed", "_warnings", "decoder")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ResponseReader:
         self.decoder = decoder
         self._feed = decoder.feed
         self._fold = Fold()
-        self._fold_events = self._fold.feed
+        self._feed_fold = self._fold.feed
         self._keep_raw = keep_raw
         self._revealed = revealed
         self._warnings: list[Event] = [Warned(notice) for notice in notices]
@@ -90,7 +90,7 @@ class ResponseReader:
                 # After ReplyStarted, which stays the first event.
                 events = [events[0], *self._warnings, *events[1:]]
                 self._warnings = []
-            self._fold_events(events)
+            self._feed_fold(events)
         return events
 
     def reply(self) -> Reply:
