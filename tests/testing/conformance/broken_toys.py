@@ -215,9 +215,9 @@ class TakesAPieceForALine(ToyDecoder):
 class WritesNoReason(ToyDialect):
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ToyWriter:
         class Writer(ToyWriter):
-            def _end(self, stop: StopReason) -> bytes:
+            def _write_end(self, stop: StopReason) -> bytes:
                 del stop
-                return super()._end(StopReason("stop"))
+                return super()._write_end(StopReason("stop"))
 
         return Writer(model, stream=stream, shows_usage=include_usage)
 

@@ -18,8 +18,7 @@ from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.http_body import address_at, merged, post
 from asides.dialects.message_encoder import FlatMessageEncoder, Wire
 from asides.dialects.model_lists import base_path, list_request, read_list
-from asides.dialects.reply_writer import ReplyWriter
-from asides.dialects.request_fields import RequestFields
+from asides.dialects.server_half import ReplyWriter, RequestFields
 from asides.dialects.unsupported_settings import absent_settings, known_sampling
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.testing.stage.http_requests import Request
@@ -180,7 +179,7 @@ class ToyWriter(ReplyWriter):
         self._stream = stream
         self._held: list[Event] = []
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         if self._stream and not isinstance(event, ToolCallDelta):
             return self._line(**self._spelled([event]))
         self._held.append(event)
@@ -198,7 +197,7 @@ class ToyWriter(ReplyWriter):
         spelled[MARK] = "".join(seal.value for seal in reply.seals)
         return spelled
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         over = next((word for word, reason in STOPS.items() if reason == stop.reason), "done")
         return self._line(**self._spelled(self._held), cost=_cost(self._shown_usage), over=over)
 
@@ -219,12 +218,12 @@ def _cost(usage: Usage | None) -> Wire:
 
 def read(body: bytes) -> ServedRequest:
     """A client's request as a prompt."""
-    fields = RequestFields.of_body(body)
+    fields = RequestFields.parse_body(body)
     model, live = fields.take_model(), fields.take("live", bool)
     turns = [_turn(turn) for turn in fields.take("turns", list[dict[str, Any]]) or []]
     system = turns.pop(0).text if turns and turns[0].role == "system" else None
     tools = fields.take("can", list[dict[str, Any]]) or []
-    ponder: Any = fields.left.pop("ponder", None)
+    ponder: Any = fields.remaining.pop("ponder", None)
     prompt = Prompt(
         tuple(turns),
         system,
@@ -233,7 +232,7 @@ def read(body: bytes) -> ServedRequest:
         max_tokens=fields.take("most", int),
         stream=bool(live),
     )
-    prompt = msgspec.structs.replace(prompt, extra=fields.left)
+    prompt = msgspec.structs.replace(prompt, extra=fields.remaining)
     return ServedRequest(prompt, model, bool(live), include_usage=True)
 
 

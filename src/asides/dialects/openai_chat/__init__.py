@@ -50,7 +50,7 @@ class OpenAIChat:
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG002 - all of it is in the body
         """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
-        from asides.dialects.openai_chat.server.write_reply import read
+        from asides.dialects.openai_chat.server.read_request import read
 
         return read(body)
 
