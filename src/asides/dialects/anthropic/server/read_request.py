@@ -21,7 +21,7 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 _THINKING_FIELDS = ("type", "budget_tokens", "display")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
     return _Request.parse_body(body).read()
 

@@ -38,7 +38,7 @@ _MEDIA = {"image": "image", "video": "video", "document": "application"}
 _CACHE_POINT = "cachePoint"
 
 
-def read(body: bytes, path: str) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:
     """Read a request. Raises ConfigError with a message for the client."""
     found = _PATH.search(path.partition("?")[0])
     if found is None:

@@ -31,7 +31,7 @@ _CLIENT_NAMES = frozenset({"args", "response", "parameters", "parametersJsonSche
 _TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
 
 
-def read(body: bytes, path: str) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:
     """Read a request. Raises ConfigError with a message for the client."""
     found = _PATH.search(unquote(path))
     if found is None:

@@ -42,7 +42,7 @@ _SAMPLING = {
 }
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
     fields = RequestFields.parse_body(body)
     model = fields.take_model()

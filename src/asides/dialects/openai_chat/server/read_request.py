@@ -25,7 +25,7 @@ _OPENROUTER_FIELDS = ("effort", "max_tokens", "enabled", "exclude", "summary")
 _TOGGLE_FIELDS = ("type", "budget_tokens", "display")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
     return _Request.parse_body(body).read()
 

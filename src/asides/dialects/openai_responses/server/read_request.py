@@ -21,7 +21,7 @@ from asides.values.tools import Tool, read_tool
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 
-def read(body: bytes) -> ServedRequest:
+def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
     return _Request.parse_body(body).read()
 
