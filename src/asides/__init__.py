@@ -97,8 +97,7 @@ if TYPE_CHECKING:
     from asides.values.model_info import ModelInfo, ThinkingInfo
     from asides.values.notices import Notice
     from asides.values.reply import Reply
-    from asides.values.result import Result, Step
-    from asides.values.run_events import RunEnded, RunEvent, StepEnded, StepStarted, ToolFinished, ToolStarted
+    from asides.values.result import Result, RunEnded, RunEvent, Step, StepEnded, StepStarted, ToolFinished, ToolStarted
     from asides.values.simulate import simulate
     from asides.values.thinking import Origin, Seal, Thinking, Thought
     from asides.values.tools import Tool

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.local import shared
+from asides.local import server_pool as server_pool
 from tests.cli.children import asides, at_terminal, here
 from tests.local.processes import needs_engine
 
@@ -66,12 +66,12 @@ def test_ctrl_c_in_a_chat_stops_an_answer_and_not_the_server() -> None:
 
 @needs_engine
 def test_explaining_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    before = shared.running()
+    before = server_pool.running()
     done = here(capsys, "explain", "--no-stdin", "Hi")
     assert done.code == 0
     assert done.out.startswith("local:tiny\n")
     assert done.err.startswith(_SAID)
-    assert shared.running() == before
+    assert server_pool.running() == before
 
 
 def test_with_keys_at_hand_the_choice_is_listed_and_not_made(

@@ -11,7 +11,7 @@ import pytest
 from asides.dialects import DIALECTS, find_dialect
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
-from asides.testing.conformance.read_each_way import decode_pieces
+from asides.testing.conformance.response_bodies import decode_pieces
 from asides.values.events import (
     Event,
     PartArrived,
@@ -29,7 +29,7 @@ from asides.values.events import (
 from asides.values.messages import Image, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Seal
-from asides.values.usage import reported_usage
+from asides.values.usage import normalise_usage
 
 HOW_TO_ADD = """{event} is an event without an answer in the server half of {dialect}. To do:
 1. Write it in src/asides/dialects/*/server/write_reply.py of every dialect: a case in _write_event, and the class in
@@ -50,7 +50,7 @@ SAMPLES: dict[type, Event] = {
     RefusalDelta: RefusalDelta("I would rather not.", 1),
     ToolCallDelta: ToolCallDelta(1, "call_1", "look_up", '{"n":1}'),
     PartArrived: PartArrived(_MADE_UP, 1),
-    UsageReported: UsageReported(reported_usage(input=10, output=5)),
+    UsageReported: UsageReported(normalise_usage(input=10, output=5)),
     Warned: Warned(Notice("odd", "something was odd")),
     ReplyEnded: ReplyEnded(StopReason("length")),
 }

@@ -21,7 +21,7 @@ from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
 from tests import responses
-from tests.conversations.talking import MODELS, PLAIN, each_model, options
+from tests.conversations.both_shells import MODELS, PLAIN, each_model, options
 from tests.decoding import chunk, decoded, events_of, sse, stream, target, whole
 from tests.dialects.anthropic import messages as claude
 from tests.loopback import Heard, serving

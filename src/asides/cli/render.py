@@ -20,7 +20,7 @@ from asides.values.errors import AsidesError, MissingKey, ProviderError
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.run_events import RunEvent, StepStarted
+from asides.values.result import RunEvent, StepStarted
 
 if TYPE_CHECKING:
     # It brings the settings and the table of providers along, which `separate` has no use for.

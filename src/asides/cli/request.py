@@ -21,7 +21,7 @@ from asides.values.simulate import simulate
 
 if TYPE_CHECKING:
     # An agent brings much along that a plain question has no use for.
-    from asides.agents.config import AgentOptions, Conversational
+    from asides.agents.config import AgentOptions, ConversationLike
     from asides.values.result import Result
 
 _IN_ONE_PIECE = 1 << 30
@@ -47,7 +47,7 @@ class Asking:
         *,
         stream: bool,
         tools: AgentOptions | None = None,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
     ) -> Reply:
         """The reply; with tools, the last one of the run. However this ends, nothing is left half-drawn, none open."""
         if tools is not None:
@@ -66,7 +66,7 @@ class Asking:
             self._display.end()
 
     def _steps(
-        self, tools: AgentOptions, messages: Sequence[Message], conversation: Conversational | None, *, stream: bool
+        self, tools: AgentOptions, messages: Sequence[Message], conversation: ConversationLike | None, *, stream: bool
     ) -> Reply:
         from asides.agents.sync import Agent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from asides.values.messages import ToolCall
-from asides.values.run_events import RunEvent, ToolFinished, ToolStarted
+from asides.values.result import RunEvent, ToolFinished, ToolStarted
 
 _LONGEST = 160
 

@@ -15,7 +15,7 @@ from asides.flows.run_config import ApprovalRequest, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
 from asides.values.errors import ToolFailed
 from asides.values.messages import ToolCall, ToolResult
-from asides.values.run_events import RunEvent, ToolFinished, ToolStarted
+from asides.values.result import RunEvent, ToolFinished, ToolStarted
 
 
 class ToolTurn:

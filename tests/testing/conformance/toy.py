@@ -15,11 +15,10 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, select_sampling
 from asides.dialects.message_encoder import FlatMessageEncoder, Wire
-from asides.dialects.model_lists import base_path, list_request, read_list
+from asides.dialects.model_lists import build_list_request, read_list, strip_reply_path
 from asides.dialects.server_half import ReplyWriter, RequestFields
-from asides.dialects.unsupported_settings import absent_settings, known_sampling
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.testing.stage.http_requests import Request
 from asides.values.errors import ProviderError, from_status
@@ -39,7 +38,7 @@ from asides.values.model_info import ModelInfo, ModelPage
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 from asides.wire.framing import Framing
 
 MARK = "mark"
@@ -71,9 +70,9 @@ class ToySpeller(FlatMessageEncoder):
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Spell a planned prompt for its target."""
-    notices: list[Notice] = absent_settings(prompt, "metadata", "user", "tool_choice", "output")
+    notices: list[Notice] = report_unsupported(prompt, "metadata", "user", "tool_choice", "output")
     body: Wire = {"model": target.model, "turns": ToySpeller(prompt, notices).run(), "live": prompt.stream}
-    body |= known_sampling(prompt, ("temperature",), notices)
+    body |= select_sampling(prompt, ("temperature",), notices)
     if prompt.tools:
         body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]
     if prompt.max_tokens is not None:
@@ -83,7 +82,9 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
         notices.append(Notice("budget_not_sent", "the toy takes no budget", "thinking", str(thinking.budget), "on"))
     if thinking.asked:
         body["ponder"] = False if thinking.mode == "off" else thinking.effort or True
-    return post(target, address_at(target, f"{base_path(target)}/talk"), "*/*", merged(body, prompt.extra)), (*notices,)
+    return build_post(
+        target, join_url(target, f"{strip_reply_path(target)}/talk"), "*/*", merge_fields(body, prompt.extra)
+    ), (*notices,)
 
 
 # --- client half: a reply -----------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ class ToyDecoder(DocumentDecoder):
             self._calls += 1
         if line.cost is not None:
             cost = line.cost
-            usage = reported_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
+            usage = normalise_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
             events.append(UsageReported(usage))
         if line.over is not None:
             self.ended = True
@@ -302,7 +303,7 @@ class ToyDialect:
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
         """Ask which models there are; they come on one page."""
         del after
-        return list_request(target, f"{base_path(target)}/minds")
+        return build_list_request(target, f"{strip_reply_path(target)}/minds")
 
     def read_models(self, body: bytes) -> ModelPage:
         """The list."""
@@ -327,7 +328,7 @@ class ToyDialect:
         del query
         return msgspec.json.encode({"minds": [{"name": model.id} for model in models]})
 
-    def house_rules(self, secret: bytes) -> ToyRules:
+    def request_rules(self, secret: bytes) -> ToyRules:
         """What the stage checks and signs when it speaks this dialect."""
         return ToyRules(secret)
 

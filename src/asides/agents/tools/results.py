@@ -12,7 +12,7 @@ import msgspec
 
 from asides.agents.tools.executor import BadArguments, JobOutcome, Raised, Returned, TimedOut
 from asides.agents.tools.parameters import spell_custom
-from asides.values.errors import redacted
+from asides.values.errors import redact_keys
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result
@@ -41,7 +41,7 @@ def result_of(call: ToolCall, outcome: JobOutcome) -> ToolResult:
 
 def denied(call: ToolCall, reason: str = "") -> ToolResult:
     """What the model is told of a call that may not be run."""
-    why = f": {redacted(reason.strip().rstrip('.'))}" if reason.strip() else ""
+    why = f": {redact_keys(reason.strip().rstrip('.'))}" if reason.strip() else ""
     return _failed(call, f"The call of {call.name} was not allowed{why}. To do: go on without it.")
 
 
@@ -88,7 +88,7 @@ def _words(error: BaseException) -> str:
         said = ""
     name = type(error).__name__
     # Redacted before it is cut: half a key does not look like one.
-    text = redacted(f"{name}: {said}" if said else f"{name}, without a reason.")
+    text = redact_keys(f"{name}: {said}" if said else f"{name}, without a reason.")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.import_messages import read_messages, read_texts
+from asides.dialects.anthropic.import_messages import import_messages, import_texts
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
@@ -41,7 +41,7 @@ class _Request(RequestFields):
         tool_choice, parallel = self._take_tool_choice()
         output = self._take_output()
         prompt = Prompt(
-            (*system_messages, *read_messages(documents)),
+            (*system_messages, *import_messages(documents)),
             system=system,
             thinking=self._take_thinking(),
             tools=self._take_tools(),
@@ -59,7 +59,7 @@ class _Request(RequestFields):
 
     def _take_system(self) -> tuple[str | None, tuple[Message, ...]]:
         """The system prompt as text, or as a message where it has several blocks or a mark of the cache."""
-        texts = read_texts(self.remaining.pop("system", None))
+        texts = import_texts(self.remaining.pop("system", None))
         if len(texts) == 1 and not texts[0].cache:
             return texts[0].text, ()
         return None, (Message("system", texts),) if texts else ()

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, is_own, kept_part
+from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part, is_provider_block
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
@@ -183,7 +183,7 @@ def _read_part(block: dict[str, Any]) -> Part:
             return Thought(text, source="block", via=VIA, seals=seals)
         case {"reasoningContent": {"redactedContent": str() as data}}:
             return Thought("", "hidden", "block", seals=(Seal(REDACTED, data),))
-        case {"toolUse": {"toolUseId": str() as call_id, "name": str() as name, **rest}} if not is_own(
+        case {"toolUse": {"toolUseId": str() as call_id, "name": str() as name, **rest}} if not is_provider_block(
             "toolUse", block["toolUse"]
         ):
             arguments = rest.get("input")
@@ -201,7 +201,7 @@ def _read_part(block: dict[str, Any]) -> Part:
             return _read_media(block)
         case _:
             kind, fields = next(iter(block.items()))
-            return kept_part(kind, fields, None)
+            return build_raw_part(kind, fields, None)
 
 
 def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
-from asides.dialects.message_encoder import arguments_text
+from asides.dialects.message_encoder import encode_arguments
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,
@@ -126,7 +126,7 @@ class ChatWriter(ReplyWriter):
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": arguments_text(call)},
+                "function": {"name": call.name, "arguments": encode_arguments(call)},
             }
             for call in fold([self._started, *self._calls]).tool_calls
         ]

@@ -15,7 +15,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.encode import MODES, SAMPLING
-from asides.dialects.gemini.import_contents import read_contents, read_texts
+from asides.dialects.gemini.import_contents import import_contents, import_texts
 from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling
@@ -67,10 +67,10 @@ class _Request:
         if not contents:
             raise ConfigError("contents is missing or empty.")
         instruction = self.remaining.pop("systemInstruction", None)
-        system = "\n\n".join(read_texts(instruction)) if instruction is not None else ""
+        system = "\n\n".join(import_texts(instruction)) if instruction is not None else ""
         tools = self._take_tools()
         prompt = Prompt(
-            read_contents(contents),
+            import_contents(contents),
             system=system or None,
             thinking=self._take_thinking(),
             tools=tools,

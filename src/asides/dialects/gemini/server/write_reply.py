@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.gemini.decode import BESIDE, SERVER_TOOLS, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.stop_and_errors import FINISH_REASONS
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
@@ -79,7 +79,7 @@ class ContentWriter(ReplyWriter):
             case RefusalDelta():
                 self._refusal.append(event.text)
                 return b""
-            case PartArrived(part=ServerTool(name=name, json=document)) if name in BESIDE:
+            case PartArrived(part=ServerTool(name=name, json=document)) if name in METADATA:
                 self._metadata[name] = msgspec.Raw(document.encode())
                 return b""
             case _:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_chat.import_messages import read_messages
+from asides.dialects.openai_chat.import_messages import import_messages
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling, Text
@@ -60,7 +60,7 @@ class _Request(RequestFields):
         documents = self.take("messages", list[Any])
         if not documents:
             raise ConfigError("messages is missing or empty.")
-        messages = read_messages(documents)
+        messages = import_messages(documents)
         first = messages[0]
         if first.role == "system" and first.name is None and all(isinstance(part, Text) for part in first.parts):
             return first.text or None, messages[1:]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_responses.import_items import read_items
+from asides.dialects.openai_responses.import_items import import_items
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, user
@@ -62,7 +62,7 @@ class _Request(RequestFields):
             return ()
         if not isinstance(items, list) or not items:
             raise ConfigError("input is missing: a text, or a list of items.")
-        return read_items(items)
+        return import_items(items)
 
     def _take_state(self) -> ProviderState:
         conversation = self.remaining.pop("conversation", None)
