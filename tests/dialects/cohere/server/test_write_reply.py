@@ -61,9 +61,9 @@ def documents(body: bytes) -> list[Any]:
     return [json.loads(payload) for payload in reader.feed(body) + reader.finish()]
 
 
-def test_events_have_their_types_and_items_their_places() -> None:
-    told = documents(written(stream=True))
-    assert [document["type"] for document in told if not document["type"].startswith("content")] == [
+def test_events_have_their_types_and_items_their_indexes() -> None:
+    events = documents(written(stream=True))
+    assert [document["type"] for document in events if not document["type"].startswith("content")] == [
         "message-start",
         "tool-plan-delta",
         "tool-call-start",
@@ -73,12 +73,14 @@ def test_events_have_their_types_and_items_their_places() -> None:
         "message-end",
     ]
     starts = [
-        (one["index"], one["delta"]["message"]["content"]["type"]) for one in told if one["type"] == "content-start"
+        (event["index"], event["delta"]["message"]["content"]["type"])
+        for event in events
+        if event["type"] == "content-start"
     ]
     assert starts == [(0, "thinking"), (1, "text"), (2, "text"), (3, "sound")]
-    citation = next(one for one in told if one["type"] == "citation-start")
+    citation = next(event for event in events if event["type"] == "citation-start")
     assert citation["delta"]["message"]["citations"] == {"start": 0, "content_index": 1}
-    assert told[-1]["delta"] == {
+    assert events[-1]["delta"] == {
         "finish_reason": "TOOL_CALL",
         "usage": {"tokens": {"input_tokens": 1, "output_tokens": 3}, "cached_tokens": 0},
     }
@@ -92,10 +94,10 @@ def test_whole_and_streamed_are_the_same_reply() -> None:
     assert json.loads(written(stream=False))["message"]["tool_plan"] == "I will."
 
 
-def test_usage_is_left_out_where_nobody_asked_for_it() -> None:
+def test_usage_is_left_out_where_the_client_did_not_ask_for_it() -> None:
     assert "usage" not in documents(written(stream=True, include_usage=False))[-1]["delta"]
 
 
-def test_a_reply_that_nobody_ended_says_no_reason() -> None:
+def test_a_reply_without_a_stop_reason_has_none() -> None:
     writer = DIALECT.writer(model="m", stream=False)
     assert json.loads(writer.write([ReplyStarted(), ReplyEnded()])) == {"id": "", "message": {"role": "assistant"}}

@@ -1,4 +1,4 @@
-"""A client's request as a prompt: both spellings of names, tools, thinking, contents, and what is wrong with it."""
+"""Read requests as clients of generateContent write them: names in both cases, tools, thinking, contents, errors."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def test_a_path_without_a_model_is_refused(path: str) -> None:
         b'{"contents": [{"parts": []}], "tools": [{"functionDeclarations": [{}]}]}',
     ],
 )
-def test_what_is_no_request_is_refused_in_words(body: bytes) -> None:
+def test_nonsense_is_refused_with_a_message_for_the_client(body: bytes) -> None:
     with pytest.raises(ConfigError) as error:
         read(body, PATH)
     assert str(error.value).endswith(".")
 
 
-def test_names_may_be_spelled_either_way_and_what_is_the_clients_stays() -> None:
-    told = {
+def test_names_may_be_in_either_case_and_those_of_the_client_stay() -> None:
+    fields = {
         "system_instruction": {"parts": {"text": "Be brief."}},
         "generation_config": {
             "max_output_tokens": 9,
@@ -100,7 +100,7 @@ def test_names_may_be_spelled_either_way_and_what_is_the_clients_stays() -> None
         "tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["f"]}},
         "safety_settings": [{"category": "X"}],
     }
-    assert prompt_of(**told) == Prompt(
+    assert prompt_of(**fields) == Prompt(
         (user("hi"),),
         system="Be brief.",
         thinking=Thinking(budget=1024),

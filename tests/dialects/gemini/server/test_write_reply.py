@@ -45,7 +45,7 @@ def parts(*events: Event) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_signature_goes_into_the_part_it_came_behind() -> None:
+def test_a_signature_goes_into_the_part_before_it() -> None:
     assert parts(
         ThinkingDelta("plan", 0),
         TextDelta("4", 1),
@@ -106,7 +106,7 @@ def test_tools_of_the_server_go_where_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("stop", "reason"),
     [
         (StopReason("stop"), "STOP"),
         (StopReason("tool_calls"), "STOP"),
@@ -117,11 +117,11 @@ def test_tools_of_the_server_go_where_they_were() -> None:
         (StopReason(), "OTHER"),
     ],
 )
-def test_how_it_ends(stop: StopReason, said: StopKind) -> None:
-    assert whole(ReplyEnded(stop))["candidates"][0]["finishReason"] == said
+def test_how_it_ends(stop: StopReason, reason: StopKind) -> None:
+    assert whole(ReplyEnded(stop))["candidates"][0]["finishReason"] == reason
 
 
-def test_counts_leave_thinking_outside_and_what_nobody_counted_out() -> None:
+def test_counts_leave_thinking_out_of_the_output_and_omit_what_was_not_reported() -> None:
     document = whole(UsageReported(Usage(10, 35, 30, None, 45)), END)
     assert document["usageMetadata"] == {
         "promptTokenCount": 10,
@@ -132,7 +132,7 @@ def test_counts_leave_thinking_outside_and_what_nobody_counted_out() -> None:
     assert "usageMetadata" not in whole(END)
 
 
-def test_a_stream_has_a_chunk_for_each_part_and_says_who_speaks() -> None:
+def test_a_stream_has_a_chunk_for_each_part_and_names_its_model() -> None:
     writer = dialect.writer(model="m", stream=True)
     events: list[Event] = [
         ReplyStarted("gemini-9", "r1"),
@@ -151,7 +151,7 @@ def test_a_stream_has_a_chunk_for_each_part_and_says_who_speaks() -> None:
     assert {(chunk["modelVersion"], chunk["responseId"]) for chunk in chunks} == {("gemini-9", "r1")}
 
 
-def test_errors_in_the_words_of_the_dialect() -> None:
+def test_an_error_body_has_the_status_names_of_the_dialect() -> None:
     assert json.loads(dialect.write_error(429, "slower")) == {
         "error": {"code": 429, "message": "slower", "status": "RESOURCE_EXHAUSTED"}
     }

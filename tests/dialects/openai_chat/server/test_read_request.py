@@ -1,4 +1,4 @@
-"""Requests of clients as prompts: nothing is lost, every way to ask for thinking is understood, nonsense is told."""
+"""Read requests as clients of chat completions write them: no field is lost, every setting is understood."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_the_least_request() -> None:
 
 
 def test_a_stream_and_its_usage() -> None:
-    told = request(stream=True, stream_options={"include_usage": True})
-    assert (told.stream, told.include_usage, told.prompt.stream, told.prompt.extra) == (True, True, True, {})
+    served = request(stream=True, stream_options={"include_usage": True})
+    assert (served.stream, served.include_usage, served.prompt.stream, served.prompt.extra) == (True, True, True, {})
     assert not request(stream=True).include_usage
     assert request(stream_options={"include_obfuscation": False}).prompt.extra == {
         "stream_options": {"include_obfuscation": False}
@@ -57,41 +57,47 @@ def test_the_first_system_message_is_the_system_prompt() -> None:
         {"role": "user", "content": "hi"},
         {"role": "system", "content": "later"},
     ]
-    told = prompt(messages=messages)
-    assert (told.system, told.messages) == ("first", (user("hi"), system("later")))
+    read_back = prompt(messages=messages)
+    assert (read_back.system, read_back.messages) == ("first", (user("hi"), system("later")))
 
 
-def test_a_system_message_that_is_more_than_words_stays_a_message() -> None:
+def test_a_system_message_that_is_more_than_text_stays_a_message() -> None:
     for first in (
         {"role": "system", "content": "s", "name": "n"},
         {"role": "system", "content": [{"type": "image_url", "image_url": {"url": "u"}}]},
     ):
-        told = prompt(messages=[first, {"role": "user", "content": "hi"}])
-        assert told.system is None
-        assert [message.role for message in told.messages] == ["system", "user"]
+        read_back = prompt(messages=[first, {"role": "user", "content": "hi"}])
+        assert read_back.system is None
+        assert [message.role for message in read_back.messages] == ["system", "user"]
 
 
 def test_an_empty_system_message_is_none() -> None:
-    told = prompt(messages=[{"role": "system", "content": ""}, {"role": "user", "content": "hi"}])
-    assert (told.system, told.messages) == (None, (user("hi"),))
+    read_back = prompt(messages=[{"role": "system", "content": ""}, {"role": "user", "content": "hi"}])
+    assert (read_back.system, read_back.messages) == (None, (user("hi"),))
 
 
 def test_settings() -> None:
-    told = prompt(
+    read_back = prompt(
         temperature=0, top_p=0.5, seed=3, logit_bias={"5": 1}, stop="END", max_tokens=5, user="u", metadata={"a": "b"}
     )
-    assert told.sampling == Sampling(temperature=0, top_p=0.5, seed=3, logit_bias={"5": 1})
-    assert (told.stop, told.max_tokens, told.user, told.metadata, told.extra) == (("END",), 5, "u", {"a": "b"}, {})
+    assert read_back.sampling == Sampling(temperature=0, top_p=0.5, seed=3, logit_bias={"5": 1})
+    assert (read_back.stop, read_back.max_tokens, read_back.user, read_back.metadata, read_back.extra) == (
+        ("END",),
+        5,
+        "u",
+        {"a": "b"},
+        {},
+    )
     assert prompt(stop=["a", "b"]).stop == ("a", "b")
     assert prompt(max_tokens=5, max_completion_tokens=6).max_tokens == 6
 
 
 def test_null_is_unset() -> None:
-    told = request(stream=None, temperature=None, tools=None, reasoning_effort=None, max_tokens=None, other=None)
-    assert told == request()
+    served = request(stream=None, temperature=None, tools=None, reasoning_effort=None, max_tokens=None, other=None)
+    assert served == request()
 
 
-def test_what_is_not_ours_to_understand_stays() -> None:
+def test_unknown_fields_stay() -> None:
     native = {"provider": {"order": ["a"]}, "n": 2, "include_reasoning": False, "service_tier": "flex"}
     assert prompt(**native).extra == native
 
@@ -101,7 +107,7 @@ def test_what_is_not_ours_to_understand_stays() -> None:
 FUNCTION = {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}
 
 
-def test_tools_in_both_spellings() -> None:
+def test_tools_in_both_formats() -> None:
     own = Tool("f", "d", {"type": "object"}, True)
     assert prompt(tools=[{"type": "function", "function": FUNCTION}]).tools == (own,)
     assert prompt(tools=[{"function": {"name": "f"}}]).tools == (Tool("f"),)
@@ -110,9 +116,9 @@ def test_tools_in_both_spellings() -> None:
 
 def test_a_hosts_own_tools_go_as_they_came() -> None:
     tools = [{"type": "web_search"}, {"type": "function", "function": FUNCTION}]
-    told = prompt(tools=tools)
-    assert [tool.name for tool in told.tools] == ["f"]
-    assert told.extra == {"tools": tools}
+    read_back = prompt(tools=tools)
+    assert [tool.name for tool in read_back.tools] == ["f"]
+    assert read_back.extra == {"tools": tools}
 
 
 @pytest.mark.parametrize(
@@ -126,14 +132,14 @@ def test_a_hosts_own_tools_go_as_they_came() -> None:
     ],
 )
 def test_the_choice_of_a_tool(field: str, choice: Any, read_as: str) -> None:
-    told = prompt(**{field: choice}, parallel_tool_calls=False)
-    assert (told.tool_choice, told.parallel_tool_calls, told.extra) == (read_as, False, {})
+    read_back = prompt(**{field: choice}, parallel_tool_calls=False)
+    assert (read_back.tool_choice, read_back.parallel_tool_calls, read_back.extra) == (read_as, False, {})
 
 
 def test_a_choice_that_only_the_host_knows_stays() -> None:
     choice = {"type": "allowed_tools", "allowed_tools": {}}
-    told = prompt(tool_choice=choice)
-    assert (told.tool_choice, told.extra) == (None, {"tool_choice": choice})
+    read_back = prompt(tool_choice=choice)
+    assert (read_back.tool_choice, read_back.extra) == (None, {"tool_choice": choice})
 
 
 def test_structured_output() -> None:
@@ -186,10 +192,10 @@ def test_structured_output() -> None:
         ({"reasoning_effort": "high", "enable_thinking": False}, Thinking(mode="off")),
     ],
 )
-def test_every_way_to_ask_for_thinking(fields: dict[str, Any], thinking: Thinking) -> None:
-    told = prompt(**fields)
-    assert told.thinking == thinking
-    assert told.extra == {}
+def test_every_setting_for_thinking(fields: dict[str, Any], thinking: Thinking) -> None:
+    read_back = prompt(**fields)
+    assert read_back.thinking == thinking
+    assert read_back.extra == {}
 
 
 @pytest.mark.parametrize(
@@ -216,9 +222,9 @@ def test_every_way_to_ask_for_thinking(fields: dict[str, Any], thinking: Thinkin
         ({"thinking": True}, Thinking(), {"thinking": True}),
     ],
 )
-def test_what_stands_beside_the_thinking_stays(fields: dict[str, Any], thinking: Thinking, extra: Any) -> None:
-    told = prompt(**fields)
-    assert (told.thinking, told.extra) == (thinking, extra)
+def test_fields_beside_the_thinking_stay(fields: dict[str, Any], thinking: Thinking, extra: Any) -> None:
+    read_back = prompt(**fields)
+    assert (read_back.thinking, read_back.extra) == (thinking, extra)
 
 
 # --- nonsense -----------------------------------------------------------------------------------------------------
@@ -239,7 +245,7 @@ def test_what_stands_beside_the_thinking_stays(fields: dict[str, Any], thinking:
         (b'{"model":"m","messages":[5]}', r"messages\[0\]: a message is an object"),
     ],
 )
-def test_what_is_no_request(body: bytes, words: str) -> None:
+def test_nonsense_is_refused_with_a_message_for_the_client(body: bytes, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         read(body)
 
@@ -261,13 +267,13 @@ def test_what_is_no_request(body: bytes, words: str) -> None:
     ],
     ids=str,
 )
-def test_a_field_of_the_wrong_type_is_told(fields: dict[str, Any]) -> None:
+def test_a_field_of_the_wrong_type_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         request(**fields)
 
 
 @pytest.mark.parametrize("fields", [{"reasoning_effort": "much"}, {"thinking": {"type": "sometimes"}}], ids=str)
-def test_thinking_that_nobody_knows_is_told(fields: dict[str, Any]) -> None:
+def test_unknown_settings_for_thinking_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidThinking):
         request(**fields)
 
@@ -324,7 +330,7 @@ def test_reading_a_request_gives_the_prompt_that_was_encoded(stream: bool, limit
         ("thinking_toggle_and_effort", False, True),
     ],
 )
-def test_reading_thinking_gives_what_was_asked_as_far_as_the_host_has_words(
+def test_reading_thinking_gives_what_was_asked_as_far_as_the_host_can_express_it(
     ask_by: AskBy, budgets: bool, efforts: bool, thinking: Thinking
 ) -> None:
     asked = Prompt((user("hi"),), thinking=thinking)

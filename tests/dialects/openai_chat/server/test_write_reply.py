@@ -1,4 +1,4 @@
-"""Replies on the wire: chunks and whole documents from the same events, and back again through the decoder."""
+"""Write replies as a server of chat completions does: chunks and whole documents from the same events."""
 
 from __future__ import annotations
 
@@ -187,8 +187,8 @@ def test_a_reply_that_never_started_is_named_for_the_writers_model(stream: bool)
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_reply_names_its_model_and_the_writer_only_where_it_does_not(stream: bool) -> None:
-    for told, model in (("theirs", "theirs"), (None, "mine")):
-        body = written([ReplyStarted(told), STOPPED], model="mine", stream=stream)
+    for given, model in (("theirs", "theirs"), (None, "mine")):
+        body = written([ReplyStarted(given), STOPPED], model="mine", stream=stream)
         assert b'"id":"","object":"chat.completion' in body
         assert f'"model":"{model}"'.encode() in body
 
@@ -199,15 +199,15 @@ def test_usage_is_left_out_of_a_stream_that_did_not_ask_for_it() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_usage_that_nobody_reported_is_absent_and_zero_is_zero(stream: bool) -> None:
+def test_usage_that_was_not_reported_is_absent_and_zero_is_zero(stream: bool) -> None:
     assert b"usage" not in written(events_of(TextDelta("a")), stream=stream)
     body = written(events_of(UsageReported(Usage(input=0))), stream=stream)
     assert b'"usage":{"prompt_tokens":0}' in body
 
 
 def test_warnings_are_not_on_this_wire() -> None:
-    told = Warned(Notice("effort_mapped", "x"))
-    assert written([STARTED, told, STOPPED]) == written([STARTED, STOPPED])
+    warning = Warned(Notice("effort_mapped", "x"))
+    assert written([STARTED, warning, STOPPED]) == written([STARTED, STOPPED])
 
 
 def test_an_empty_reply_has_null_for_content() -> None:
@@ -318,7 +318,7 @@ def test_one_reply_has_one_field_for_thinking() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_blocks_of_thinking_flow_together_with_a_blank_line_between(stream: bool) -> None:
+def test_blocks_of_thinking_are_joined_with_a_blank_line_between(stream: bool) -> None:
     events = events_of(
         ThinkingDelta(" \n", 0),
         ThinkingDelta("first", 1),
@@ -368,7 +368,7 @@ CALL = ToolCallDelta(1, "c", "f", "{}")
         (StopReason(), [], None),
     ],
 )
-def test_why_it_stopped(stop: StopReason, events: list[Event], reason: str | None) -> None:
+def test_the_finish_reason(stop: StopReason, events: list[Event], reason: str | None) -> None:
     body = written(events_of(*events, stop=stop))
     assert chunks(body)[-1]["choices"][0]["finish_reason"] == reason
     whole = written(events_of(*events, stop=stop), stream=False)
@@ -399,9 +399,9 @@ def test_an_error_body() -> None:
     ],
 )
 def test_an_error_body_reads_as_the_error_that_it_is(status: int, kind: str | None, error: type[Exception]) -> None:
-    told = dialect.error(status, {}, dialect.write_error(status, "what happened", kind), TARGET)
-    assert type(told) is error
-    assert "what happened" in str(told)
+    error_read = dialect.error(status, {}, dialect.write_error(status, "what happened", kind), TARGET)
+    assert type(error_read) is error
+    assert "what happened" in str(error_read)
 
 
 def test_the_dialect_is_found_by_its_name_and_has_both_halves() -> None:

@@ -1,4 +1,4 @@
-"""A client's request becomes the prompt that would be sent as that request; what cannot be read is named."""
+"""Read requests as clients of Responses write them: the prompt is the one that was sent; errors name their field."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ PROMPTS = {
 def test_what_was_sent_is_read_as_the_same(name: str) -> None:
     prompt = PROMPTS[name]
     read_back = again(prompt)
-    # What is sent for nothing stored is said by the endpoint's own words.
+    # The encoder adds what the endpoint needs where nothing is stored.
     state = msgspec.structs.replace(read_back.state, include=prompt.state.include)
     if prompt.state.store is None:
         state = msgspec.structs.replace(state, store=None)
@@ -124,7 +124,7 @@ def test_a_text_is_a_question_and_a_parent_needs_none() -> None:
     assert read(input="hi", conversation={"id": "conv_1"}).state.conversation == "conv_1"
 
 
-def test_what_is_not_ours_stays() -> None:
+def test_unknown_fields_stay() -> None:
     tools = [{"type": "web_search"}, {"type": "function", "name": "f"}]
     prompt = read(input="hi", tools=tools, service_tier="flex", text={"verbosity": "low"})
     assert prompt.extra == {"tools": tools, "service_tier": "flex", "text": {"verbosity": "low"}}

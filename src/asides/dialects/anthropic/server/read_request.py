@@ -1,6 +1,6 @@
-"""A client's request for a message as a prompt: `read(body) → ServedRequest`. What is not ours stays in `extra`.
+"""Read a client's Messages request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
 
-Not here: single messages (import_messages), what is answered (serve), and what a provider would refuse (the stage).
+Not here: single messages (import_messages), replies (write_reply), and what a provider would refuse (the stage).
 """
 
 from __future__ import annotations
@@ -14,95 +14,96 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
-from asides.values.thinking import Effort, Thinking, read_thinking
+from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool
 
 _SAMPLING = ("temperature", "top_p", "top_k")
+_THINKING_FIELDS = ("type", "budget_tokens", "display")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
-    """The request in these bytes. Raises ConfigError with words for whoever sent it."""
+    """Read a request. Raises ConfigError with a message for the client."""
     return _Request.parse_body(body).read()
 
 
 class _Request(RequestFields):
-    """A document while it is read: what is understood is taken out, and what remains is `extra`."""
+    """A request while it is read: a reader takes out the fields that it understands; the others stay in `extra`."""
 
     def read(self) -> ServedRequest:
         model = self.take("model", str)
         if not model:
             raise ConfigError("model: Field required.")
-        told = self.take("messages", list[Any])
-        if not told:
+        documents = self.take("messages", list[Any])
+        if not documents:
             raise ConfigError("messages: at least one message is required.")
-        system, marked = self._system()
+        system, system_messages = self._take_system()
         stream = self.take("stream", bool) or False
-        tool_choice, parallel = self._tool_choice()
-        output = self._output()
+        tool_choice, parallel = self._take_tool_choice()
+        output = self._take_output()
         prompt = Prompt(
-            (*marked, *import_messages(told)),
+            (*system_messages, *import_messages(documents)),
             system=system,
-            thinking=self._thinking(),
-            tools=self._tools(),
+            thinking=self._take_thinking(),
+            tools=self._take_tools(),
             tool_choice=tool_choice,
             parallel_tool_calls=parallel,
             output=output,
             max_tokens=self.take("max_tokens", int),
-            sampling=self._sampling(),
+            sampling=self._take_sampling(),
             stop=tuple(self.take("stop_sequences", list[str]) or ()),
             stream=stream,
-            user=self._user(),
+            user=self._take_user(),
             extra=self.remaining,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 
-    def _system(self) -> tuple[str | None, tuple[Message, ...]]:
-        """Plain words, or a message of its own where they have marks or come in several blocks."""
-        told = self.remaining.pop("system", None)
-        texts = import_texts(told)
+    def _take_system(self) -> tuple[str | None, tuple[Message, ...]]:
+        """The system prompt as text, or as a message where it has several blocks or a mark of the cache."""
+        texts = import_texts(self.remaining.pop("system", None))
         if len(texts) == 1 and not texts[0].cache:
             return texts[0].text, ()
         return None, (Message("system", texts),) if texts else ()
 
-    def _sampling(self) -> Sampling:
-        given = {name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining}
-        return read_sampling(given)
+    def _take_sampling(self) -> Sampling:
+        return read_sampling({name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining})
 
-    def _user(self) -> str | None:
-        told = self.take("metadata", dict[str, Any]) or {}
-        user = told.pop("user_id", None)
-        if told:
-            self.remaining["metadata"] = told
+    def _take_user(self) -> str | None:
+        metadata = self.take("metadata", dict[str, Any]) or {}
+        user = metadata.pop("user_id", None)
+        if metadata:
+            self.remaining["metadata"] = metadata
         return user if isinstance(user, str) else None
 
     # --- tools and output -------------------------------------------------------------------------------------------
 
-    def _tools(self) -> tuple[Tool, ...]:
-        told = self.take("tools", list[dict[str, Any]]) or []
-        own = [tool for tool in told if tool.get("type", "custom") == "custom"]
-        if len(own) != len(told):
-            # The provider's own tools mean nothing to others; the whole list goes as it came.
-            self.remaining["tools"] = told
-        return tuple(map(_tool, own))
+    def _take_tools(self) -> tuple[Tool, ...]:
+        tools = self.take("tools", list[dict[str, Any]]) or []
+        custom = [tool for tool in tools if tool.get("type", "custom") == "custom"]
+        if len(custom) != len(tools):
+            # Only this provider knows its own tools, so the whole list also stays as it is.
+            self.remaining["tools"] = tools
+        return tuple(map(_read_tool, custom))
 
-    def _tool_choice(self) -> tuple[str | None, bool | None]:
-        told = self.take("tool_choice", dict[str, Any]) or {}
-        disabled = told.get("disable_parallel_tool_use")
+    def _take_tool_choice(self) -> tuple[str | None, bool | None]:
+        choice = self.take("tool_choice", dict[str, Any]) or {}
+        disabled = choice.get("disable_parallel_tool_use")
         parallel = None if disabled is None else disabled is not True
-        match told.get("type"):
+        match choice.get("type"):
             case "any":
                 return "required", parallel
             case "tool":
-                return str(told.get("name", "")), parallel
-            case "auto" | "none" as choice:
-                # Beside a word about parallel calls, "auto" is only what carries it.
-                return (None if choice == "auto" and parallel is not None else choice), parallel
+                return str(choice.get("name", "")), parallel
+            case "auto":
+                # The object has to have a type, so "auto" beside a word about parallel calls is no choice.
+                return ("auto" if parallel is None else None), parallel
+            case "none":
+                return "none", parallel
             case None:
                 return None, parallel
             case other:
                 raise ConfigError(f"tool_choice.type {other!r} is not known; use auto, any, tool or none.")
 
-    def _output(self) -> OutputSchema | None:
+    def _take_output(self) -> OutputSchema | None:
         match self.remaining.get("output_config"):
             case {"format": {"type": "json_schema", "schema": dict() as schema}}:
                 config = self.remaining["output_config"]
@@ -111,35 +112,28 @@ class _Request(RequestFields):
             case _:
                 return None
 
-    def _thinking(self) -> Thinking:
-        told = self.take("thinking", dict[str, Any])
-        thinking = Thinking() if told is None else read_thinking(_known(told))[0]
+    def _take_thinking(self) -> Thinking:
+        fields = self.take("thinking", dict[str, Any])
+        thinking = Thinking()
+        if fields is not None:
+            thinking = read_thinking({name: fields[name] for name in _THINKING_FIELDS if name in fields})[0]
         config: dict[str, Any] = self.take("output_config", dict[str, Any]) or {}
         word = config.pop("effort", None)
         if config:
             self.remaining["output_config"] = config
-        effort = _effort(word) if isinstance(word, str) else None
-        if effort is None:
+        if not isinstance(word, str):
             return thinking
+        effort = read_thinking(word)[0].effort
+        if effort is None:
+            raise ConfigError(f"output_config.effort {word!r} is not known.")
         mode = None if thinking.mode == "auto" else thinking.mode
         return msgspec.structs.replace(thinking, mode=mode, effort=effort)
 
 
-def _known(told: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if name in ("type", "budget_tokens", "display")}
-
-
-def _effort(word: str) -> Effort:
-    effort = read_thinking(word)[0].effort
-    if effort is None:
-        raise ConfigError(f"output_config.effort {word!r} is not known.")
-    return effort
-
-
-def _tool(told: dict[str, Any]) -> Tool:
-    fields = {name: told[name] for name in ("name", "description", "strict") if told.get(name) is not None}
-    if told.get("input_schema") is not None:
-        fields["parameters"] = told["input_schema"]
+def _read_tool(tool: dict[str, Any]) -> Tool:
+    fields = {name: tool[name] for name in ("name", "description", "strict") if tool.get(name) is not None}
+    if tool.get("input_schema") is not None:
+        fields["parameters"] = tool["input_schema"]
     try:
         return msgspec.convert(fields, Tool)
     except msgspec.ValidationError as problem:

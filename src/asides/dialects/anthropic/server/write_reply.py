@@ -1,7 +1,6 @@
-"""The server half, out: replies (`MessagesWriter`) and errors (`write_error`).
+"""Write replies (`MessagesWriter`) and errors (`write_error`) as a server of Messages does.
 
-Not here: sockets and status lines, which are the stage's and the gateway's, and requests (read_request). A whole
-response is a stream that was put together: both are made of the same events.
+Not here: requests (read_request), sockets and status lines. A whole response is made of the same blocks as a stream.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.anthropic.stop_and_errors import STATUSES
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
-    Event,
     PartArrived,
     RefusalDelta,
     ReplyStarted,
@@ -28,12 +26,11 @@ from asides.values.events import (
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.usage import Usage
 
-__all__ = ["MessagesWriter", "write_error"]
-
 Wire: TypeAlias = dict[str, Any]
+BlockEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | PartArrived
 
 _ERROR_TYPES = {status: kind for kind, status in STATUSES.items() if kind.endswith(("_error", "_large"))}
-_STOP_REASONS = frozenset(
+_KNOWN_STOP_REASONS = frozenset(
     {
         "end_turn",
         "max_tokens",
@@ -45,18 +42,20 @@ _STOP_REASONS = frozenset(
         "compaction",
     }
 )
-_SPOKEN: dict[StopKind, str] = {
+_STOP_REASONS: dict[StopKind, str] = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "refusal",
     "refusal": "refusal",
     "pause": "pause_turn",
 }
-_NAMELESS = "msg_0"
+_DEFAULT_ID = "msg_0"
+_EMPTY_TEXT: Wire = {"type": "text", "text": ""}
+_EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
 
 
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:
-    """An error body; `kind` is what clients match on."""
+    """Write an error body; clients match on `kind`."""
     fallback = "api_error" if status >= 500 else "invalid_request_error"
     error = {"type": kind or _ERROR_TYPES.get(status, fallback), "message": message}
     return msgspec.json.encode({"type": "error", "error": error})
@@ -65,162 +64,159 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
 class MessagesWriter(ReplyWriter):
     """Events of one reply in, a message out, as a stream of events or whole.
 
-    A block of the reply is a block of the message. Warnings are not on this wire, nor are seals of other dialects.
+    A block of the reply is a block of the message. Seals of other dialects are not on this wire.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
         self._blocks = _Blocks()
-        self._out: _Stream | _Whole = (_Stream if stream else _Whole)()
+        self._output: _Stream | _Whole = (_Stream if stream else _Whole)()
         self._refusal: list[str] = []
-        self._calls = False
+        self._has_calls = False
         self._begun = False
 
-    def _write_event(self, event: Event) -> bytes:
+    def _write_event(self, event: ContentEvent) -> bytes:
         if isinstance(event, RefusalDelta):
             self._refusal.append(event.text)
             return b""
-        self._calls = self._calls or isinstance(event, ToolCallDelta)
-        return b"".join([*self._begin(), *map(self._out.add, self._blocks.of(event))])
+        self._has_calls = self._has_calls or isinstance(event, ToolCallDelta)
+        return b"".join([*self._begin(), *map(self._output.add, self._blocks.write(event))])
 
     def _write_end(self, stop: StopReason) -> bytes:
-        written = [*self._begin(), *map(self._out.add, self._blocks.close())]
-        return b"".join([*written, self._out.end(*self._ending(stop), self._counts())])
+        written = [*self._begin(), *map(self._output.add, self._blocks.close())]
+        return b"".join([*written, self._output.end(*self._encode_stop(stop), self._encode_usage())])
 
     def _begin(self) -> list[bytes]:
         if self._begun:
             return []
         self._begun = True
-        return [self._out.begin(self._started, self._counts())]
+        return [self._output.begin(self._started, self._encode_usage())]
 
-    def _counts(self) -> Wire:
+    def _encode_usage(self) -> Wire:
         usage = self._shown_usage
-        return {} if usage is None else _usage(usage)
+        return {} if usage is None else _encode_usage(usage)
 
-    def _ending(self, stop: StopReason) -> tuple[str | None, Wire | None]:
-        """The provider's own word where this dialect has it, else ours in its words; and the words of a refusal."""
+    def _encode_stop(self, stop: StopReason) -> tuple[str | None, Wire | None]:
+        """The provider's own stop reason where this dialect has it, else the nearest; and the text of a refusal."""
         refusal = "".join(self._refusal)
         details: Wire | None = None
         if refusal:
             details = {"type": "refusal", "category": None, "explanation": refusal}
-        if stop.raw in _STOP_REASONS:
+        if stop.raw in _KNOWN_STOP_REASONS:
             return stop.raw, details
         if stop == StopReason() and details is None:
             return None, None
-        fallback = "refusal" if details else "tool_use" if self._calls else "end_turn"
-        return _SPOKEN.get(stop.reason, fallback), details
+        fallback = "refusal" if details else "tool_use" if self._has_calls else "end_turn"
+        return _STOP_REASONS.get(stop.reason, fallback), details
 
 
 class _Blocks:
-    """What each event is on the wire, as events about blocks; one block is open at a time, in the order they begin."""
+    """The wire events for each of our events. One block is open at a time, in the order in which they begin."""
 
     def __init__(self) -> None:
         self._indexes: dict[int, int] = {}
         self._open: int | None = None
         self._held: tuple[int, Wire] | None = None
-        """A block that is not begun yet: a call whose caller may follow, or a whole part that a later one replaces."""
+        """A block that has not begun: a call whose caller may follow, or a whole part that a later one replaces."""
 
-    def of(self, event: Event) -> list[Wire]:
+    def write(self, event: BlockEvent) -> list[Wire]:
         match event:
-            case TextDelta() if event.text:
-                return self._delta(event.block, _TEXT, {"type": "text_delta", "text": event.text})
-            case ThinkingDelta() if event.text:
-                return self._delta(event.block, _THINKING, {"type": "thinking_delta", "thinking": event.text})
+            case TextDelta():
+                delta = {"type": "text_delta", "text": event.text}
+                return self._write_delta(event.block, _EMPTY_TEXT, delta) if event.text else []
+            case ThinkingDelta():
+                delta = {"type": "thinking_delta", "thinking": event.text}
+                return self._write_delta(event.block, _EMPTY_THINKING, delta) if event.text else []
             case ToolCallDelta():
-                return self._call(event)
+                return self._write_call(event)
             case ThoughtSealed():
-                return self._sealed(event)
+                return self._write_seal(event)
             case PartArrived():
-                return self._part(event)
-            case _:
-                return []
+                return self._write_part(event)
 
     def close(self) -> list[Wire]:
-        """The end of whatever is open."""
-        flushed = self._flush()
+        """End the open block."""
+        written = self._write_held()
         if self._open is None:
-            return flushed
+            return written
         stop = {"type": "content_block_stop", "index": self._open}
         self._open = None
-        return [*flushed, stop]
+        return [*written, stop]
 
     def _begin(self, block: int, content: Wire) -> list[Wire]:
-        """A block begins; the one before it ends."""
+        """Begin a block and end the one before it."""
         closed = self.close()
         index = self._indexes[block] = len(self._indexes)
         self._open = index
         return [*closed, {"type": "content_block_start", "index": index, "content_block": content}]
 
-    def _flush(self) -> list[Wire]:
+    def _write_held(self) -> list[Wire]:
         if self._held is None:
             return []
         block, content = self._held
         self._held = None
         return self._begin(block, content)
 
-    def _delta(self, block: int, content: Wire, delta: Wire) -> list[Wire]:
-        written = self._flush()
+    def _write_delta(self, block: int, content: Wire, delta: Wire) -> list[Wire]:
+        written = self._write_held()
         if block not in self._indexes:
             written += self._begin(block, content)
         return [*written, {"type": "content_block_delta", "index": self._indexes[block], "delta": delta}]
 
-    def _call(self, event: ToolCallDelta) -> list[Wire]:
+    def _write_call(self, event: ToolCallDelta) -> list[Wire]:
         written: list[Wire] = []
         if event.block not in self._indexes and (self._held is None or self._held[0] != event.block):
-            written = self._flush()
+            written = self._write_held()
             call_id = event.id or f"call_{event.block}"
             content = {"type": "tool_use", "id": call_id, "name": event.name or "", "input": {}}
             self._held = (event.block, content)
         if not event.arguments:
             return written
         delta = {"type": "input_json_delta", "partial_json": event.arguments}
-        return written + self._delta(event.block, {}, delta)
+        return written + self._write_delta(event.block, {}, delta)
 
-    def _part(self, event: PartArrived) -> list[Wire]:
+    def _write_part(self, event: PartArrived) -> list[Wire]:
         if not isinstance(event.part, (ServerTool, UnknownPart)):
-            return []  # a message has no place for pictures of the model's making
-        written = [] if self._held is not None and self._held[0] == event.block else self._flush()
+            return []  # a message has no block for images and files of the model
+        written = [] if self._held is not None and self._held[0] == event.block else self._write_held()
         self._held = (event.block, msgspec.json.decode(event.part.json))
         return written
 
-    def _sealed(self, event: ThoughtSealed) -> list[Wire]:
+    def _write_seal(self, event: ThoughtSealed) -> list[Wire]:
         seal = event.seal
         if seal.kind == SIGNATURE:
-            return self._delta(event.block, _THINKING, {"type": "signature_delta", "signature": seal.value})
+            delta = {"type": "signature_delta", "signature": seal.value}
+            return self._write_delta(event.block, _EMPTY_THINKING, delta)
         if seal.kind == REDACTED:
-            return [*self._flush(), *self._begin(event.block, {"type": "redacted_thinking", "data": seal.value})]
+            return [*self._write_held(), *self._begin(event.block, {"type": "redacted_thinking", "data": seal.value})]
         if seal.entry is None:
             return []
         entry = msgspec.json.decode(seal.entry)
         if seal.kind == CITATIONS:
-            told = [{"type": "citations_delta", "citation": citation} for citation in entry]
-            return [wire for delta in told for wire in self._delta(event.block, _TEXT, delta)]
+            deltas = [{"type": "citations_delta", "citation": citation} for citation in entry]
+            return [wire for delta in deltas for wire in self._write_delta(event.block, _EMPTY_TEXT, delta)]
         if seal.kind == CALLER and self._held is not None and self._held[0] == event.block:
             self._held[1]["caller"] = entry
         return []
 
 
-_TEXT: Wire = {"type": "text", "text": ""}
-_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
-
-
-def _usage(usage: Usage) -> Wire:
-    """Counts under their names here; what was not reported is absent, not zero."""
-    told: Wire = {}
+def _encode_usage(usage: Usage) -> Wire:
+    """The counts under this dialect's names. A count that was not reported is absent, not zero."""
+    counts: Wire = {}
     if usage.input is not None:
-        told["input_tokens"] = usage.input - (usage.cached or 0)
+        counts["input_tokens"] = usage.input - (usage.cached or 0)
     if usage.cached is not None:
-        told["cache_read_input_tokens"] = usage.cached
+        counts["cache_read_input_tokens"] = usage.cached
     if usage.output is not None:
-        told["output_tokens"] = usage.output
+        counts["output_tokens"] = usage.output
     if usage.thinking is not None:
-        told["output_tokens_details"] = {"thinking_tokens": usage.thinking}
-    return told
+        counts["output_tokens_details"] = {"thinking_tokens": usage.thinking}
+    return counts
 
 
-def _message(started: ReplyStarted, usage: Wire) -> Wire:
+def _encode_message(started: ReplyStarted, usage: Wire) -> Wire:
     return {
-        "id": started.id or _NAMELESS,
+        "id": started.id or _DEFAULT_ID,
         "type": "message",
         "role": "assistant",
         "model": started.model,
@@ -232,10 +228,10 @@ def _message(started: ReplyStarted, usage: Wire) -> Wire:
 
 
 class _Stream:
-    """Events about blocks as server-sent events."""
+    """Wire events as server-sent events."""
 
     def begin(self, started: ReplyStarted, usage: Wire) -> bytes:
-        return self.add({"type": "message_start", "message": _message(started, usage)})
+        return self.add({"type": "message_start", "message": _encode_message(started, usage)})
 
     def add(self, event: Wire) -> bytes:
         return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), msgspec.json.encode(event))
@@ -244,12 +240,11 @@ class _Stream:
         delta: Wire = {"stop_reason": stop_reason, "stop_sequence": None}
         if details is not None:
             delta["stop_details"] = details
-        ended = self.add({"type": "message_delta", "delta": delta, "usage": usage})
-        return ended + self.add({"type": "message_stop"})
+        return self.add({"type": "message_delta", "delta": delta, "usage": usage}) + self.add({"type": "message_stop"})
 
 
 class _Whole:
-    """Events about blocks put together into one document."""
+    """Wire events joined into one document."""
 
     def __init__(self) -> None:
         self._started = ReplyStarted()
@@ -281,17 +276,18 @@ class _Whole:
         for content, pieces in zip(self._content, self._pieces, strict=True):
             for name, values in pieces.items():
                 if name == "partial_json":
-                    content["input"] = _parsed("".join(values))
+                    content["input"] = _parse_arguments("".join(values))
                 else:
                     content[name] = "".join(values)
-        document = {**_message(self._started, usage), "content": self._content, "stop_reason": stop_reason}
+        document = {**_encode_message(self._started, usage), "content": self._content, "stop_reason": stop_reason}
         if details is not None:
             document["stop_details"] = details
         return msgspec.json.encode(document)
 
 
-def _parsed(arguments: str) -> Any:
+def _parse_arguments(text: str) -> Any:
+    """The arguments of a call; the text itself where it is not JSON."""
     try:
-        return msgspec.json.decode(arguments)
+        return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return arguments
+        return text

@@ -1,6 +1,6 @@
-"""A client's Converse request as a prompt: `read(body, path) → ServedRequest`. What is not understood stays in `extra`.
+"""Read a client's Converse request as a prompt: `read(body, path) → ServedRequest`. Unknown fields stay in `extra`.
 
-Not here: what is answered (serve).
+Not here: replies (write_reply).
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from asides.values.messages import (
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
 
-_PATH = re.compile(r"/model/(?P<model>[^/]+)/(?P<way>converse|converse-stream)$")
+_PATH = re.compile(r"/model/(?P<model>[^/]+)/(?P<operation>converse|converse-stream)$")
 _MEDIA = {"image": "image", "video": "video", "document": "application"}
 _CACHE_POINT = "cachePoint"
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:
-    """The request in these bytes. Raises ConfigError with words for whoever sent it."""
+    """Read a request. Raises ConfigError with a message for the client."""
     found = _PATH.search(path.partition("?")[0])
     if found is None:
         raise ConfigError("the path names no model: use /model/{model}/converse or /model/{model}/converse-stream.")
-    stream = found["way"] == "converse-stream"
+    stream = found["operation"] == "converse-stream"
     fields = RequestFields.parse_body(body)
-    messages = fields.take_messages(_message)
+    messages = fields.take_messages(_read_message)
     inference, native = fields.take_object("inferenceConfig"), fields.take_object("additionalModelRequestFields")
-    tools, choice = _tools(fields)
+    tools, choice = _take_tools(fields)
     prompt = Prompt(
         messages,
-        system=_system(fields),
-        thinking=_thinking(native),
+        system=_take_system(fields),
+        thinking=_take_thinking(native),
         tools=tools,
         tool_choice=choice,
-        output=_output(fields),
+        output=_take_output(fields),
         max_tokens=inference.take("maxTokens", int),
         sampling=Sampling(
             temperature=inference.take("temperature", float),
@@ -71,18 +71,18 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     return ServedRequest(prompt, unquote(found["model"]), stream, include_usage=True)
 
 
-def _system(fields: RequestFields) -> str | None:
-    told = fields.take("system", list[dict[str, Any]]) or []
-    return "\n\n".join(block["text"] for block in told if isinstance(block.get("text"), str)) or None
+def _take_system(fields: RequestFields) -> str | None:
+    blocks = fields.take("system", list[dict[str, Any]]) or []
+    return "\n\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)) or None
 
 
-def _thinking(native: RequestFields) -> Thinking:
-    """Every family's way to ask, as one wish."""
+def _take_thinking(native: RequestFields) -> Thinking:
+    """Read the settings for thinking; each family of models has its own."""
     thinking = Thinking()
     match native.remaining.get("thinking"):
-        case {"type": str()} as told:
+        case {"type": str()} as fields:
             del native.remaining["thinking"]
-            thinking = read_thinking(told)[0]
+            thinking = read_thinking(fields)[0]
         case _:
             pass
     match native.remaining.get("output_config"):
@@ -110,19 +110,19 @@ def _thinking(native: RequestFields) -> Thinking:
             return thinking
 
 
-def _tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
+def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
     config = fields.take_object("toolConfig")
-    own: list[Tool] = []
+    functions: list[Tool] = []
     others: list[Any] = []
-    for told in config.take("tools", list[dict[str, Any]]) or ():
-        match told:
+    for tool in config.take("tools", list[dict[str, Any]]) or ():
+        match tool:
             case {"toolSpec": {"name": str() as name} as spec}:
                 schema = (spec.get("inputSchema") or {}).get("json")
                 described = {"parameters": schema} if isinstance(schema, dict) else {}
-                own.append(Tool(name, str(spec.get("description") or ""), **described, strict=spec.get("strict")))
+                functions.append(Tool(name, str(spec.get("description") or ""), **described, strict=spec.get("strict")))
             case _:
                 # A tool of the provider's own, or a mark of its cache.
-                others.append(told)
+                others.append(tool)
     choice: str | None = None
     match config.take("toolChoice", dict[str, Any]):
         case {"auto": _}:
@@ -136,20 +136,20 @@ def _tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
     if others:
         config.remaining["tools"] = others
     fields.put_back("toolConfig", config)
-    return tuple(own), choice
+    return tuple(functions), choice
 
 
-def _output(fields: RequestFields) -> OutputSchema | None:
+def _take_output(fields: RequestFields) -> OutputSchema | None:
     match fields.remaining.get("outputConfig"):
         case {"textFormat": {"structure": {"jsonSchema": {"schema": str() as schema, **described}}}, **rest}:
             fields.remaining["outputConfig"] = rest
             if not rest:
                 del fields.remaining["outputConfig"]
             try:
-                read_back = msgspec.json.decode(schema, type=dict[str, Any])
+                document = msgspec.json.decode(schema, type=dict[str, Any])
             except msgspec.DecodeError:
                 raise ConfigError("outputConfig: the schema is not JSON.") from None
-            return OutputSchema(str(described.get("name") or "answer"), read_back)
+            return OutputSchema(str(described.get("name") or "answer"), document)
         case _:
             return None
 
@@ -157,7 +157,7 @@ def _output(fields: RequestFields) -> OutputSchema | None:
 # --- messages -----------------------------------------------------------------------------------------------------
 
 
-def _message(message: Mapping[str, Any]) -> Message:
+def _read_message(message: Mapping[str, Any]) -> Message:
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant"):
         raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
@@ -168,12 +168,12 @@ def _message(message: Mapping[str, Any]) -> Message:
         if _CACHE_POINT in block and parts and isinstance(parts[-1], (Text, Image, File, ToolResult)):
             parts[-1] = msgspec.structs.replace(parts[-1], cache=True)
         else:
-            parts.append(_part(block))
+            parts.append(_read_part(block))
     results = tuple(part for part in parts if isinstance(part, ToolResult))
     return Message("tool" if results and len(results) == len(parts) else role, tuple(parts))
 
 
-def _part(block: dict[str, Any]) -> Part:
+def _read_part(block: dict[str, Any]) -> Part:
     match block:
         case {"text": str() as text}:
             return Text(text)
@@ -193,18 +193,18 @@ def _part(block: dict[str, Any]) -> Part:
         case {"toolResult": {"toolUseId": str() as call_id, "content": list() as content, **rest}} if (
             "type" not in rest
         ):
-            return ToolResult(call_id, _result(content), is_error=rest.get("status") == "error")
+            return ToolResult(call_id, _read_result(content), is_error=rest.get("status") == "error")
         case {"citationsContent": {"content": list() as pieces, "citations": list() as citations}}:
             text = "".join(str(piece.get("text", "")) for piece in pieces if isinstance(piece, dict))
             return Text(text, (Seal(CITATIONS, "", None, msgspec.json.encode(citations).decode()),))
         case _ if next(iter(block)) in _MEDIA:
-            return _media(block)
+            return _read_media(block)
         case _:
             kind, fields = next(iter(block.items()))
             return build_raw_part(kind, fields, None)
 
 
-def _result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
+def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
     parts: list[Text | Image | File] = []
     for block in content:
         match block:
@@ -213,7 +213,7 @@ def _result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
             case {"json": value}:
                 parts.append(Text(msgspec.json.encode(value).decode()))
             case dict():
-                part = _media(block)
+                part = _read_media(block)
                 if not isinstance(part, (Image, File)):
                     raise ConfigError("what a tool gave back is text, JSON, images or documents.")
                 parts.append(part)
@@ -224,20 +224,20 @@ def _result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
     return tuple(parts)
 
 
-def _media(block: dict[str, Any]) -> Part:
+def _read_media(block: dict[str, Any]) -> Part:
     kind = next(iter(block))
-    told = block[kind]
-    source = told.get("source") if isinstance(told, dict) else None
+    fields = block[kind]
+    source = fields.get("source") if isinstance(fields, dict) else None
     match source:
         case {"bytes": str() as data}:
-            where: dict[str, Any] = {"data": b64decode(data)}
+            content: dict[str, Any] = {"data": b64decode(data)}
         case {"s3Location": {"uri": str() as url}}:
-            where = {"url": url}
+            content = {"url": url}
         case _:
             return UnknownPart(msgspec.json.encode(block).decode())
-    media_type = f"{_MEDIA.get(kind, kind)}/{told.get('format', 'octet-stream')}"
+    media_type = f"{_MEDIA.get(kind, kind)}/{fields.get('format', 'octet-stream')}"
     if kind == "image":
-        return Image(media_type=media_type, **where)
+        return Image(media_type=media_type, **content)
     if media_type == "application/txt":
         media_type = "text/plain"
-    return File(str(told.get("name") or "file"), media_type=media_type, **where)
+    return File(str(fields.get("name") or "file"), media_type=media_type, **content)

@@ -1,6 +1,6 @@
-"""A client's v2 chat request as a prompt: `read(body) → ServedRequest`. What is not understood stays in `extra`.
+"""Read a client's v2 chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
 
-Not here: what is answered (serve).
+Not here: replies (write_reply).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
-    """The request in these bytes. Raises ConfigError with words for whoever sent it."""
+    """Read a request. Raises ConfigError with a message for the client."""
     fields = RequestFields.parse_body(body)
     model = fields.take_model()
-    messages = fields.take_messages(_message)
+    messages = fields.take_messages(_read_message)
     system = None
     if messages[0].role == "system":
         system, messages = messages[0].text or None, messages[1:]
@@ -57,12 +57,12 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     prompt = Prompt(
         messages,
         system=system,
-        thinking=_thinking(fields),
-        tools=_tools(fields, strict),
-        tool_choice=_tool_choice(fields),
-        output=_output(fields),
+        thinking=_take_thinking(fields),
+        tools=_take_tools(fields, strict),
+        tool_choice=_take_tool_choice(fields),
+        output=_take_output(fields),
         max_tokens=fields.take("max_tokens", int),
-        sampling=_sampling(fields),
+        sampling=_take_sampling(fields),
         stop=tuple(fields.take("stop_sequences", list[str]) or ()),
         stream=stream,
         extra=fields.remaining,
@@ -70,10 +70,10 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     return ServedRequest(prompt, model, stream, include_usage=True)
 
 
-def _thinking(fields: RequestFields) -> Thinking:
-    told = fields.take_object("thinking")
-    kind, budget = told.take("type", str), told.take("token_budget", int)
-    fields.put_back("thinking", told)
+def _take_thinking(fields: RequestFields) -> Thinking:
+    thinking = fields.take_object("thinking")
+    kind, budget = thinking.take("type", str), thinking.take("token_budget", int)
+    fields.put_back("thinking", thinking)
     if kind is None and budget is None:
         return Thinking()
     if kind not in (None, "enabled", "disabled"):
@@ -83,19 +83,19 @@ def _thinking(fields: RequestFields) -> Thinking:
     return Thinking(mode="on") if budget is None else read_thinking(budget)[0]
 
 
-def _tools(fields: RequestFields, strict: bool | None) -> tuple[Tool, ...]:
+def _take_tools(fields: RequestFields, strict: bool | None) -> tuple[Tool, ...]:
     tools = [read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ()]
     return tuple(msgspec.structs.replace(tool, strict=True) for tool in tools) if strict else tuple(tools)
 
 
-def _tool_choice(fields: RequestFields) -> str | None:
+def _take_tool_choice(fields: RequestFields) -> str | None:
     choice = fields.take("tool_choice", str)
     if choice is not None and choice.upper() not in ("REQUIRED", "NONE"):
         raise ConfigError("tool_choice is REQUIRED or NONE.")
     return None if choice is None else choice.lower()
 
 
-def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
+def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
     match fields.remaining.get("response_format"):
         case {"type": "text"}:
             del fields.remaining["response_format"]
@@ -113,43 +113,43 @@ def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
             return None
 
 
-def _sampling(fields: RequestFields) -> Sampling:
-    given = {ours: fields.remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in fields.remaining}
-    return read_sampling(given)
+def _take_sampling(fields: RequestFields) -> Sampling:
+    remaining = fields.remaining
+    return read_sampling({ours: remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in remaining})
 
 
 # --- messages -----------------------------------------------------------------------------------------------------
 
 
-def _message(message: Mapping[str, Any]) -> Message:
+def _read_message(message: Mapping[str, Any]) -> Message:
     content = message.get("content")
     match message.get("role"):
         case "system" | "developer":
-            return Message("system", tuple(_parts(content)))
+            return Message("system", tuple(_read_parts(content)))
         case "user":
-            return Message("user", tuple(_parts(content)))
+            return Message("user", tuple(_read_parts(content)))
         case "tool":
             call_id = message.get("tool_call_id")
             if not isinstance(call_id, str):
                 raise ConfigError("tool_call_id is missing.")
-            return Message("tool", (ToolResult(call_id, _result(content)),))
+            return Message("tool", (ToolResult(call_id, _read_result(content)),))
         case "assistant":
-            return Message("assistant", tuple(_assistant(message, _parts(content))))
+            return Message("assistant", tuple(_add_calls_and_citations(message, _read_parts(content))))
         case other:
             raise ConfigError(f"the role {other!r} is not known; use system, user, assistant or tool.")
 
 
-def _parts(content: object) -> list[Part]:
+def _read_parts(content: object) -> list[Part]:
     if content is None or content == "":
         return []
     if isinstance(content, str):
         return [Text(content)]
     if not isinstance(content, list):
         raise ConfigError("content is text or a list.")
-    return [_part(item) for item in content]
+    return [_read_part(item) for item in content]
 
 
-def _part(item: object) -> Part:
+def _read_part(item: object) -> Part:
     match item:
         case {"type": "text", "text": str() as text}:
             return Text(text)
@@ -167,7 +167,7 @@ def _part(item: object) -> Part:
             raise ConfigError("a part of the content is an object with a type.")
 
 
-def _result(content: object) -> str:
+def _read_result(content: object) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -186,22 +186,22 @@ def _result(content: object) -> str:
     return "\n".join(texts)
 
 
-def _assistant(message: Mapping[str, Any], parts: list[Part]) -> list[Part]:
-    calls = [_call(call) for call in message.get("tool_calls") or ()]
+def _add_calls_and_citations(message: Mapping[str, Any], parts: list[Part]) -> list[Part]:
+    calls = [_read_call(call) for call in message.get("tool_calls") or ()]
     plan = message.get("tool_plan")
     if isinstance(plan, str) and plan and calls:
         entry = msgspec.json.encode(plan).decode()
         calls[0] = msgspec.structs.replace(calls[0], seals=(Seal(PLAN, "", None, entry),))
     citations = message.get("citations")
     if isinstance(citations, list) and citations:
-        place = next((place for place, part in enumerate(parts) if isinstance(part, Text)), None)
-        if place is not None:
+        index, text = next(((index, part) for index, part in enumerate(parts) if isinstance(part, Text)), (0, None))
+        if text is not None:
             entry = msgspec.json.encode(citations).decode()
-            parts[place] = Text(parts[place].text, (Seal(CITED, "", None, entry),))  # type: ignore[union-attr]
+            parts[index] = Text(text.text, (Seal(CITED, "", None, entry),))
     return [*parts, *calls]
 
 
-def _call(call: object) -> ToolCall:
+def _read_call(call: object) -> ToolCall:
     match call:
         case {"id": str() as call_id, "function": {"name": str() as name, **function}}:
             raw = function.get("arguments") or ""

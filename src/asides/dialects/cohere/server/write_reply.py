@@ -1,6 +1,6 @@
-"""The server half's replies: events in, a v2 chat out, streamed or whole (`ChatWriter`), and errors.
+"""Write replies (`ChatWriter`) and errors (`write_error`) as a server of Cohere's v2 chat does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is a stream that was put together.
+Not here: requests (read_request), sockets and status lines.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.message_encoder import encode_arguments
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
-    Event,
     PartArrived,
     RefusalDelta,
     StopKind,
@@ -27,8 +26,10 @@ from asides.values.fold import fold
 from asides.values.messages import UnknownPart
 from asides.values.usage import Usage
 
-_FINISH_REASONS = frozenset({"COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "ERROR_TOXIC", "TIMEOUT"})
-_SPOKEN: dict[StopKind, str] = {
+_KNOWN_FINISH_REASONS = frozenset(
+    {"COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "ERROR_TOXIC", "TIMEOUT"}
+)
+_FINISH_REASONS: dict[StopKind, str] = {
     "length": "MAX_TOKENS",
     "tool_calls": "TOOL_CALL",
     "content_filter": "ERROR_TOXIC",
@@ -37,15 +38,15 @@ _SPOKEN: dict[StopKind, str] = {
 
 
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - there is one shape
-    """An error body; `kind` is what clients match on."""
+    """Write an error body; clients match on `kind`."""
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "code": kind})
 
 
 class ChatWriter(ReplyWriter):
     """Events of one reply in, a v2 chat out, in events or whole.
 
-    Blocks keep their order, except that calls stand behind the content and come when all of them are known. Warnings
-    are not on this wire, nor are seals of other dialects.
+    Blocks keep their order, except that calls follow the content, whole, at the end. Images, files and tools that the
+    provider ran, and seals of other dialects, are not on this wire.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -53,72 +54,72 @@ class ChatWriter(ReplyWriter):
         super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
         self._begun = False
-        self._places: dict[int, int] = {}
-        """The index of the item that each block is."""
+        self._indexes: dict[int, int] = {}
+        """The index of each block among the items of the content."""
         self._items: list[dict[str, Any]] = []
         self._calls: list[ToolCallDelta] = []
         self._plan: str | None = None
         self._citations: list[Any] = []
 
-    def _write_event(self, event: Event) -> bytes:
+    def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
-                return self._say(event.block, "text", event.text)
+                return self._write_text(event.block, "text", event.text)
             case ThinkingDelta():
-                return self._say(event.block, "thinking", event.text)
+                return self._write_text(event.block, "thinking", event.text)
             case ToolCallDelta():
                 self._calls.append(event)
             case ThoughtSealed():
-                self._seal(event)
+                self._add_seal(event)
             case PartArrived(part=UnknownPart() as part):
-                return self._keep(event.block, part)
-            case _:
+                return self._write_part(event.block, part)
+            case PartArrived():
                 pass
         return b""
 
-    def _say(self, block: int, field: str, text: str) -> bytes:
+    def _write_text(self, block: int, field: str, text: str) -> bytes:
         if not text:
             return b""
         written = b""
-        if block not in self._places:
+        if block not in self._indexes:
             written = self._begin_item(block, {"type": field, field: ""})
-        place = self._places[block]
+        index = self._indexes[block]
         if self._stream:
-            return written + self._event("content-delta", {"message": {"content": {field: text}}}, place)
-        self._items[place].setdefault("pieces", []).append(text)
+            return written + self._write_sse("content-delta", {"message": {"content": {field: text}}}, index)
+        self._items[index].setdefault("pieces", []).append(text)
         return b""
 
     def _begin_item(self, block: int, item: dict[str, Any] | msgspec.Raw) -> bytes:
-        self._places[block] = place = len(self._places)
+        self._indexes[block] = index = len(self._indexes)
         if self._stream:
-            return self._begin() + self._event("content-start", {"message": {"content": item}}, place)
+            return self._begin() + self._write_sse("content-start", {"message": {"content": item}}, index)
         self._items.append({"item": item})
         return b""
 
-    def _keep(self, block: int, part: UnknownPart) -> bytes:
-        if block in self._places:
+    def _write_part(self, block: int, part: UnknownPart) -> bytes:
+        if block in self._indexes:
             return b""
         return self._begin_item(block, msgspec.Raw(part.json.encode()))
 
-    def _seal(self, event: ThoughtSealed) -> None:
+    def _add_seal(self, event: ThoughtSealed) -> None:
         seal = event.seal
         if seal.entry is None:
             return
         if seal.kind == PLAN:
             self._plan = msgspec.json.decode(seal.entry, type=str)
         elif seal.kind == CITED:
-            place = self._places.get(event.block)
+            index = self._indexes.get(event.block)
             for citation in msgspec.json.decode(seal.entry, type=list[dict[str, Any]]):
-                # Which item it belongs to is said where a reader could not know.
-                told = place is not None and citation.get("content_index") in (None, place)
-                self._citations.append(citation if told else {**citation, "content_index": place})
+                # A citation names its item only where a reader could not know it.
+                is_clear = index is not None and citation.get("content_index") in (None, index)
+                self._citations.append(citation if is_clear else {**citation, "content_index": index})
 
     def _begin(self) -> bytes:
         if self._begun:
             return b""
         self._begun = True
         message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
-        return self._event("message-start", {"message": message}, id=self._started.id or "")
+        return self._write_sse("message-start", {"message": message}, id=self._started.id or "")
 
     def _write_end(self, stop: StopReason) -> bytes:
         calls = [
@@ -130,30 +131,30 @@ class ChatWriter(ReplyWriter):
             for call in fold([self._started, *self._calls]).tool_calls
         ]
         ending: dict[str, Any] = {}
-        if (reason := _finish_reason(stop, calls=bool(calls))) is not None:
+        if (reason := _encode_stop(stop, has_calls=bool(calls))) is not None:
             ending["finish_reason"] = reason
         if self._shown_usage is not None:
-            ending["usage"] = _usage(self._shown_usage)
-        return self._end_stream(calls, ending) if self._stream else self._whole(calls, ending)
+            ending["usage"] = _encode_usage(self._shown_usage)
+        return self._write_stream_end(calls, ending) if self._stream else self._write_document(calls, ending)
 
-    def _end_stream(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:
+    def _write_stream_end(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:
         written = [self._begin()]
-        written += [self._event("content-end", None, place) for place in self._places.values()]
+        written += [self._write_sse("content-end", None, index) for index in self._indexes.values()]
         if self._plan:
-            written.append(self._event("tool-plan-delta", {"message": {"tool_plan": self._plan}}))
-        for place, call in enumerate(calls):
-            written.append(self._event("tool-call-start", {"message": {"tool_calls": call}}, place))
-            written.append(self._event("tool-call-end", None, place))
-        for place, citation in enumerate(self._citations):
-            written.append(self._event("citation-start", {"message": {"citations": citation}}, place))
-            written.append(self._event("citation-end", None, place))
-        written.append(self._event("message-end", ending))
+            written.append(self._write_sse("tool-plan-delta", {"message": {"tool_plan": self._plan}}))
+        for index, call in enumerate(calls):
+            written.append(self._write_sse("tool-call-start", {"message": {"tool_calls": call}}, index))
+            written.append(self._write_sse("tool-call-end", None, index))
+        for index, citation in enumerate(self._citations):
+            written.append(self._write_sse("citation-start", {"message": {"citations": citation}}, index))
+            written.append(self._write_sse("citation-end", None, index))
+        written.append(self._write_sse("message-end", ending))
         return b"".join(written)
 
-    def _whole(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:
+    def _write_document(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:
         message: dict[str, Any] = {"role": "assistant"}
         if self._items:
-            message["content"] = [_item(item) for item in self._items]
+            message["content"] = [_join_pieces(item) for item in self._items]
         if self._plan:
             message["tool_plan"] = self._plan
         if calls:
@@ -162,7 +163,7 @@ class ChatWriter(ReplyWriter):
             message["citations"] = self._citations
         return msgspec.json.encode({"id": self._started.id or "", "message": message, **ending})
 
-    def _event(self, kind: str, delta: dict[str, Any] | None, index: int | None = None, **more: Any) -> bytes:
+    def _write_sse(self, kind: str, delta: dict[str, Any] | None, index: int | None = None, **more: Any) -> bytes:
         document: dict[str, Any] = {**more, "type": kind}
         if index is not None:
             document["index"] = index
@@ -171,22 +172,22 @@ class ChatWriter(ReplyWriter):
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(document))
 
 
-def _item(held: dict[str, Any]) -> Any:
+def _join_pieces(held: dict[str, Any]) -> Any:
     item = held["item"]
     return {**item, item["type"]: "".join(held["pieces"])} if isinstance(item, dict) else item
 
 
-def _finish_reason(stop: StopReason, *, calls: bool) -> str | None:
-    if stop.raw in _FINISH_REASONS:
+def _encode_stop(stop: StopReason, *, has_calls: bool) -> str | None:
+    if stop.raw in _KNOWN_FINISH_REASONS:
         return stop.raw
     if stop == StopReason():
         return None
-    return _SPOKEN.get(stop.reason, "TOOL_CALL" if calls else "COMPLETE")
+    return _FINISH_REASONS.get(stop.reason, "TOOL_CALL" if has_calls else "COMPLETE")
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _encode_usage(usage: Usage) -> dict[str, Any]:
     counts = {"input_tokens": usage.input, "output_tokens": usage.output, "reasoning_tokens": usage.thinking}
-    spelled: dict[str, Any] = {"tokens": {name: count for name, count in counts.items() if count is not None}}
+    encoded: dict[str, Any] = {"tokens": {name: count for name, count in counts.items() if count is not None}}
     if usage.cached is not None:
-        spelled["cached_tokens"] = usage.cached
-    return spelled
+        encoded["cached_tokens"] = usage.cached
+    return encoded

@@ -1,1 +1,1 @@
-"""dialects/gemini/server."""
+"""The server half of generateContent: read a client's request (read_request), write the response (write_reply)."""

@@ -1,6 +1,6 @@
-"""The server half: replies and errors out (`ContentWriter`, `write_error`). Requests are read in read_request.
+"""Write replies (`ContentWriter`) and errors (`write_error`) as a server of generateContent does.
 
-Not here: sockets and status lines, which are the stage's and the gateway's.
+Not here: requests (read_request), sockets and status lines.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.stop_and_errors import FINISH_REASONS
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
-    Event,
     PartArrived,
     RefusalDelta,
     ReplyStarted,
@@ -30,8 +29,9 @@ from asides.values.messages import File, Image, ServerTool, ToolCall, UnknownPar
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]
+PartEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | PartArrived
 
-_STATUS = {
+_STATUS_NAMES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -41,7 +41,7 @@ _STATUS = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_FINISH: dict[StopKind, str] = {
+_STOP_REASONS: dict[StopKind, str] = {
     "length": "MAX_TOKENS",
     "content_filter": "SAFETY",
     "refusal": "SAFETY",
@@ -51,17 +51,17 @@ _FINISH: dict[StopKind, str] = {
 
 
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:
-    """An error body; `kind` is what clients match on."""
-    word = kind or _STATUS.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
-    return msgspec.json.encode({"error": {"code": status, "message": message, "status": word}})
+    """Write an error body; clients match on `kind`."""
+    status_name = kind or _STATUS_NAMES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
+    return msgspec.json.encode({"error": {"code": status, "message": message, "status": status_name}})
 
 
 class ContentWriter(ReplyWriter):
     """Events of one reply in, a response out, in chunks or whole.
 
-    A signature belongs to the part it came with: text that is sealed after several deltas becomes two parts, the last
-    delta being the signed one. Calls are written when they are whole. Refusals have no part of their own and stand in
-    the finish message; warnings are not on this wire, nor are seals and tools of other dialects.
+    A signature belongs to the part that it came with: text that is sealed after several deltas becomes several parts,
+    of which the last is signed. Calls are written when they are whole. Refusals go into the finish message. Seals and
+    tools of other dialects are not on this wire.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -70,36 +70,38 @@ class ContentWriter(ReplyWriter):
         self._stream = stream
         self._parts = _Parts()
         self._whole: list[Wire] = []
+        """All parts so far, where the response is whole."""
         self._metadata: Wire = {}
         self._refusal: list[str] = []
 
-    def _write_event(self, event: Event) -> bytes:
+    def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case RefusalDelta():
                 self._refusal.append(event.text)
-            case PartArrived(part=ServerTool(name=name, json=held)) if name in METADATA:
-                self._metadata[name] = msgspec.Raw(held.encode())
+                return b""
+            case PartArrived(part=ServerTool(name=name, json=document)) if name in METADATA:
+                self._metadata[name] = msgspec.Raw(document.encode())
+                return b""
             case _:
-                return b"".join([self._say(part) for part in self._parts.take(event, self._started)])
-        return b""
+                return b"".join([self._write_part(part) for part in self._parts.add(event, self._started)])
 
-    def _say(self, part: Wire) -> bytes:
+    def _write_part(self, part: Wire) -> bytes:
         if not self._stream:
             self._whole.append(part)
             return b""
-        return self._chunk({"content": {"parts": [part], "role": "model"}, "index": 0})
+        return self._write_chunk({"content": {"parts": [part], "role": "model"}, "index": 0})
 
     def _write_end(self, stop: StopReason) -> bytes:
         last = self._parts.finish(self._started)
         candidate: Wire = {"content": {"parts": [*self._whole, *last], "role": "model"}}
-        candidate["finishReason"] = _finish_reason(stop)
+        candidate["finishReason"] = _encode_stop(stop)
         if self._refusal:
             candidate["finishMessage"] = "".join(self._refusal)
         candidate |= {"index": 0, **self._metadata}
-        usage = None if self._shown_usage is None else _usage(self._shown_usage)
-        return self._chunk(candidate, usage)
+        usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
+        return self._write_chunk(candidate, usage)
 
-    def _chunk(self, candidate: Wire, usage: Wire | None = None) -> bytes:
+    def _write_chunk(self, candidate: Wire, usage: Wire | None = None) -> bytes:
         document: Wire = {"candidates": [candidate]}
         if usage is not None:
             document["usageMetadata"] = usage
@@ -111,36 +113,35 @@ class ContentWriter(ReplyWriter):
 
 
 class _Parts:
-    """What each event is on the wire. The last text waits for its signature, and a call for its end."""
+    """The wire parts for each event. The last text waits for its signature, and a call for its end."""
 
     def __init__(self) -> None:
         self._held: Wire | None = None
         self._held_block = -1
-        self._calls: list[Event] = []
+        self._calls: list[ToolCallDelta | ThoughtSealed] = []
 
-    def take(self, event: Event, started: ReplyStarted) -> list[Wire]:
+    def add(self, event: PartEvent, started: ReplyStarted) -> list[Wire]:
+        """Add an event; return the parts that it completes."""
         match event:
             case ToolCallDelta():
                 ready = self._release() if not self._calls else []
                 self._calls.append(event)
                 return ready
             case ThoughtSealed():
-                return self._seal(event, started)
+                return self._add_seal(event, started)
             case TextDelta():
                 return self._hold({"text": event.text}, event.block, started)
             case ThinkingDelta():
                 return self._hold({"text": event.text, "thought": True}, event.block, started)
             case PartArrived():
-                part = _part(event.part)
+                part = _encode_part(event.part)
                 return self.finish(started) if part is None else self._hold(part, event.block, started)
-            case _:
-                return []
 
     def finish(self, started: ReplyStarted) -> list[Wire]:
-        """Everything that was held."""
-        made = fold([started, *self._calls]).tool_calls
+        """Return all parts that waited."""
+        calls = fold([started, *self._calls]).tool_calls
         self._calls = []
-        return [*self._release(), *map(_call, made)]
+        return [*self._release(), *map(_encode_call, calls)]
 
     def _release(self) -> list[Wire]:
         held, self._held = self._held, None
@@ -151,7 +152,7 @@ class _Parts:
         self._held, self._held_block = part, block
         return ready
 
-    def _seal(self, event: ThoughtSealed, started: ReplyStarted) -> list[Wire]:
+    def _add_seal(self, event: ThoughtSealed, started: ReplyStarted) -> list[Wire]:
         if event.seal.kind != SIGNATURE or not event.seal.value:
             return []
         if any(isinstance(piece, ToolCallDelta) and piece.block == event.block for piece in self._calls):
@@ -159,38 +160,38 @@ class _Parts:
             return []
         ready: list[Wire] = []
         if self._held is None or self._held_block != event.block or "thoughtSignature" in self._held:
-            # A thought of which only the signature is to be seen.
+            # A thought that shows nothing but its signature.
             ready = self._hold({"text": "", "thought": True}, event.block, started)
         if self._held is not None:
             self._held["thoughtSignature"] = event.seal.value
         return ready
 
 
-def _call(call: ToolCall) -> Wire:
-    spelled: Wire = {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}}
+def _encode_call(call: ToolCall) -> Wire:
+    part: Wire = {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}}
     signature = next((seal.value for seal in call.seals if seal.kind == SIGNATURE), None)
-    return spelled if signature is None else {**spelled, "thoughtSignature": signature}
+    return part if signature is None else {**part, "thoughtSignature": signature}
 
 
-def _part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
+def _encode_part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
     if isinstance(part, (Image, File)):
         if part.data is None:
             return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}} if part.url else None
         return {"inlineData": {"mimeType": part.media_type, "data": b64encode(part.data).decode()}}
     if isinstance(part, ServerTool) and part.name not in SERVER_TOOLS:
         return None
-    held = msgspec.json.decode(part.json)
-    return held if isinstance(held, dict) else None
+    document = msgspec.json.decode(part.json)
+    return document if isinstance(document, dict) else None
 
 
-def _finish_reason(stop: StopReason) -> str:
+def _encode_stop(stop: StopReason) -> str:
     if stop.raw in FINISH_REASONS:
         return stop.raw
-    return "OTHER" if stop == StopReason() else _FINISH.get(stop.reason, "STOP")
+    return "OTHER" if stop == StopReason() else _STOP_REASONS.get(stop.reason, "STOP")
 
 
-def _usage(usage: Usage) -> Wire:
-    """Counts under their names; the thinking stands outside the output, and what was not reported is absent."""
+def _encode_usage(usage: Usage) -> Wire:
+    """The counts under this dialect's names: its output leaves out the thinking. A count not reported is absent."""
     output = usage.output
     if output is not None and usage.thinking is not None:
         output = max(output - usage.thinking, 0)

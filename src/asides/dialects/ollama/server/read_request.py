@@ -1,6 +1,6 @@
-"""A client's chat request as a prompt: `read(body) → ServedRequest`. What is not ours to understand stays in `extra`.
+"""Read a client's chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
 
-Not here: what is answered (serve).
+Not here: replies (write_reply).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from asides.values.messages import (
     read_arguments,
 )
 from asides.values.thinking import Thinking, Thought, read_thinking
-from asides.values.tools import Tool, read_tool
+from asides.values.tools import read_tool
 
 _SAMPLING = {
     "temperature": "temperature",
@@ -43,33 +43,32 @@ _SAMPLING = {
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
-    """The request in these bytes. Raises ConfigError with words for whoever sent it."""
+    """Read a request. Raises ConfigError with a message for the client."""
     fields = RequestFields.parse_body(body)
     model = fields.take_model()
-    messages = _messages(fields)
+    messages = _take_messages(fields)
     system = None
     if messages and messages[0].role == "system":
         system, messages = messages[0].text or None, messages[1:]
-    # Unsaid means streamed here.
-    stream = fields.take("stream", bool)
-    stream = True if stream is None else stream
+    # Streaming is the default of this dialect.
+    stream = fields.take("stream", bool) is not False
     options = fields.take_object("options")
     prompt = Prompt(
         messages,
         system=system,
-        thinking=_thinking(fields),
-        tools=_tools(fields),
-        output=_output(fields),
-        max_tokens=_limit(options),
-        sampling=_sampling(options, fields),
-        stop=_stop(options),
+        thinking=_take_thinking(fields),
+        tools=tuple(read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ()),
+        output=_take_output(fields),
+        max_tokens=_take_limit(options),
+        sampling=_take_sampling(options, fields),
+        stop=_take_stop(options),
         stream=stream,
     )
     fields.put_back("options", options)
     return ServedRequest(msgspec.structs.replace(prompt, extra=fields.remaining), model, stream, include_usage=True)
 
 
-def _thinking(fields: RequestFields) -> Thinking:
+def _take_thinking(fields: RequestFields) -> Thinking:
     think: object = fields.remaining.pop("think", None)
     if think is None:
         return Thinking()
@@ -78,25 +77,27 @@ def _thinking(fields: RequestFields) -> Thinking:
     return read_thinking(think)[0]
 
 
-def _limit(options: RequestFields) -> int | None:
+def _take_limit(options: RequestFields) -> int | None:
     limit = options.take("num_predict", int)
-    # Below zero means without end.
+    # A negative limit means no limit.
     return None if limit is None or limit < 0 else limit
 
 
-def _sampling(options: RequestFields, fields: RequestFields) -> Sampling:
-    given = {ours: options.remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in options.remaining}
-    given |= {name: fields.remaining.pop(name) for name in ("logprobs", "top_logprobs") if name in fields.remaining}
-    return read_sampling(given)
+def _take_sampling(options: RequestFields, fields: RequestFields) -> Sampling:
+    settings = {
+        ours: options.remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in options.remaining
+    }
+    settings |= {name: fields.remaining.pop(name) for name in ("logprobs", "top_logprobs") if name in fields.remaining}
+    return read_sampling(settings)
 
 
-def _stop(options: RequestFields) -> tuple[str, ...]:
+def _take_stop(options: RequestFields) -> tuple[str, ...]:
     if isinstance(options.remaining.get("stop"), str):
         return (options.remaining.pop("stop"),)
     return tuple(options.take("stop", list[str]) or ())
 
 
-def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
+def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
     match fields.remaining.get("format"):
         case "json":
             del fields.remaining["format"]
@@ -108,48 +109,46 @@ def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
             return None
 
 
-def _tools(fields: RequestFields) -> tuple[Tool, ...]:
-    return tuple(read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ())
-
-
 # --- messages -----------------------------------------------------------------------------------------------------
 
 
-def _messages(fields: RequestFields) -> tuple[Message, ...]:
-    """The history. Calls and results that have no ids are told apart by their order, as the server does."""
-    told = fields.take("messages", list[dict[str, Any]]) or []
+def _take_messages(fields: RequestFields) -> tuple[Message, ...]:
+    """The history. Results without ids belong to the calls in their order, as on the server."""
+    documents = fields.take("messages", list[dict[str, Any]]) or []
     messages: list[Message] = []
-    waiting: list[str] = []
-    for place, message in enumerate(told):
+    unanswered: list[str] = []
+    for index, document in enumerate(documents):
         try:
-            messages.append(_message(message, place, waiting))
+            messages.append(_read_message(document, index, unanswered))
         except ConfigError as problem:
-            raise ConfigError(f"messages[{place}]: {problem}") from None
+            raise ConfigError(f"messages[{index}]: {problem}") from None
     return tuple(messages)
 
 
-def _message(message: Mapping[str, Any], place: int, waiting: list[str]) -> Message:
+def _read_message(message: Mapping[str, Any], index: int, unanswered: list[str]) -> Message:
+    """Read a message. `unanswered` holds the ids of the calls whose results have not come."""
     content = message.get("content") or ""
     if not isinstance(content, str):
         raise ConfigError("content is text.")
     parts: list[Part] = [Text(content)] if content else []
-    parts += [_image(image) for image in message.get("images") or ()]
+    parts += [_read_image(image) for image in message.get("images") or ()]
     match message.get("role"):
         case "system":
             return Message("system", tuple(parts))
         case "user":
             return Message("user", tuple(parts))
         case "tool":
-            given = message.get("tool_call_id")
-            call_id = given if isinstance(given, str) and given else waiting[0] if waiting else f"call_{place}"
-            if call_id in waiting:
-                waiting.remove(call_id)
+            call_id = message.get("tool_call_id")
+            if not isinstance(call_id, str) or not call_id:
+                call_id = unanswered[0] if unanswered else f"call_{index}"
+            if call_id in unanswered:
+                unanswered.remove(call_id)
             name = message.get("tool_name") or message.get("name")
             result: Any = content if len(parts) < 2 else tuple(parts)
             return Message("tool", (ToolResult(call_id, result, name if isinstance(name, str) else None),))
         case "assistant":
-            calls = [_call(call, place, number) for number, call in enumerate(message.get("tool_calls") or ())]
-            waiting[:] = [call.id for call in calls]
+            calls = [_read_call(call, index, number) for number, call in enumerate(message.get("tool_calls") or ())]
+            unanswered[:] = [call.id for call in calls]
             thinking = message.get("thinking")
             thoughts: list[Part] = [Thought(thinking, via="thinking")] if isinstance(thinking, str) and thinking else []
             return Message("assistant", (*thoughts, *parts, *calls))
@@ -157,22 +156,23 @@ def _message(message: Mapping[str, Any], place: int, waiting: list[str]) -> Mess
             raise ConfigError(f"the role {other!r} is not known; use system, user, assistant or tool.")
 
 
-def _call(call: Any, place: int, number: int) -> ToolCall:
+def _read_call(call: Any, index: int, number: int) -> ToolCall:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise ConfigError("a tool call has no function with a name.")
-    given = call.get("id")
-    call_id = given if isinstance(given, str) and given else f"call_{place}_{number}"
+    call_id = call.get("id")
+    if not isinstance(call_id, str) or not call_id:
+        call_id = f"call_{index}_{number}"
     arguments = function.get("arguments") or {}
     if isinstance(arguments, str):
-        read_back = read_arguments(arguments)
-        return ToolCall(call_id, function["name"], read_back or {}, None if read_back is not None else arguments)
+        parsed = read_arguments(arguments)
+        return ToolCall(call_id, function["name"], parsed or {}, None if parsed is not None else arguments)
     if not isinstance(arguments, dict):
         raise ConfigError("the arguments of a tool call are an object.")
     return ToolCall(call_id, function["name"], arguments)
 
 
-def _image(image: object) -> Image:
+def _read_image(image: object) -> Image:
     try:
         return Image(data=b64decode(image if isinstance(image, str) else "?", validate=True))
     except (NotBase64, ValueError):

@@ -1,6 +1,6 @@
-"""The server half's replies: events in, chat lines or one document out (`ChatLineWriter`), and errors.
+"""Write replies (`ChatLineWriter`) and errors (`write_error`) as a server of Ollama's chat does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is a stream that was put together.
+Not here: requests (read_request), sockets and status lines.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
-    Event,
     PartArrived,
     RefusalDelta,
     StopReason,
     TextDelta,
     ThinkingDelta,
+    ThoughtSealed,
     ToolCallDelta,
 )
 from asides.values.fold import fold
@@ -27,15 +27,15 @@ _BETWEEN_THOUGHTS = "\n\n"
 
 
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - there is one shape
-    """An error body."""
+    """Write an error body."""
     return msgspec.json.encode({"error": message})
 
 
 class ChatLineWriter(ReplyWriter):
     """Events of one reply in, chat lines out, or one document.
 
-    The dialect has one field for thinking and one for the answer: blocks flow together, thoughts with a blank line
-    between them. Calls come whole, at the end. Warnings and seals are not on this wire.
+    The dialect has one field for thinking and one for the answer: blocks are joined, thoughts with a blank line between
+    them. Calls are written whole, at the end. Seals are not on this wire, and of whole parts only images are.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -45,73 +45,74 @@ class ChatLineWriter(ReplyWriter):
         self._texts: dict[str, list[str]] = {"content": [], "thinking": []}
         self._images: list[bytes] = []
         self._calls: list[ToolCallDelta] = []
-        self._thought: int | None = None
+        self._last_thought: int | None = None
 
-    def _write_event(self, event: Event) -> bytes:
+    def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
-                return self._say("content", event.text)
+                return self._write_text("content", event.text)
             case ThinkingDelta():
-                return self._think(event)
+                return self._write_thinking(event)
             case ToolCallDelta():
                 self._calls.append(event)
-            case PartArrived(part=Image(data=bytes() as data)):
-                self._images.append(data)
-            case _:
+            case PartArrived():
+                if isinstance(event.part, Image) and event.part.data is not None:
+                    self._images.append(event.part.data)
+            case ThoughtSealed():
                 pass
         return b""
 
-    def _think(self, event: ThinkingDelta) -> bytes:
+    def _write_thinking(self, event: ThinkingDelta) -> bytes:
         text = event.text
-        if text and event.block != self._thought:
-            text = text if self._thought is None else _BETWEEN_THOUGHTS + text
-            self._thought = event.block
-        return self._say("thinking", text)
+        if text and event.block != self._last_thought:
+            text = text if self._last_thought is None else _BETWEEN_THOUGHTS + text
+            self._last_thought = event.block
+        return self._write_text("thinking", text)
 
-    def _say(self, field: str, text: str) -> bytes:
+    def _write_text(self, field: str, text: str) -> bytes:
         if not text:
             return b""
         if not self._stream:
             self._texts[field].append(text)
             return b""
         message = {"role": "assistant", "content": ""} | {field: text}
-        return self._line({"message": message, "done": False})
+        return self._write_line({"message": message, "done": False})
 
     def _write_end(self, stop: StopReason) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}
         if thinking := "".join(self._texts["thinking"]):
             message["thinking"] = thinking
         if calls := fold([self._started, *self._calls]).tool_calls:
-            message["tool_calls"] = [_call(place, call) for place, call in enumerate(calls)]
+            message["tool_calls"] = [_encode_call(index, call) for index, call in enumerate(calls)]
         if self._images:
             message["images"] = [msgspec.to_builtins(data) for data in self._images]
         ending: dict[str, Any] = {"done": True}
         if stop != StopReason():
-            ending["done_reason"] = _done_reason(stop)
-        ending |= self._counts()
+            ending["done_reason"] = _encode_stop(stop)
+        ending |= self._encode_usage()
         if not self._stream:
-            return self._line({"message": message, **ending}).rstrip(b"\n")
-        last = self._line({"message": {"role": "assistant", "content": ""}, **ending})
-        more = len(message) > 2
-        return self._line({"message": message, "done": False}) + last if more else last
+            return self._write_line({"message": message, **ending}).rstrip(b"\n")
+        last = self._write_line({"message": {"role": "assistant", "content": ""}, **ending})
+        has_more = len(message) > 2
+        return self._write_line({"message": message, "done": False}) + last if has_more else last
 
-    def _counts(self) -> dict[str, int]:
+    def _encode_usage(self) -> dict[str, int]:
         usage = self._shown_usage
         if usage is None:
             return {}
         counts = {"prompt_eval_count": usage.input, "eval_count": usage.output}
         return {name: count for name, count in counts.items() if count is not None}
 
-    def _line(self, fields: dict[str, Any]) -> bytes:
+    def _write_line(self, fields: dict[str, Any]) -> bytes:
         return msgspec.json.encode({"model": self._started.model, "created_at": _CREATED_AT, **fields}) + b"\n"
 
 
-def _done_reason(stop: StopReason) -> str:
+def _encode_stop(stop: StopReason) -> str:
     if stop.raw in ("stop", "length", "load", "unload"):
         return stop.raw
     return "length" if stop.reason == "length" else "stop"
 
 
-def _call(place: int, call: ToolCall) -> dict[str, Any]:
+def _encode_call(index: int, call: ToolCall) -> dict[str, Any]:
     arguments: Any = call.arguments if call.raw_arguments is None else call.raw_arguments
-    return {"id": call.id, "function": {"index": place, "name": call.name, "arguments": arguments}}
+    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": arguments}}

@@ -1,1 +1,1 @@
-"""dialects/openai_responses/server."""
+"""The server half of Responses: read a client's request (read_request), write the response (write_reply)."""

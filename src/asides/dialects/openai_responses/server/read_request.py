@@ -1,6 +1,6 @@
-"""A client's Responses request as a prompt: `read(body) → ServedRequest`. What is not understood stays in `extra`.
+"""Read a client's Responses request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
 
-Not here: single items (import_items), and what is answered (serve).
+Not here: single items (import_items), and replies (write_reply).
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
-    """The request in these bytes. Raises ConfigError with words for whoever sent it."""
+    """Read a request. Raises ConfigError with a message for the client."""
     return _Request.parse_body(body).read()
 
 
 class _Request(RequestFields):
-    """A document while it is read: what is understood is taken out, and what remains is `extra`."""
+    """A request while it is read: a reader takes out the fields that it understands; the others stay in `extra`."""
 
     def read(self) -> ServedRequest:
         model = self.take_model()
-        state = self._state()
-        messages = self._messages(state)
+        state = self._take_state()
+        messages = self._take_messages(state)
         stream = self.take("stream", bool) or False
         self.remaining.pop("stream_options", None)
-        thinking, state = self._reasoning(state)
+        thinking, state = self._take_reasoning(state)
         prompt = Prompt(
             messages,
             system=self.take("instructions", str) or None,
             thinking=thinking,
-            tools=self._tools(),
-            tool_choice=self._tool_choice(),
+            tools=self._take_tools(),
+            tool_choice=self._take_tool_choice(),
             parallel_tool_calls=self.take("parallel_tool_calls", bool),
-            output=self._output(),
+            output=self._take_output(),
             max_tokens=self.take("max_output_tokens", int),
-            sampling=self._sampling(),
+            sampling=self._take_sampling(),
             stream=stream,
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
@@ -54,17 +54,17 @@ class _Request(RequestFields):
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 
-    def _messages(self, state: ProviderState) -> tuple[Message, ...]:
-        told = self.remaining.pop("input", None)
-        if isinstance(told, str):
-            return (user(told),)
-        if told is None and state.continues:
+    def _take_messages(self, state: ProviderState) -> tuple[Message, ...]:
+        items = self.remaining.pop("input", None)
+        if isinstance(items, str):
+            return (user(items),)
+        if items is None and state.continues:
             return ()
-        if not isinstance(told, list) or not told:
+        if not isinstance(items, list) or not items:
             raise ConfigError("input is missing: a text, or a list of items.")
-        return import_items(told)
+        return import_items(items)
 
-    def _state(self) -> ProviderState:
+    def _take_state(self) -> ProviderState:
         conversation = self.remaining.pop("conversation", None)
         if isinstance(conversation, Mapping):
             conversation = conversation.get("id")
@@ -78,38 +78,36 @@ class _Request(RequestFields):
             include=tuple(self.take("include", list[str]) or ()),
         )
 
-    def _reasoning(self, state: ProviderState) -> tuple[Thinking, ProviderState]:
-        told = self.take("reasoning", dict[str, Any]) or {}
-        told = {name: value for name, value in told.items() if value is not None}
-        kept: dict[str, Any] = {name: told.pop(name) for name in ("context", "mode") if name in told}
+    def _take_reasoning(self, state: ProviderState) -> tuple[Thinking, ProviderState]:
+        reasoning = self.take_object("reasoning")
+        fields = reasoning.remaining
+        changes: dict[str, Any] = {name: fields.pop(name) for name in ("context", "mode") if name in fields}
         try:
-            state = msgspec.convert(msgspec.structs.asdict(state) | kept, ProviderState)
+            state = msgspec.convert(msgspec.structs.asdict(state) | changes, ProviderState)
         except msgspec.ValidationError as problem:
             raise ConfigError(f"reasoning: {problem}.") from None
-        effort, summary = told.pop("effort", None), told.pop("summary", told.pop("generate_summary", None))
-        if told:
-            self.remaining["reasoning"] = told
+        effort, summary = fields.pop("effort", None), fields.pop("summary", fields.pop("generate_summary", None))
+        self.put_back("reasoning", reasoning)
         if effort is None and summary is None:
             return Thinking(show="none"), state
-        wish: dict[str, Any] = {"summary": summary}
+        settings: dict[str, Any] = {"summary": summary}
         if effort is not None:
-            wish["effort"] = effort
-        thinking, _ = read_thinking(wish)
+            settings["effort"] = effort
+        thinking, _ = read_thinking(settings)
         return msgspec.structs.replace(thinking, show="summary" if summary is not None else "none"), state
 
-    def _sampling(self) -> Sampling:
-        given = {name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining}
-        return read_sampling(given)
+    def _take_sampling(self) -> Sampling:
+        return read_sampling({name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining})
 
-    def _tools(self) -> tuple[Tool, ...]:
-        told = self.take("tools", list[dict[str, Any]]) or []
-        own = [tool for tool in told if tool.get("type") == "function"]
-        if len(own) != len(told):
-            # The provider's own tools mean nothing to others; the whole list goes as it came.
-            self.remaining["tools"] = told
-        return tuple(read_tool(tool) for tool in own)
+    def _take_tools(self) -> tuple[Tool, ...]:
+        tools = self.take("tools", list[dict[str, Any]]) or []
+        functions = [tool for tool in tools if tool.get("type") == "function"]
+        if len(functions) != len(tools):
+            # Only this provider knows its own tools, so the whole list also stays as it is.
+            self.remaining["tools"] = tools
+        return tuple(map(read_tool, functions))
 
-    def _tool_choice(self) -> str | None:
+    def _take_tool_choice(self) -> str | None:
         match self.remaining.get("tool_choice"):
             case str() as choice:
                 del self.remaining["tool_choice"]
@@ -120,11 +118,11 @@ class _Request(RequestFields):
             case _:
                 return None
 
-    def _output(self) -> OutputSchema | Literal["json"] | None:
-        told = self.take("text", dict[str, Any]) or {}
-        described = told.pop("format", None)
-        if told:
-            self.remaining["text"] = told
+    def _take_output(self) -> OutputSchema | Literal["json"] | None:
+        text = self.take("text", dict[str, Any]) or {}
+        described = text.pop("format", None)
+        if text:
+            self.remaining["text"] = text
         match described:
             case {"type": "json_object"}:
                 return "json"

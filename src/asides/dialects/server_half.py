@@ -1,0 +1,149 @@
+"""What every server half shares: the fields of a client's request (`RequestFields`), and the base of the writers.
+
+Not here: the fields and the bytes of any one dialect, which are in its folder `server`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, TypeAlias, TypeVar
+
+import msgspec
+
+from asides.values.errors import ConfigError
+from asides.values.events import (
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from asides.values.messages import Message, Sampling
+from asides.values.usage import Usage
+
+Value = TypeVar("Value")
+
+ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | RefusalDelta | PartArrived
+"""The events that belong to a block. Each writer has a case for every one of them."""
+
+
+class RequestFields:
+    """The fields of one JSON object. A reader takes out what it understands; what remains is the prompt's `extra`.
+
+    A field that is null counts as not set.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], path: str = "") -> None:
+        self.remaining: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        self._path = path
+
+    @classmethod
+    def parse_body(cls, body: bytes) -> Self:
+        """Parse a request. Raises ConfigError with a message for the client."""
+        try:
+            document = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            raise ConfigError(f"the body is not JSON: {problem}.") from None
+        if not isinstance(document, dict):
+            raise ConfigError("the body is not a JSON object.")
+        return cls(document)
+
+    def take(self, name: str, kind: type[Value]) -> Value | None:
+        """Take a field out; None where it is not set. Raises ConfigError where it has another type."""
+        if name not in self.remaining:
+            return None
+        try:
+            return msgspec.convert(self.remaining.pop(name), kind)
+        except msgspec.ValidationError as problem:
+            raise ConfigError(f"{self._path}{name}: {problem}.") from None
+
+    def take_model(self) -> str:
+        """Take the model's name out. Raises ConfigError where there is none."""
+        model = self.take("model", str)
+        if not model:
+            raise ConfigError("model is missing.")
+        return model
+
+    def take_messages(self, read: Callable[[Mapping[str, Any]], Message]) -> tuple[Message, ...]:
+        """Take the history out, each message read by `read`. Raises ConfigError where there is none, or with the index
+        of the message that is wrong.
+        """
+        documents = self.take("messages", list[dict[str, Any]])
+        if not documents:
+            raise ConfigError("messages is missing or empty.")
+        messages: list[Message] = []
+        for index, document in enumerate(documents):
+            try:
+                messages.append(read(document))
+            except ConfigError as problem:
+                raise ConfigError(f"messages[{index}]: {problem}") from None
+        return tuple(messages)
+
+    def take_object(self, name: str) -> RequestFields:
+        """Take an inner object out; it is empty where it is not set. `put_back` returns what remains of it."""
+        return RequestFields(self.take(name, dict[str, Any]) or {}, f"{self._path}{name}.")
+
+    def put_back(self, name: str, inner: RequestFields) -> None:
+        """Put what remains of an inner object back under its name."""
+        if inner.remaining:
+            self.remaining[name] = inner.remaining
+
+
+def read_sampling(settings: Mapping[str, Any]) -> Sampling:
+    """Read sampling settings that are under our names. Raises ConfigError where one has another type."""
+    try:
+        return msgspec.convert(settings, Sampling)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+
+
+class ReplyWriter:
+    """Events of one reply in, bytes of a response out.
+
+    A subclass has `_write_event`, for the events of a block, and `_write_end`. Warnings are on no wire.
+    """
+
+    def __init__(self, model: str, content_type: str, *, shows_usage: bool) -> None:
+        self.content_type = content_type
+        self._started = ReplyStarted(model)
+        self._shows_usage = shows_usage
+        self._usage: Usage | None = None
+        self._ended = False
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        """Write these events. A whole response appears with ReplyEnded, and nothing follows it."""
+        written: list[bytes] = []
+        for event in events:
+            if self._ended:
+                break
+            match event:
+                case ReplyStarted():
+                    self._started = msgspec.structs.replace(event, model=event.model or self._started.model)
+                case UsageReported():
+                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
+                case ReplyEnded():
+                    self._ended = True
+                    written.append(self._write_end(event.stop))
+                case Warned():
+                    pass
+                case _:
+                    written.append(self._write_event(event))
+        return b"".join(written)
+
+    @property
+    def _shown_usage(self) -> Usage | None:
+        """The counts so far; None where the client did not ask for them."""
+        return self._usage if self._shows_usage else None
+
+    def _write_event(self, event: ContentEvent) -> bytes:
+        raise NotImplementedError
+
+    def _write_end(self, stop: StopReason) -> bytes:
+        raise NotImplementedError
