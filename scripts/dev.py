@@ -50,7 +50,7 @@ def coverage(python: Path, words: Sequence[str]) -> int:
 
 def docs(python: Path, _: Sequence[str]) -> int:
     """Write the generated pages, then run every example."""
-    for page in ("provider_table.py", "requirements_map.py", "terminal_picture.py"):
+    for page in ("public_names.py", "provider_table.py", "requirements_map.py", "terminal_picture.py"):
         failed = run([python, ROOT / "scripts" / page])
         if failed:
             return failed
