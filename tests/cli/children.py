@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -13,11 +14,12 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from asides.cli.app import main
+from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Stage
 
 MODEL = "openai-compatible:staged"
@@ -39,8 +41,8 @@ def at(stage: Stage) -> list[str]:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "NO_COLOR")}
-    return {**kept, "PYTHONPATH": str(_SOURCES), "PYTHONIOENCODING": "utf-8", **(more or {})}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "NO_COLOR")}
+    return {**inherited, "PYTHONPATH": str(_SOURCES), "PYTHONIOENCODING": "utf-8", **(more or {})}
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -65,6 +67,38 @@ def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
     code = main(arguments)
     captured = capsys.readouterr()
     return Ended(code, captured.out, captured.err)
+
+
+def piped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: str | bytes, *arguments: str
+) -> Ended:
+    """Run it in this process, with this on its standard input."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
+    return here(capsys, *arguments)
+
+
+def ask(capsys: pytest.CaptureFixture[str], stage: Stage, *arguments: str) -> Ended:
+    """Run `asides ask` in this process, against this stage."""
+    return here(capsys, "ask", *at(stage), "--no-stdin", *arguments)
+
+
+def only_body(stage: Stage) -> dict[str, Any]:
+    """The body of the only request."""
+    (request,) = stage.requests
+    return dict(request.json)
+
+
+def dialogue(stage: Stage, number: int) -> list[tuple[str, Any]]:
+    """The roles and texts of the request of this number."""
+    return [(message["role"], message.get("content")) for message in stage.requests[number].json["messages"]]
+
+
+def load_saved(folder: Path, name: str) -> list[tuple[str, str]]:
+    """The roles and texts of a saved conversation."""
+    with SqliteStore(folder / "conversations.db") as store:
+        found = store.load(name)
+    return [] if found is None else [(message.role, message.text) for message in found.messages]
 
 
 @contextmanager
@@ -120,27 +154,27 @@ class Keyboard:
         self._child = child
         self._descriptor = descriptor
         self.seen = b""
-        self._heard = 0
+        self._waited_for = 0
 
     def wait_for(self, text: str) -> None:
         """Until this is on the terminal, behind what was waited for before."""
-        assert self._hears(text, _PATIENCE_SECONDS), f"{text!r} did not come; there is {self.seen[self._heard :]!r}"
+        assert self._wait(text, _PATIENCE_SECONDS), f"{text!r} did not come; there is {self.seen[self._waited_for :]!r}"
 
     def interrupt_for(self, text: str) -> None:
         """Ctrl-C until this comes: between showing a prompt and listening, Python's own readline hears no signal."""
         for _ in range(20):
             self.interrupt()
-            if self._hears(text, 1.0):
+            if self._wait(text, 1.0):
                 return
-        raise AssertionError(f"{text!r} did not come; there is {self.seen[self._heard :]!r}")
+        raise AssertionError(f"{text!r} did not come; there is {self.seen[self._waited_for :]!r}")
 
-    def _hears(self, text: str, seconds: float) -> bool:
-        wanted = text.encode()
-        fresh = _read_until(self._descriptor, wanted, self.seen[self._heard :], seconds)
-        self.seen = self.seen[: self._heard] + fresh
-        if wanted in fresh:
-            self._heard += fresh.index(wanted) + len(wanted)
-        return wanted in fresh
+    def _wait(self, text: str, seconds: float) -> bool:
+        awaited = text.encode()
+        fresh = _read_until(self._descriptor, awaited, self.seen[self._waited_for :], seconds)
+        self.seen = self.seen[: self._waited_for] + fresh
+        if awaited in fresh:
+            self._waited_for += fresh.index(awaited) + len(awaited)
+        return awaited in fresh
 
     def type(self, keys: str) -> None:
         os.write(self._descriptor, keys.encode())
