@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
     if words == ["--check"]:
         if STUB.exists() and STUB.read_text(encoding="utf-8") == stub:
             return 0
-        print(f"{STUB.relative_to(ROOT).as_posix()} is not current: run python3 scripts/dev.py docs")
+        print(f"{STUB.relative_to(ROOT).as_posix()} is not current; run python3 scripts/dev.py docs")
         return 1
     STUB.write_text(stub, encoding="utf-8")
     return 0

@@ -1,4 +1,4 @@
-"""The command line as people run it: a process of its own, with pipes or with a terminal. Not a test."""
+"""Runs the command line for the tests: in this process, or in its own with pipes or a terminal. Not a test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 class Ended(NamedTuple):
-    """A process that is over."""
+    """A process that has ended."""
 
     code: int
     out: str
@@ -36,7 +36,7 @@ class Ended(NamedTuple):
 
 
 def at(stage: Stage) -> list[str]:
-    """The options that ask this stage."""
+    """The options that send the question to this stage."""
     return ["-m", MODEL, "--base-url", stage.url]
 
 
@@ -50,7 +50,7 @@ def command(arguments: Sequence[str]) -> list[str]:
 
 
 def asides(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
-    """Run it to its end."""
+    """Run it as a process until it ends."""
     done = subprocess.run(
         command(arguments),
         input=stdin.encode() if isinstance(stdin, str) else stdin,
@@ -63,7 +63,7 @@ def asides(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | N
 
 
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
-    """Run it in this process, where sockets are as real and starting is free."""
+    """Run it in this process: the sockets are real, and starting costs nothing."""
     code = main(arguments)
     captured = capsys.readouterr()
     return Ended(code, captured.out, captured.err)
@@ -103,7 +103,7 @@ def load_saved(folder: Path, name: str) -> list[tuple[str, str]]:
 
 @contextmanager
 def started(*arguments: str, stdin: int = subprocess.DEVNULL) -> Generator[subprocess.Popen[bytes]]:
-    """One that is still running, its output in pipes."""
+    """Start it, with its output in pipes."""
     with subprocess.Popen(
         command(arguments), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as child:
@@ -115,15 +115,15 @@ def started(*arguments: str, stdin: int = subprocess.DEVNULL) -> Generator[subpr
 
 
 def read_some(child: subprocess.Popen[bytes], until: bytes) -> bytes:
-    """What it has written to stdout, once `until` is in it."""
+    """Read its stdout until `until` is in it."""
     assert child.stdout is not None
     seen = _read_until(child.stdout.fileno(), until, b"", _PATIENCE_SECONDS)
-    assert until in seen, f"{until!r} did not come; there is {seen!r}"
+    assert until in seen, f"{until!r} did not appear; there is {seen!r}"
     return seen
 
 
 def _read_until(descriptor: int, until: bytes, seen: bytes, seconds: float) -> bytes:
-    """What there is once `until` is in it, or the time is over, or nothing more can come."""
+    """Read until `until` is there, the time is over, or the stream has ended."""
     deadline = time.monotonic() + seconds
     while until not in seen:
         ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
@@ -136,19 +136,19 @@ def _read_until(descriptor: int, until: bytes, seen: bytes, seconds: float) -> b
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 65536)
-    except OSError:  # What Linux says of a terminal when its last writer is gone.
+    except OSError:  # Linux raises this when the last writer has closed the terminal.
         return b""
 
 
-# A session's leader takes its terminal, so that Ctrl-C becomes a signal; then it becomes the command. Not done between
-# fork and exec: a stage has threads in the process that forks.
+# The session leader takes the terminal, so that Ctrl-C becomes a signal; then it becomes the command. This does not
+# happen between fork and exec, since the process that forks has the threads of a stage.
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 
 class Keyboard:
-    """A process at a terminal: what it wrote to it, and keys for it."""
+    """A process at a terminal: reads what it wrote, and types keys."""
 
     def __init__(self, child: subprocess.Popen[bytes], descriptor: int) -> None:
         self._child = child
@@ -157,16 +157,18 @@ class Keyboard:
         self._waited_for = 0
 
     def wait_for(self, text: str) -> None:
-        """Until this is on the terminal, behind what was waited for before."""
-        assert self._wait(text, _PATIENCE_SECONDS), f"{text!r} did not come; there is {self.seen[self._waited_for :]!r}"
+        """Wait until this is on the terminal, after the text of the last wait."""
+        assert self._wait(text, _PATIENCE_SECONDS), (
+            f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}"
+        )
 
     def interrupt_for(self, text: str) -> None:
-        """Ctrl-C until this comes: between showing a prompt and listening, Python's own readline hears no signal."""
+        """Press Ctrl-C until this appears: Python's readline misses a signal between the prompt and its first read."""
         for _ in range(20):
             self.interrupt()
             if self._wait(text, 1.0):
                 return
-        raise AssertionError(f"{text!r} did not come; there is {self.seen[self._waited_for :]!r}")
+        raise AssertionError(f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}")
 
     def _wait(self, text: str, seconds: float) -> bool:
         awaited = text.encode()
@@ -180,23 +182,23 @@ class Keyboard:
         os.write(self._descriptor, keys.encode())
 
     def interrupt(self) -> None:
-        """Ctrl-C, as the terminal passes it on."""
+        """Press Ctrl-C."""
         self.type("\x03")
 
     def end(self) -> int:
-        """Read what is left; the exit code."""
+        """Read the rest, and return the exit code."""
         while data := _read(self._descriptor):
             self.seen += data
         return self._child.wait(_PATIENCE_SECONDS)
 
     @property
     def text(self) -> str:
-        """Everything that was written, escapes included."""
+        """Everything it wrote, escapes included."""
         return self.seen.decode()
 
     @property
     def screen(self) -> list[str]:
-        """What a person sees in the end."""
+        """The lines that a person sees in the end."""
         return screen_of(self.text)
 
 
@@ -204,7 +206,7 @@ class Keyboard:
 def at_terminal(
     *arguments: str, env: Mapping[str, str] | None = None, stdout: int | None = None
 ) -> Generator[Keyboard]:
-    """Start it at a terminal of its own; with `stdout`, only stdin and stderr are there."""
+    """Start it at its own terminal; with `stdout`, only stdin and stderr are connected to that."""
     master, slave = pty.openpty()
     terminal = {"TERM": "xterm", "COLUMNS": "80", **(env or {})}
     try:
@@ -231,7 +233,7 @@ _STEP = re.compile(r"\x1b\[\d*(?:;\d+)*m|\x1b\[\?\d+[hl]|\x1b\[K|\r|\n|[^\x1b\r\
 
 
 def screen_of(written: str) -> list[str]:
-    """The lines that are left on a screen: carriage returns cover, an erase erases."""
+    """The lines that remain on a screen after carriage returns and erases."""
     lines = [""]
     column = 0
     for step in _STEP.findall(written):

@@ -90,7 +90,7 @@ def test_errors_are_those_of_a_live_call(capsys: pytest.CaptureFixture[str], mon
     assert "slow down" in err
     assert piped(capsys, monkeypatch, '{"detail": "?"}', "decode", "--status", "401")[0] == 3
     code, out, err = piped(capsys, monkeypatch, STREAM.rpartition("data:")[0], "decode")
-    assert (code, out) == (5, "42\n"), "what came is shown"
+    assert (code, out) == (5, "42\n"), "the answer so far is shown"
     code, out, _ = piped(capsys, monkeypatch, "<html>", "decode", "--json")
     assert (code, json.loads(out)["error"]["type"]) == (6, "ProtocolError")
     assert piped(capsys, monkeypatch, "", "decode", "--dialect", "klingon")[0] == 2

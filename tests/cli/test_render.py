@@ -26,11 +26,11 @@ def test_a_live_line_shows_progress_of_hidden_thinking_and_is_erased_when_the_an
     with at_terminal("ask", *at(server), "?") as keyboard:
         code = keyboard.end()
     assert code == 0
-    before, _, behind = keyboard.text.partition("Forty")
+    before, _, after = keyboard.text.partition("Forty")
     assert "thinking… 0 s, ~" in before or "thinking… 1 s, ~" in before
     assert " tokens" in before
     assert before.endswith(ERASE)
-    assert "thinking" not in behind
+    assert "thinking" not in after
     assert keyboard.screen == ["Forty-two.", ""]
     assert "hush" not in keyboard.text
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from asides.cli.stopwatch import Stopwatch, describe_elapsed
+from asides.cli.stopwatch import Stopwatch, describe_elapsed, describe_usage
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import TextDelta, ThinkingDelta, UsageReported
+from asides.values.reply import Reply
 from asides.values.usage import Usage
 from tests.cli.children import ask
 
@@ -46,3 +47,16 @@ def test_figures_are_printed_on_request_and_say_when_nothing_was_reported(
     assert tokens == "tokens: 3 in (2 cached), 9 out (5 thinking), 12 total"
     assert time.startswith("time: thinking 0.")
     assert ask(capsys, server, "--usage", "?")[2] == "tokens: not reported\n"
+
+
+@pytest.mark.parametrize(
+    ("usage", "line"),
+    [
+        (Usage(12, 34), "tokens: 12 in, 34 out (thinking not reported)"),
+        (Usage(12, 34, 0, None, 46), "tokens: 12 in, 34 out (0 thinking), 46 total"),
+        (Usage(None, 34, 5, origin="estimated"), "tokens: in not reported, 34 out (5 thinking) (estimated)"),
+        (Usage(), "tokens: not reported"),
+    ],
+)
+def test_counts_that_were_not_reported_are_named(usage: Usage, line: str) -> None:
+    assert describe_usage(Reply(usage=usage)) == line

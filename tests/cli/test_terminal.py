@@ -17,7 +17,7 @@ from tests.cli.children import (
 
 
 class Tape(io.StringIO):
-    """A stream that writes, among others, to one place: what a person at a shared screen would see."""
+    """A stream that also writes to a list that it shares with others: what a person at one screen sees."""
 
     def __init__(self, shared: list[str], *, terminal: bool) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Tape(io.StringIO):
 
 
 def play(events: list[Event], *, out: bool, err: bool) -> tuple[str, str, str]:
-    """stdout, stderr, and both as they came."""
+    """stdout, stderr, and both in the order of the writes."""
     both: list[str] = []
     streams = Tape(both, terminal=out), Tape(both, terminal=err)
     display = Display(Terminal(*streams, {"NO_COLOR": "1", "TERM": "xterm"}), Stopwatch(), show_thinking=True)
