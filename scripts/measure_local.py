@@ -20,7 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import asides
-from asides.local import launch, shared, stop
+from asides.local import launch, stop
+from asides.local import server_pool as server_pool
 
 MODEL = "local:tiny"
 QUESTION = "What is 23 * 47?"
@@ -66,7 +67,7 @@ def _time_commands() -> list[float]:
 
 
 def _read_memory() -> float:
-    (child,) = shared.running()
+    (child,) = server_pool.running()
     status = Path(f"/proc/{child.pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from asides import dialects
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.testing.conformance.read_each_way import chunkings, decode_pieces
+from asides.testing.conformance.response_bodies import decode_pieces, list_chunkings
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.reply import Reply
@@ -68,7 +68,7 @@ def decoded(body: bytes, to: Target | None = None, dialect: str = "openai_chat")
     """The reply that a body is, in any chunking; raises what a live call would raise, with `.partial`."""
     to = to or target()
     reply, failure = reply_of([body], to, dialect)
-    for pieces in chunkings(body)[1:]:
+    for pieces in list_chunkings(body)[1:]:
         again, failure_again = reply_of(pieces, to, dialect)
         assert again == reply, "the chunking made a difference"
         assert repr(failure_again) == repr(failure), "the chunking made a difference to the error"

@@ -39,7 +39,7 @@ import msgspec
 import asides
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Scene, Stage, improvise
-from asides.testing.stage.script import Playbill
+from asides.testing.stage.script import ScriptPlayer
 
 RUN = ("python", "console", "toml")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -79,11 +79,11 @@ class Theatre:
     """Who answers the examples: a script where there is one, else the stage's own actor."""
 
     def __init__(self) -> None:
-        self._playbill: Playbill | None = None
+        self._playbill: ScriptPlayer | None = None
 
     def play(self, scenes: tuple[Scene, ...]) -> None:
         """What is said from now on."""
-        self._playbill = Playbill(scenes) if scenes else None
+        self._playbill = ScriptPlayer(scenes) if scenes else None
 
     def __call__(self, request: ServedRequest) -> Scene:
         return improvise(request) if self._playbill is None else self._playbill.next(request)

@@ -17,7 +17,7 @@ from asides.agents.config import AgentOptions
 from asides.options import OPTIONS
 from asides.providers.provider import AskBy
 from asides.settings import SETTINGS
-from asides.values.run_events import RunEvent
+from asides.values.result import RunEvent
 from tests.run_page import RUN, read
 
 _ROOT = Path(__file__).resolve().parent.parent

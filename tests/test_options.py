@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.flows import build_call, read_prompt
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import OPTIONS, Options, Timeout
 from asides.settings import Settings, Timeouts
@@ -23,7 +23,7 @@ HERE = "http://127.0.0.1:9/v1"
 
 
 def call(prompt: Any = "?", model: str = "openai-compatible:made-up", stream: bool = False, **options: Any) -> Call:
-    made = Defaults(settings=Settings())
+    made = CallBuilder(settings=Settings())
     return made.call(model, prompt, Options(**{"base_url": HERE, **options}), stream=stream)  # type: ignore[typeddict-item]
 
 
@@ -134,7 +134,7 @@ def test_the_other_settings_of_a_prompt_are_read() -> None:
 def test_the_verb_says_whether_to_stream_unless_it_is_told(asked: bool | None, verb_streams: bool) -> None:
     assert call(stream=verb_streams).prompt.stream is verb_streams
     if asked is not None:
-        made = Defaults(settings=Settings())
+        made = CallBuilder(settings=Settings())
         options = Options(base_url=HERE, stream=asked)
         assert made.call("openai-compatible:m", "?", options, stream=verb_streams).prompt.stream is asked
 
@@ -380,7 +380,7 @@ def test_an_option_that_does_not_exist_is_named_with_its_nearest() -> None:
 
 def test_a_key_is_needed_before_a_byte_is_sent() -> None:
     with pytest.raises(asides.MissingKey, match="DEEPSEEK_API_KEY"):
-        Defaults(settings=Settings()).call("deepseek:deepseek-chat", "?", Options(), stream=False)
+        CallBuilder(settings=Settings()).call("deepseek:deepseek-chat", "?", Options(), stream=False)
 
 
 def test_a_call_shows_no_content() -> None:
@@ -393,7 +393,7 @@ def test_a_call_shows_no_content() -> None:
 
 
 def layered(settings: Settings, client: dict[str, Any], **call: Any) -> Call:
-    made = Defaults(Options(**client), settings=settings)  # type: ignore[typeddict-item]
+    made = CallBuilder(Options(**client), settings=settings)  # type: ignore[typeddict-item]
     return made.call("openai-compatible:m", "?", Options(**{"base_url": HERE, **call}), stream=False)  # type: ignore[typeddict-item]
 
 
@@ -434,7 +434,7 @@ def test_I7_the_settings_say_how_to_read_and_the_call_says_it_better() -> None:
 
 
 def test_settings_are_read_with_the_first_call_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Defaults()
+    client = CallBuilder()
     file = tmp_path / "asides.toml"
     file.write_text('retries = 7\n[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nkey = "optional"\n')
     monkeypatch.setenv("ASIDES_CONFIG", str(file))
@@ -444,7 +444,7 @@ def test_settings_are_read_with_the_first_call_and_not_before(tmp_path: Path, mo
 
 def test_rows_of_the_client_come_before_those_of_the_settings() -> None:
     mine, theirs = (asides.Provider(name="mine", base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
-    made = Defaults(providers=[mine], settings=Settings(providers=(theirs,)))
+    made = CallBuilder(providers=[mine], settings=Settings(providers=(theirs,)))
     assert made.call("mine:m", "?", Options(), stream=False).target.base_url == "http://127.0.0.1:1/v1"
 
 
@@ -480,7 +480,7 @@ def test_a_value_that_no_option_takes_is_named_before_anything_is_sent(mistake: 
 def test_tags_of_a_row_that_do_not_exist_are_named_before_anything_is_sent() -> None:
     row = asides.Provider(name="mine", base_url=HERE, quirks=asides.Quirks(tags=("made-up",)))
     with pytest.raises(asides.ConfigError, match="no tag grammar is called 'made-up'"):
-        Defaults(settings=Settings(), providers=[row]).call("mine:m", "?", Options(), stream=False)
+        CallBuilder(settings=Settings(), providers=[row]).call("mine:m", "?", Options(), stream=False)
 
 
 @pytest.mark.parametrize("model", [None, 5, b"openai:gpt-4o"])

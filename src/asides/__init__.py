@@ -10,7 +10,7 @@ _NAMES_BY_MODULE = {
     "asides.agents.async_": "AsyncAgent",
     "asides.agents.mcp.server": "McpServer",
     "asides.agents.sync": "Agent",
-    "asides.agents.tools.executor": "BadArguments",
+    "asides.agents.tools.runnable": "BadArguments",
     "asides.agents.tools.function_tool": "FunctionTool tool",
     "asides.agents.tools.toolset": "ToolLike",
     "asides.aio": "AsyncClient AsyncStream",

@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.flows.list_models import listing
 from asides.flows.steps import Head
 from asides.options import ListOptions, Options, PromptLike, Timeout
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from asides.transports.run_state import RunProgress
-    from asides.transports.run_stream import AsyncRunStream
+    from asides.transports.run_stream import AsyncRunStream, RunState
     from asides.values.result import Output
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
@@ -60,7 +59,7 @@ class AsyncClient:
         transport: AsyncTransport | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._defaults = Defaults(defaults, providers=providers, settings=settings)
+        self._defaults = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: AsyncTransport = _Aiohttp() if transport is None else transport
 
     async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
@@ -72,7 +71,7 @@ class AsyncClient:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return AsyncStream(self._defaults.call(model, prompt, options, stream=True), self._transport)
 
-    def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
+    def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of a run that asks through this client; `begin` makes it. `AsyncAgent` calls this."""
         from asides.transports.run_stream import AsyncRunStream
 
@@ -338,11 +337,11 @@ async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Rep
 
 def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
     """The events of a reply, by a client of their own that is closed with them: use it in an `async with`."""
-    return AsyncStream(Defaults().call(model, prompt, options, stream=True), _Aiohttp(), ends_transport=True)
+    return AsyncStream(CallBuilder().call(model, prompt, options, stream=True), _Aiohttp(), ends_transport=True)
 
 
-def run(begin: Callable[[Defaults], RunProgress[Output]]) -> AsyncRunStream[Output]:
+def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
     """The events of a run, by a client of its own that is closed with them: use it in an `async with`."""
     from asides.transports.run_stream import AsyncRunStream
 
-    return AsyncRunStream(begin(Defaults()), _Aiohttp(), ends_transport=True)
+    return AsyncRunStream(begin(CallBuilder()), _Aiohttp(), ends_transport=True)

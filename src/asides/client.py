@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.flows.list_models import listing
 from asides.flows.steps import Head
 from asides.options import ListOptions, Options, PromptLike, Timeout
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     import urllib3
 
-    from asides.transports.run_state import RunProgress
-    from asides.transports.run_stream import RunStream
+    from asides.transports.run_stream import RunState, RunStream
     from asides.values.result import Output
 
 __all__ = ["Client", "Stream", "ask", "shared_client", "stream"]
@@ -59,7 +58,7 @@ class Client:
         transport: Transport | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._defaults = Defaults(defaults, providers=providers, settings=settings)
+        self._defaults = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: Transport = _Urllib3() if transport is None else transport
 
     def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
@@ -71,7 +70,7 @@ class Client:
         """The events of a reply, as they come. Nothing is sent before they are asked for."""
         return Stream(self._defaults.call(model, prompt, options, stream=True), self._transport)
 
-    def run(self, begin: Callable[[Defaults], RunProgress[Output]]) -> RunStream[Output]:
+    def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> RunStream[Output]:
         """The events of a run that asks through this client; `begin` makes it. `Agent` calls this."""
         from asides.transports.run_stream import RunStream
 

@@ -160,7 +160,7 @@ _CHECKED: dict[str, Any] = {
 }
 
 
-def laid_over(below: Options, above: Options) -> Options:
+def merge_options(below: Options, above: Options) -> Options:
     """The options of two layers: what the upper one says wins, `extra` field by field."""
     given: dict[str, Any] = {name: value for name, value in above.items() if value is not None}
     kept: dict[str, Any] = {name: value for name, value in below.items() if value is not None}
@@ -172,7 +172,7 @@ def laid_over(below: Options, above: Options) -> Options:
     return Options(**{**kept, **given})  # type: ignore[typeddict-item]
 
 
-def known(options: Options) -> Options:
+def reject_unknown(options: Options) -> Options:
     """The options, if all of them are some; a TypeError names the one that is not, and the nearest that is."""
     for name in options:
         if name not in OPTIONS:
@@ -187,10 +187,10 @@ def known(options: Options) -> Options:
 def checked(name: str, given: Options) -> Any:
     """The option, of its type; None when it was not given."""
     value = given.get(name)
-    return None if value is None else read_as(name, value, _CHECKED[name])
+    return None if value is None else convert_option(name, value, _CHECKED[name])
 
 
-def read_as(name: str, value: object, kind: type[Value]) -> Value:
+def convert_option(name: str, value: object, kind: type[Value]) -> Value:
     """The value as what its option takes, or a ConfigError that names the option and not the value."""
     try:
         return msgspec.convert(value, kind)

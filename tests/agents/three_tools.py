@@ -12,7 +12,7 @@ import asides
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Say, Scene
 from asides.values.messages import ToolCall, ToolResult
-from asides.values.run_events import RunEvent
+from asides.values.result import RunEvent
 
 KEY = "sk-canary-2718281828459045"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asides.cli.app import main
-from asides.local import shared
+from asides.local import server_pool as shared
 from asides.testing.stage import OpenStage, Say
 from tests.cli.children import asides, at, here, load_saved, piped
 from tests.local.processes import needs_engine

@@ -60,7 +60,7 @@ class Shell(Protocol):
     def compact(self, chat: Any, over: int, **options: Any) -> Reply | None: ...
 
 
-class Blocking:
+class SyncShell:
     kind: type[Chat] = Conversation
 
     def ask(self, chat: Conversation, prompt: Any = None, **options: Any) -> Reply:
@@ -87,7 +87,7 @@ class Blocking:
         return "blocking"
 
 
-class Awaiting:
+class AsyncShell:
     """Each call in a loop of its own, as scripts do it."""
 
     kind: type[Chat] = AsyncConversation
@@ -119,10 +119,10 @@ class Awaiting:
         return "awaiting"
 
 
-both_shells = pytest.mark.parametrize("shell", [Blocking(), Awaiting()], ids=repr)
+both_shells = pytest.mark.parametrize("shell", [SyncShell(), AsyncShell()], ids=repr)
 
 
-def told(messages: Any) -> list[tuple[str, str]]:
+def dialogue(messages: Any) -> list[tuple[str, str]]:
     """Who said what."""
     said: tuple[Message, ...] = tuple(messages)
     return [(message.role, message.text) for message in said]

@@ -16,7 +16,7 @@ from asides.values.messages import Message, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
-from tests.conversations.talking import KEY, MODELS, PLAIN, Shell, both_shells, each_model, options, told
+from tests.conversations.both_shells import KEY, MODELS, PLAIN, Shell, both_shells, dialogue, each_model, options
 
 CALL = ToolCall("call_1", "look_up", {"n": 1})
 OTHER = ToolCall("call_2", "look_up", {"n": 2})
@@ -34,7 +34,7 @@ def test_a_question_and_its_answer_go_along_with_the_next(shell: Shell, model: s
     chat = shell.kind(model, system="Be brief.", **options(model, theatre))
     first = shell.ask(chat, "one?")
     second = shell.stream(chat, "two?")
-    assert told(chat.messages) == [
+    assert dialogue(chat.messages) == [
         ("user", "one?"),
         ("assistant", "First."),
         ("user", "two?"),
@@ -46,7 +46,7 @@ def test_a_question_and_its_answer_go_along_with_the_next(shell: Shell, model: s
     assert chat.usage == first.usage + second.partial.usage
     served = theatre.requests[1].served
     assert served is not None
-    assert told(served.prompt.messages)[-3:] == told(chat.messages)[:3]
+    assert dialogue(served.prompt.messages)[-3:] == dialogue(chat.messages)[:3]
     assert "Be brief." in (served.prompt.system or served.prompt.messages[0].text)
     assert accepted(theatre)
 
@@ -65,7 +65,7 @@ def test_it_can_be_sent_after_a_stream_was_left_at_any_event(shell: Shell, model
     index = 0
     while len(shell.stream(chat, f"question {index}", stop_after=index).events) == index:
         before = chat.messages
-        kept = [text for role, text in told(before) if role == "user"]
+        kept = [text for role, text in dialogue(before) if role == "user"]
         assert len(kept) == len(set(kept))
         # A question without an answer is not there, and an answer is only ever that to the question before it.
         assert [message.role for message in before if message.role != "tool"] == ["user", "assistant"] * len(kept)
@@ -89,7 +89,7 @@ def test_a_turn_that_broke_off_is_sealed(shell: Shell, stage: OpenStage) -> None
     chat = shell.kind(PLAIN, **options(PLAIN, theatre))
     ended = shell.stream(chat, "go")
     assert isinstance(ended.error, ConnectionLost)
-    assert told(chat.messages) == [("user", "go"), ("assistant", "half an ans")]
+    assert dialogue(chat.messages) == [("user", "go"), ("assistant", "half an ans")]
     thought, text = chat.messages[1].parts
     assert isinstance(thought, Thought)
     assert isinstance(text, Text)
@@ -125,7 +125,7 @@ def test_only_the_first_end_of_a_turn_counts() -> None:
     chat.append("two?")
     turn.end(Reply((Text("again"),)))
     turn.drop()
-    assert told(chat) == [("user", "one?"), ("assistant", "One."), ("user", "two?")]
+    assert dialogue(chat) == [("user", "one?"), ("assistant", "One."), ("user", "two?")]
     assert turn.kept
 
 
@@ -147,7 +147,7 @@ def test_a_question_without_an_answer_is_not_kept(shell: Shell, scene: Any, stag
     shell.stream(chat, "go")
     assert chat.messages == ()
     shell.stream(chat, "go")
-    assert told(chat.messages) == [("user", "go"), ("assistant", "Good.")]
+    assert dialogue(chat.messages) == [("user", "go"), ("assistant", "Good.")]
     assert [message["content"] for message in theatre.requests[1].json["messages"]] == ["go"]
 
 

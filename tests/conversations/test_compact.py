@@ -14,7 +14,7 @@ from asides.values.errors import ConfigError, NoAnswer
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
-from tests.conversations.talking import PLAIN, Shell, both_shells, each_model, options, told
+from tests.conversations.both_shells import PLAIN, Shell, both_shells, dialogue, each_model, options
 
 LOOK = ToolCall("call_1", "look_up", {"n": 1})
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -38,7 +38,7 @@ def test_what_is_too_much_is_summed_up_and_the_rest_stays(shell: Shell, model: s
     chat = shell.kind(model, system="Be brief.", messages=TALK, **given)
     reply = shell.compact(chat, 100, keep_turns=2)
     assert reply is not None
-    assert told(chat) == [
+    assert dialogue(chat) == [
         ("user", f"{LABEL}\n\nAda looked it up; it is long."),
         ("user", "two?"),
         ("assistant", "Two."),
@@ -85,7 +85,7 @@ def test_a_note_is_taken_into_the_next_one(shell: Shell, stage: OpenStage) -> No
     chat = shell.kind(PLAIN, messages=[system("Stay kind."), *TALK], **options(PLAIN, theatre))
     shell.compact(chat, 10, keep_turns=2)
     shell.compact(chat, 10, keep_turns=1)
-    assert told(chat)[:2] == [("system", "Stay kind."), ("user", f"{LABEL}\n\nsecond note")]
+    assert dialogue(chat)[:2] == [("system", "Stay kind."), ("user", f"{LABEL}\n\nsecond note")]
     shown = theatre.requests[1].body.decode()
     assert "first note" in shown
     assert "Stay kind." not in shown
@@ -145,7 +145,7 @@ def test_what_others_said_meanwhile_is_not_summed_away(shell: Shell, stage: Open
         with pytest.raises(StoreConflict):
             shell.compact(mine, 10)
         assert mine.refresh()
-        assert told(mine)[-1] == ("user", "meanwhile")
+        assert dialogue(mine)[-1] == ("user", "meanwhile")
         assert len(mine) == len(TALK) + 1
 
 

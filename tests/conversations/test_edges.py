@@ -22,7 +22,7 @@ from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Refusal, ServerTool, Text, UnknownPart, assistant, user
 from asides.values.thinking import Origin, Seal, Thought
-from tests.conversations.talking import MODELS, PLAIN, Shell, both_shells, options, told
+from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options
 
 HALF = "half \ud83d of a character"
 
@@ -36,7 +36,7 @@ def test_a_dict_is_a_message_and_not_its_keys(shell: Shell, stage: OpenStage) ->
     chat = shell.kind(PLAIN, **options(PLAIN, server))
     shell.ask(chat, {"role": "user", "content": "Hello"})
     assert server.requests[0].json["messages"] == [{"role": "user", "content": "Hello"}]
-    assert told(chat.messages) == [("user", "Hello"), ("assistant", "fine")]
+    assert dialogue(chat.messages) == [("user", "Hello"), ("assistant", "fine")]
 
 
 @both_shells
@@ -55,7 +55,7 @@ def test_a_reply_of_another_model_can_be_what_is_asked(stage: OpenStage) -> None
     reply = asides.ask(PLAIN, "?", **options(PLAIN, server))
     chat = Conversation(PLAIN, **options(PLAIN, server))
     chat.ask(reply)
-    assert told(chat.messages) == [("assistant", "first"), ("assistant", "second")]
+    assert dialogue(chat.messages) == [("assistant", "first"), ("assistant", "second")]
 
 
 def test_results_of_the_old_form_find_their_calls(stage: OpenStage) -> None:

@@ -12,7 +12,7 @@ from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
 from asides.testing.stage import Hang, OpenStage, Say
 from asides.values.errors import ConfigError
-from tests.conversations.talking import PLAIN, options, told
+from tests.conversations.both_shells import PLAIN, dialogue, options
 
 
 def test_a_second_question_meanwhile_is_refused_and_changes_nothing(stage: OpenStage) -> None:
@@ -25,7 +25,7 @@ def test_a_second_question_meanwhile_is_refused_and_changes_nothing(stage: OpenS
         with pytest.raises(ConfigError, match="in use"):
             change()
     other.join()
-    assert told(chat.messages) == [("user", "one"), ("assistant", "First.")]
+    assert dialogue(chat.messages) == [("user", "one"), ("assistant", "First.")]
     chat.append("two")
 
 
@@ -34,7 +34,7 @@ async def test_a_second_question_of_another_task_is_refused(stage: OpenStage) ->
     chat = AsyncConversation(PLAIN, **options(PLAIN, theatre))
     done = await asyncio.gather(chat.ask("one"), chat.ask("two"), return_exceptions=True)
     assert isinstance(done[1], ConfigError)
-    assert told(chat.messages) == [("user", "one"), ("assistant", "First.")]
+    assert dialogue(chat.messages) == [("user", "one"), ("assistant", "First.")]
 
 
 def test_an_open_stream_holds_the_conversation_and_one_that_was_never_read_does_not(stage: OpenStage) -> None:
@@ -52,7 +52,7 @@ def test_an_open_stream_holds_the_conversation_and_one_that_was_never_read_does_
         next(unread)
     chat.ask("three")
     del unread
-    assert [text for role, text in told(chat.messages) if role == "user"][-2:] == ["two", "three"]
+    assert [text for role, text in dialogue(chat.messages) if role == "user"][-2:] == ["two", "three"]
 
 
 def test_a_stream_that_is_let_go_of_ends_its_turn(stage: OpenStage) -> None:
@@ -64,7 +64,7 @@ def test_a_stream_that_is_let_go_of_ends_its_turn(stage: OpenStage) -> None:
             break
     del events
     chat.ask("two")
-    assert [role for role, _ in told(chat.messages)] == ["user", "assistant", "user", "assistant"]
+    assert [role for role, _ in dialogue(chat.messages)] == ["user", "assistant", "user", "assistant"]
 
 
 def test_ctrl_c_in_the_middle_keeps_what_came(stage: OpenStage) -> None:
@@ -79,8 +79,8 @@ def test_ctrl_c_in_the_middle_keeps_what_came(stage: OpenStage) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         listen()
-    assert told(chat.messages)[0] == ("user", "go")
-    assert "one two three".startswith(told(chat.messages)[1][1])
+    assert dialogue(chat.messages)[0] == ("user", "go")
+    assert "one two three".startswith(dialogue(chat.messages)[1][1])
     assert theatre.wait_until(lambda: theatre.closed_early == 1)
     chat.ask("on")
 
@@ -92,7 +92,7 @@ def test_closing_from_another_thread_ends_the_turn(stage: OpenStage) -> None:
     threading.Timer(0.2, events.close).start()
     for _ in events:
         pass
-    assert told(chat.messages)[0] == ("user", "go")
+    assert dialogue(chat.messages)[0] == ("user", "go")
     chat.ask("on")
 
 
@@ -113,8 +113,8 @@ async def test_a_cancelled_task_keeps_what_came_of_a_stream_and_nothing_of_an_as
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert [role for role, _ in told(chat.messages)] == ["user", "assistant"]
-    assert "one two three".startswith(told(chat.messages)[1][1])
+    assert [role for role, _ in dialogue(chat.messages)] == ["user", "assistant"]
+    assert "one two three".startswith(dialogue(chat.messages)[1][1])
     await chat.ask("on")
     assert len(chat) == 4
 
@@ -126,7 +126,7 @@ async def test_who_leaves_a_stream_has_the_turn_at_once(stage: OpenStage) -> Non
         async for event in events:
             if isinstance(event, asides.TextDelta):
                 break
-    assert [role for role, _ in told(chat)] == ["user", "assistant"]
+    assert [role for role, _ in dialogue(chat)] == ["user", "assistant"]
     # Also without events: what is left, and what came in lists.
     async with chat.stream("go") as events:
         async for _ in events.batches():
@@ -144,5 +144,5 @@ async def test_closing_from_another_task_ends_the_turn(stage: OpenStage) -> None
     async for _ in events:
         pass
     await asyncio.gather(*closing)
-    assert told(chat)[0] == ("user", "go")
+    assert dialogue(chat)[0] == ("user", "go")
     await chat.ask("on")

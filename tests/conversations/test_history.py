@@ -14,7 +14,7 @@ from asides.values.messages import Message, StoredResponse, Text, ToolCall, Tool
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
-from tests.conversations.talking import KEY, PLAIN, Shell, both_shells, told
+from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue
 
 TALK = ("one?", assistant("One."), "two?", assistant("Two."))
 
@@ -35,7 +35,7 @@ def test_whatever_people_have_for_a_message_can_be_appended(shell: Shell) -> Non
         ]
     )
     assert added == chat.messages[-2:]
-    assert told(chat)[:4] == [("user", "one"), ("assistant", "Two."), ("assistant", "Three."), ("user", "four")]
+    assert dialogue(chat)[:4] == [("user", "one"), ("assistant", "Two."), ("assistant", "Three."), ("user", "four")]
     assert chat.messages[2] == reply.to_message()
     assert chat.messages[4].tool_calls == (ToolCall("c1", "look", {"n": 1}),)
     assert chat.usage == reply.usage
@@ -68,7 +68,7 @@ def test_words_in_place_of_others_keep_the_role() -> None:
     chat.edit(0, "ONE?")
     chat.edit(-1, "TWO.")
     chat.edit(2, {"role": "user", "content": "TWO?"})
-    assert told(chat) == [("user", "ONE?"), ("assistant", "One."), ("user", "TWO?"), ("assistant", "TWO.")]
+    assert dialogue(chat) == [("user", "ONE?"), ("assistant", "One."), ("user", "TWO?"), ("assistant", "TWO.")]
     for place in (4, -5):
         with pytest.raises(ConfigError, match="there is no message"):
             chat.edit(place, "x")
@@ -96,10 +96,10 @@ def test_a_changed_past_is_not_what_a_provider_has_stored() -> None:
 
 def test_truncating_takes_the_end_away_and_gives_it_back() -> None:
     chat = Conversation(PLAIN, messages=TALK)
-    assert told(chat.truncate(-1)) == [("assistant", "Two.")]
+    assert dialogue(chat.truncate(-1)) == [("assistant", "Two.")]
     assert chat.truncate(99) == ()
-    assert told(chat.truncate(chat.messages[2])) == [("user", "two?")]
-    assert told(chat) == [("user", "one?"), ("assistant", "One.")]
+    assert dialogue(chat.truncate(chat.messages[2])) == [("user", "two?")]
+    assert dialogue(chat) == [("user", "one?"), ("assistant", "One.")]
     with pytest.raises(ConfigError, match="not in the conversation"):
         chat.truncate(user("never said"))
     chat.clear()
@@ -124,8 +124,8 @@ def test_forks_know_nothing_of_each_other(shell: Shell, stage: OpenStage) -> Non
     shell.ask(chat, "three?")
     half.edit(0, "ONE?")
     assert [len(each) for each in (chat, whole, half)] == [6, 4, 4]
-    assert told(chat)[0] == told(whole)[0] == ("user", "one?")
-    assert told(half)[2:] == [("user", "other two?"), ("assistant", "after 3")]
+    assert dialogue(chat)[0] == dialogue(whole)[0] == ("user", "one?")
+    assert dialogue(half)[2:] == [("user", "other two?"), ("assistant", "after 3")]
     half.system = "Be long."
     assert chat.system == "Be brief."
 
@@ -156,7 +156,7 @@ def words(messages: Any) -> int:
 def test_trimming_takes_the_oldest_turns_and_says_what_it_did(shell: Shell) -> None:
     chat = shell.kind(PLAIN, messages=[system("s"), *TALK, "three, and a few words more?"])
     trimmed = chat.trim_to(9, count=words)
-    assert told(chat) == [
+    assert dialogue(chat) == [
         ("system", "s"),
         ("user", "two?"),
         ("assistant", "Two."),
@@ -168,7 +168,7 @@ def test_trimming_takes_the_oldest_turns_and_says_what_it_did(shell: Shell) -> N
     assert chat.messages is before
     least = chat.trim_to(1, count=words)
     assert not least.fits
-    assert told(chat) == [("system", "s"), ("user", "three, and a few words more?")]
+    assert dialogue(chat) == [("system", "s"), ("user", "three, and a few words more?")]
     assert shell.kind(PLAIN).trim_to(1).fits
 
 
@@ -186,7 +186,7 @@ def test_calls_stay_with_their_results_when_it_is_trimmed() -> None:
     result = Message("tool", (ToolResult("c1", "x " * 50),))
     chat = Conversation(PLAIN, messages=["look", call, result, assistant("Seen."), "thanks"])
     chat.trim_to(20, count=lambda messages: words(messages) + 50 * any(message.role == "tool" for message in messages))
-    assert told(chat) == [("user", "thanks")]
+    assert dialogue(chat) == [("user", "thanks")]
 
 
 def test_a_trimmed_past_is_told_in_full(stage: OpenStage) -> None:

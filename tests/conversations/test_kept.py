@@ -22,7 +22,7 @@ from asides.values.messages import assistant
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
-from tests.conversations.talking import KEY, PLAIN, Shell, both_shells, each_model, options, told
+from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue, each_model, options
 
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 
@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def kept(store: SqliteStore, name: str) -> list[tuple[str, str]]:
     found = store.load(name)
-    return [] if found is None else told(found.messages)
+    return [] if found is None else dialogue(found.messages)
 
 
 @both_shells
@@ -48,7 +48,7 @@ def test_a_turn_is_in_the_store_before_its_answer_is_handed_out(
     shell.ask(chat, "one?")
     assert kept(store, "talk") == [("user", "one?"), ("assistant", "First.")]
     shell.stream(chat, "two?")
-    assert kept(store, "talk") == told(chat)
+    assert kept(store, "talk") == dialogue(chat)
     about = store.about("talk")
     assert about is not None
     assert (about.heading.system, about.heading.model, about.usage) == ("Be brief.", PLAIN, chat.usage)
@@ -101,8 +101,8 @@ def test_two_that_talk_in_turns_hear_each_other(shell: Shell, stage: OpenStage, 
     shell.ask(mine, "one")
     shell.ask(theirs, "two")
     shell.stream(mine, "three")
-    assert told(mine) == kept(store, "talk")
-    assert [text for role, text in told(mine) if role == "assistant"] == ["answer 1", "answer 3", "answer 5"]
+    assert dialogue(mine) == kept(store, "talk")
+    assert [text for role, text in dialogue(mine) if role == "assistant"] == ["answer 1", "answer 3", "answer 5"]
     assert mine.usage == Usage(12, 6, 0, None, 18)
 
 
@@ -113,16 +113,16 @@ def test_what_others_said_meanwhile_stands_where_it_was_said(stage: OpenStage, s
     with mine.stream("two") as events:
         next(events)
         theirs.ask("two and a half")
-    assert [text for role, text in told(mine) if role == "user"] == ["one", "two and a half", "two"]
-    assert told(mine) == kept(store, "talk")
+    assert [text for role, text in dialogue(mine) if role == "user"] == ["one", "two and a half", "two"]
+    assert dialogue(mine) == kept(store, "talk")
     theirs.refresh()
-    assert told(theirs) == told(mine)
+    assert dialogue(theirs) == dialogue(mine)
     # And where they changed what was said before:
     with mine.stream("three") as events:
         next(events)
         theirs.truncate(2)
-    assert told(mine) == kept(store, "talk")
-    assert [text for role, text in told(mine) if role == "user"] == ["one", "three"]
+    assert dialogue(mine) == kept(store, "talk")
+    assert [text for role, text in dialogue(mine) if role == "user"] == ["one", "three"]
 
 
 def test_changes_of_what_others_changed_are_refused(store: SqliteStore) -> None:
@@ -132,13 +132,13 @@ def test_changes_of_what_others_changed_are_refused(store: SqliteStore) -> None:
     for change in (lambda: mine.edit(0, "ONE"), lambda: mine.truncate(1), mine.clear):
         with pytest.raises(StoreConflict):
             change()
-    assert told(mine) == [("user", "one"), ("assistant", "One.")]
+    assert dialogue(mine) == [("user", "one"), ("assistant", "One.")]
     assert len(kept(store, "talk")) == 4
     assert mine.refresh()
     mine.edit(0, "ONE")
     assert kept(store, "talk")[0] == ("user", "ONE")
     assert theirs.refresh()
-    assert told(theirs) == told(mine)
+    assert dialogue(theirs) == dialogue(mine)
     assert not theirs.refresh()
 
 
@@ -162,7 +162,7 @@ def test_changes_are_kept_and_cost_stays_counted(stage: OpenStage, store: Sqlite
     chat.truncate(2)
     chat.system = "Be brief."
     again = Conversation(store=store, name="talk", base_url=theatre.url)
-    assert (told(again), again.model, again.system, again.usage) == (told(chat), PLAIN, "Be brief.", spent)
+    assert (dialogue(again), again.model, again.system, again.usage) == (dialogue(chat), PLAIN, "Be brief.", spent)
     other = Conversation("openai-compatible:other", system="Be long.", store=store, name="talk")
     assert (other.model, other.system) == ("openai-compatible:other", "Be long.")
 
@@ -229,8 +229,8 @@ def test_an_answer_that_cannot_be_kept_is_not_lost_and_not_half_kept(
         other.execute("ROLLBACK")
         other.close()
         shell.ask(chat, "two")
-        assert told(chat) == kept(store, "talk")
-        assert told(chat)[2:] == [("user", "two"), ("assistant", "Third.")]
+        assert dialogue(chat) == kept(store, "talk")
+        assert dialogue(chat)[2:] == [("user", "two"), ("assistant", "Third.")]
 
 
 async def test_a_cancelled_task_has_its_turn_in_the_store(stage: OpenStage, store: SqliteStore) -> None:
@@ -251,8 +251,8 @@ async def test_a_cancelled_task_has_its_turn_in_the_store(stage: OpenStage, stor
     task.cancel()  # once more, while it is being written
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [role for role, _ in told(chat)] == ["user", "assistant"]
-    assert kept(store, "talk") == told(chat)
+    assert [role for role, _ in dialogue(chat)] == ["user", "assistant"]
+    assert kept(store, "talk") == dialogue(chat)
 
 
 def test_steps_of_an_agent_are_one_commit_each(store: SqliteStore) -> None:
@@ -266,39 +266,47 @@ def test_steps_of_an_agent_are_one_commit_each(store: SqliteStore) -> None:
 
 def test_a_store_of_ones_own_is_a_few_methods(stage: OpenStage) -> None:
     """The smallest thing that keeps its word: a dictionary."""
-    from asides.conversations.store.protocol import About, Heading, Kept, Store
+    from asides.conversations.store.protocol import ConversationHeading, ConversationInfo, ConversationSnapshot, Store
 
     class Memory:
         def __init__(self) -> None:
-            self.kept: dict[str, Kept] = {}
+            self.kept: dict[str, ConversationSnapshot] = {}
             self.ticks = 0
 
-        def append(self, name: str, messages: Any, *, heading: Any = None, spent: Any = None) -> About:
+        def append(self, name: str, messages: Any, *, heading: Any = None, spent: Any = None) -> ConversationInfo:
             before = self.kept.get(name)
             return self._put(name, before, (*(before.messages if before else ()), *messages), heading, spent)
 
-        def replace(self, name: str, messages: Any, *, expected: int, heading: Any = None, spent: Any = None) -> About:
+        def replace(
+            self, name: str, messages: Any, *, expected: int, heading: Any = None, spent: Any = None
+        ) -> ConversationInfo:
             before = self.kept.get(name)
             if (before.about.version if before else 0) != expected:
                 raise StoreConflict("changed meanwhile", name=name, expected=expected, found=None)
             return self._put(name, before, tuple(messages), heading, spent, rewrites=True)
 
         def _put(
-            self, name: str, before: Kept | None, messages: Any, heading: Any, spent: Any, rewrites: bool = False
-        ) -> About:
+            self,
+            name: str,
+            before: ConversationSnapshot | None,
+            messages: Any,
+            heading: Any,
+            spent: Any,
+            rewrites: bool = False,
+        ) -> ConversationInfo:
             self.ticks += 1
             rewritten = self.ticks if rewrites or before is None else before.about.rewritten
             usage = (before.about.usage if before else Usage()) + (spent or Usage())
-            head = heading or (before.about.heading if before else Heading())
-            about = About(name, self.ticks, rewritten, len(messages), head, usage)
-            self.kept[name] = Kept(about, tuple(messages))
+            head = heading or (before.about.heading if before else ConversationHeading())
+            about = ConversationInfo(name, self.ticks, rewritten, len(messages), head, usage)
+            self.kept[name] = ConversationSnapshot(about, tuple(messages))
             return about
 
-        def load(self, name: str, start: int = 0) -> Kept | None:
+        def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
             found = self.kept.get(name)
-            return None if found is None else Kept(found.about, found.messages[start:])
+            return None if found is None else ConversationSnapshot(found.about, found.messages[start:])
 
-        def about(self, name: str) -> About | None:
+        def about(self, name: str) -> ConversationInfo | None:
             return self.kept[name].about if name in self.kept else None
 
         def names(self) -> tuple[str, ...]:
@@ -315,5 +323,5 @@ def test_a_store_of_ones_own_is_a_few_methods(stage: OpenStage) -> None:
     mine.refresh()
     mine.edit(0, "ONE")
     theirs.ask("three")
-    assert told(theirs)[0] == ("user", "ONE")
+    assert dialogue(theirs)[0] == ("user", "ONE")
     assert len(theirs) == 6

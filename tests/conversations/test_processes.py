@@ -20,7 +20,7 @@ from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
-from tests.conversations.talking import MODELS, PLAIN, Shell, both_shells, options, told
+from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options
 
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 
@@ -73,7 +73,7 @@ def test_another_process_goes_on_where_this_one_stopped(shell: Shell, stage: Ope
     assert refused == {model: [] for model in MODELS}
     for chat in chats.values():
         assert chat.refresh()
-        assert told(chat)[-1] == ("assistant", "42.")
+        assert dialogue(chat)[-1] == ("assistant", "42.")
         # What this process had read is not read again: it holds more than was written.
         assert any(isinstance(part, Thought) and part.text == "a thought" for part in chat.messages[1].parts)
 
@@ -104,7 +104,7 @@ def test_a_process_that_is_killed_has_every_turn_that_it_was_given_an_answer_to(
         out, err = child.communicate()
         assert err == ""
         handed_out += len(out)
-        talk = told(Conversation(store=store, name="talk"))
+        talk = dialogue(Conversation(store=store, name="talk"))
         assert [role for role, _ in talk] == ["user", "assistant"] * (len(talk) // 2)
         assert len(talk) // 2 >= handed_out
     again = Conversation(store=store, name="talk", base_url=theatre.url)

@@ -19,7 +19,7 @@ from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, Te
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
-from tests.conversations.talking import KEY, MODELS, Awaiting, Blocking
+from tests.conversations.both_shells import KEY, MODELS, AsyncShell, SyncShell
 
 CANARY = "the canary sings"
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -79,7 +79,7 @@ class Talk:
         self._file = folder / "talk.json"
         self._store = SqliteStore(folder / "store.db")
         self._numbers = count()
-        self.shell: Any = Blocking() if chance.random() < 0.5 else Awaiting()
+        self.shell: Any = SyncShell() if chance.random() < 0.5 else AsyncShell()
         self.given: dict[str, Any] = {"base_url": stage.url, "api_key": KEY, "retries": 0, "tools": [TOOL]}
         kept = self._chance.random() < 0.5
         self.chat: Any = self.shell.kind(

@@ -23,7 +23,7 @@ from asides.values.messages import Message, Text, ToolCall, ToolResult, assistan
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
-from tests.conversations.talking import PLAIN, Shell, both_shells, each_model, options, told
+from tests.conversations.both_shells import PLAIN, Shell, both_shells, dialogue, each_model, options
 
 CALL = ToolCall("call_1", "look_up", {"n": 1})
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -49,7 +49,12 @@ def test_what_was_saved_can_be_gone_on_with(
     chat.save(path)
     assert ("canary" in path.read_text(encoding="utf-8")) == keep
     loaded = shell.kind.load(path, **given)
-    assert (told(loaded), loaded.model, loaded.system, loaded.usage) == (told(chat), model, "Be brief.", chat.usage)
+    assert (dialogue(loaded), loaded.model, loaded.system, loaded.usage) == (
+        dialogue(chat),
+        model,
+        "Be brief.",
+        chat.usage,
+    )
     if keep:
         assert loaded.messages == chat.messages
     assert shell.ask(loaded).text == "Three."
@@ -73,13 +78,13 @@ def test_seals_come_back_from_a_file_byte_for_byte(stage: OpenStage, tmp_path: P
 def test_what_is_given_wins_over_what_was_written(tmp_path: Path) -> None:
     document = Conversation(PLAIN, system="Be brief.", messages=["one?"]).to_json()
     made = Conversation.from_json(document, model="openai-compatible:other", system="Be long.", temperature=0.5)
-    assert (made.model, made.system, told(made)) == ("openai-compatible:other", "Be long.", [("user", "one?")])
+    assert (made.model, made.system, dialogue(made)) == ("openai-compatible:other", "Be long.", [("user", "one?")])
     with SqliteStore(tmp_path / "store.db") as store:
         kept = Conversation.from_json(document, store=store, name="talk")
         assert kept.name == "talk"
         found = store.load("talk")
         assert found is not None
-        assert (told(found.messages), found.about.heading.system) == ([("user", "one?")], "Be brief.")
+        assert (dialogue(found.messages), found.about.heading.system) == ([("user", "one?")], "Be brief.")
         with pytest.raises(ConfigError, match="in the store already"):
             Conversation.from_json(document, store=store, name="talk")
     assert isinstance(AsyncConversation.from_json(document), AsyncConversation)
@@ -131,7 +136,7 @@ def test_a_saved_file_is_its_owners_alone_and_a_link_stays_one(tmp_path: Path) -
     Conversation(PLAIN, messages=["one?"]).save(link)
     assert link.is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert told(Conversation.load(target)) == [("user", "one?")]
+    assert dialogue(Conversation.load(target)) == [("user", "one?")]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.json", "real.json"]
 
 
@@ -206,13 +211,13 @@ def test_what_was_written_for_others_reads_as_the_same_talk(shape: str) -> None:
 def test_whole_requests_of_others_are_read_too() -> None:
     turns = [{"role": "user", "content": [{"type": "text", "text": "one?"}]}]
     chat = Conversation.from_anthropic({"model": "any", "system": "Be brief.", "messages": turns}, model=PLAIN)
-    assert (chat.system, told(chat)) == ("Be brief.", [("user", "one?")])
+    assert (chat.system, dialogue(chat)) == ("Be brief.", [("user", "one?")])
     own = Conversation.from_openai(
         [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "one?"}], system="Be long."
     )
-    assert (own.system, told(own)) == ("Be long.", [("system", "Be brief."), ("user", "one?")])
+    assert (own.system, dialogue(own)) == ("Be long.", [("system", "Be brief."), ("user", "one?")])
     items: Any = {"input": "one?", "instructions": "Be brief."}
-    assert told(Conversation.from_responses(items)) == [("user", "one?")]
+    assert dialogue(Conversation.from_responses(items)) == [("user", "one?")]
 
 
 @both_shells

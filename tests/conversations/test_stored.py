@@ -9,7 +9,7 @@ import pytest
 
 from asides.conversations.store.protocol import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
-from asides.conversations.stored import Shelf
+from asides.conversations.stored import StoredConversation
 from asides.values.messages import assistant, user
 
 KNOWN = (user("1"), assistant("one"))
@@ -24,41 +24,45 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def shelf(store: SqliteStore) -> Shelf:
+def stored(store: SqliteStore) -> StoredConversation:
     """One that knows two messages."""
     store.append("talk", KNOWN)
-    shelf = Shelf(store, "talk")
-    shelf.open()
-    return shelf
+    stored = StoredConversation(store, "talk")
+    stored.open()
+    return stored
 
 
-def test_what_nobody_else_touched_is_not_read_again(shelf: Shelf) -> None:
-    assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *NEW)
-    assert shelf.newer((*KNOWN, *NEW)) is None
+def test_what_nobody_else_touched_is_not_read_again(stored: StoredConversation) -> None:
+    assert stored.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *NEW)
+    assert stored.newer((*KNOWN, *NEW)) is None
 
 
-def test_what_others_wrote_behind_the_known_stands_in_front_of_the_new(shelf: Shelf, store: SqliteStore) -> None:
+def test_what_others_wrote_behind_the_known_stands_in_front_of_the_new(
+    stored: StoredConversation, store: SqliteStore
+) -> None:
     store.append("talk", OTHERS)
-    assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *OTHERS, *NEW)
+    assert stored.append(KNOWN, NEW, NEW, None, None).messages == (*KNOWN, *OTHERS, *NEW)
 
 
-def test_what_others_rewrote_counts_also_when_it_is_just_as_long(shelf: Shelf, store: SqliteStore) -> None:
+def test_what_others_rewrote_counts_also_when_it_is_just_as_long(
+    stored: StoredConversation, store: SqliteStore
+) -> None:
     about = store.about("talk")
     assert about is not None
     store.replace("talk", OTHERS, expected=about.version)
-    assert shelf.append(KNOWN, NEW, NEW, None, None).messages == (*OTHERS, *NEW)
+    assert stored.append(KNOWN, NEW, NEW, None, None).messages == (*OTHERS, *NEW)
 
 
-def test_a_change_of_all_is_refused_when_others_were_faster(shelf: Shelf, store: SqliteStore) -> None:
+def test_a_change_of_all_is_refused_when_others_were_faster(stored: StoredConversation, store: SqliteStore) -> None:
     store.append("talk", OTHERS)
     with pytest.raises(StoreConflict):
-        shelf.replace(NEW, None, None)
+        stored.replace(NEW, None, None)
     kept = store.load("talk")
     assert kept is not None
     assert kept.messages == (*KNOWN, *OTHERS)
 
 
-def test_what_was_deleted_is_told(shelf: Shelf, store: SqliteStore) -> None:
+def test_what_was_deleted_is_told(stored: StoredConversation, store: SqliteStore) -> None:
     store.delete("talk")
     with pytest.raises(StoreConflict, match="deleted by somebody else"):
-        shelf.newer(KNOWN)
+        stored.newer(KNOWN)

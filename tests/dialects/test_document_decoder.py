@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asides import dialects
-from asides.testing.conformance.read_each_way import chunkings
+from asides.testing.conformance.response_bodies import list_chunkings
 from asides.values.events import ReplyStarted, UsageReported, Warned
 from tests.decoding import events_of, sse, target
 
@@ -29,7 +29,7 @@ FAILED_THEN_COUNTED = {
     ("dialect", "counted"), [("openai_chat", [4]), ("openai_responses", [4]), ("anthropic", [])], ids=str
 )
 def test_what_is_read_behind_an_error_that_a_stream_tells(dialect: str, counted: list[int]) -> None:
-    for pieces in chunkings(sse(*FAILED_THEN_COUNTED[dialect], done=False)):
+    for pieces in list_chunkings(sse(*FAILED_THEN_COUNTED[dialect], done=False)):
         events, failure = events_of(pieces, target(), dialect)
         assert "boom" in str(failure)
         assert [event.usage.output for event in events if isinstance(event, UsageReported)] == counted

@@ -13,7 +13,7 @@ import pytest
 
 import asides
 from asides import dialects
-from asides.dialects import find_dialect, plain_row, register_dialect, registered_for_now
+from asides.dialects import find_dialect, plain_row, register_dialect, register_temporarily
 from asides.providers.provider import Provider
 from asides.testing.stage import Fail, Say, Stage
 from tests.testing.conformance.toy import TOY, ToyDialect, dialect
@@ -35,7 +35,7 @@ def test_an_object_is_found_under_its_name() -> None:
     register_dialect("toy", dialect)
     assert find_dialect("toy") is dialect
     assert dialects.is_known("toy")
-    assert dialects.others() == ("toy",)
+    assert dialects.list_third_party() == ("toy",)
     assert "toy" in dialects.names()
 
 
@@ -60,8 +60,8 @@ def test_a_name_that_is_registered_again_means_the_newer_one() -> None:
 
 def test_for_now_is_for_now() -> None:
     older, newer = ToyDialect(), ToyDialect()
-    with registered_for_now("toy", older):
-        with registered_for_now("toy", newer):
+    with register_temporarily("toy", older):
+        with register_temporarily("toy", newer):
             assert find_dialect("toy") is newer
         assert find_dialect("toy") is older
     assert not dialects.is_known("toy")
@@ -116,7 +116,7 @@ def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.Monke
     (info / "entry_points.txt").write_text(f"[asides.dialects]\ntoy = {PLACE}\nanthropic = {PLACE}\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     dialects._installed.cache_clear()
-    assert dialects.others() == ("toy",)
+    assert dialects.list_third_party() == ("toy",)
     assert find_dialect("toy") is dialect
     assert find_dialect("anthropic").name == "anthropic"
     assert asides.decode("toy", REPLY).text == "42"

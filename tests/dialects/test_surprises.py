@@ -9,7 +9,7 @@ import pytest
 import asides
 from asides import dialects
 from asides.dialects import DIALECTS
-from asides.testing.conformance.case import case_of
+from asides.testing.conformance.case import build_case
 from tests.decoding import chunk, sse
 
 DEEP = (b"[" * 3000, b'{"x": ' + b"[" * 3000, b"data: " + b"[" * 3000 + b"\n\n", b"[" * 3000 + b"\n")
@@ -25,7 +25,7 @@ def test_a_document_nested_too_deep_is_a_typed_error(name: str, body: bytes) -> 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
 def test_an_error_and_a_request_nested_too_deep_are_read_for_what_they_are(name: str) -> None:
-    case = case_of(dialects.plain_row(name), dialect=name)
+    case = build_case(dialects.plain_row(name), dialect=name)
     assert isinstance(case.dialect.error(400, {}, DEEP[0], case.target), asides.BadRequest)
     with pytest.raises(asides.ConfigError):
         case.dialect.read(DEEP[0], "/v1/models/m:generateContent")

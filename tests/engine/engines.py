@@ -18,7 +18,7 @@ import asides
 from asides.dialects import DIALECTS
 from asides.local import launch
 from asides.providers.table import plain_row
-from asides.transports.launch import Served
+from asides.transports.launch import RunningServer
 
 MODEL = "local:tiny"
 SUM = "What is 47 + 85?"
@@ -68,7 +68,7 @@ def essence(reply: asides.Reply) -> Essence:
     )
 
 
-def server() -> Served:
+def server() -> RunningServer:
     """The server that all tests of a run share."""
     served = launch("tiny")
     assert served is not None

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.local.models import file_of
+from asides.local.model_files import find_model_file
 from tests.engine.engines import SUM, WEATHER, WEATHER_TOOL, essence
 
 PYTHON = os.environ.get("ASIDES_VLLM", "")
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.timeout(_START_SECONDS * 2)]
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vllm") / "tiny-reasoner"
-    subprocess.run([PYTHON, _WEIGHTS, file_of("tiny"), folder], check=True, timeout=_START_SECONDS)
+    subprocess.run([PYTHON, _WEIGHTS, find_model_file("tiny"), folder], check=True, timeout=_START_SECONDS)
     return folder
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.agents.tools.executor import Approval
 from asides.agents.tools.function_tool import tool
+from asides.agents.tools.runnable import Approval
 from asides.flows.run_config import RunConfig
 
 PATTERNS: tuple[tuple[str, Approval], ...] = (("read_*", "allow"), ("read_secrets", "deny"), ("delete_*", "ask"))

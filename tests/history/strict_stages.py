@@ -17,7 +17,7 @@ from asides.history.plan import Plan, plan
 from asides.providers.find import find_target
 from asides.testing.stage import Say, Stage
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import Houses
+from asides.testing.stage.rules import RulesByDialect
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -109,7 +109,7 @@ def script(model: Model, loops: int = 1) -> Callable[[ServedRequest], Say]:
     return play
 
 
-class Talk:
+class StageClient:
     """A client, a strict stage and a model. What it is asked is accepted, or the test fails."""
 
     def __init__(self, client: asides.Client, stage: Stage, model: Model) -> None:
@@ -143,14 +143,14 @@ class Talk:
         return [request.problem for request in self.stage.requests if request.problem is not None]
 
 
-class House:
+class StrictRules:
     """The rules of a strict stage without its sockets: what it would say to a request, and to a reply that was cut."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.target = find_target(model.name, base_url="http://127.0.0.1:9/v1")
         self.dialect = dialects.find_dialect(self.target.dialect)
-        rules = Houses().of(self.target.dialect)
+        rules = RulesByDialect().of(self.target.dialect)
         assert rules is not None
         self._rules = rules
         self._play = script(model)

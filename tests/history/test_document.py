@@ -29,7 +29,7 @@ from asides.values.messages import (
 )
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import JSON, MESSAGES, TEXTS
-from tests.history.strict_stages import MODELS, House, Model, question
+from tests.history.strict_stages import MODELS, Model, StrictRules, question
 
 GOLDEN = Path(__file__).parent / "document_version_1.json"
 MAKER = Origin("anthropic", "https://api.anthropic.com", "claude-opus-4-6")
@@ -89,7 +89,7 @@ def test_H9_whatever_is_written_is_read_again(
 @pytest.mark.requirement("H9")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_H9_a_history_of_any_dialect_is_the_same_request_after_it_was_saved(model: Model) -> None:
-    house = House(model)
+    house = StrictRules(model)
     history = (*house.conversation(2), question(2))
     loaded = from_document(to_document(history, keep_thinking=True)).messages
     assert house.request(loaded)[0].body == house.request(history)[0].body
@@ -114,7 +114,7 @@ def test_parts_that_a_later_asides_knows_are_kept_told_never_sent_and_written_as
     turn, notices = read_message(answer)
     assert [notice.code for notice in notices] == ["later_part"]
     for model in MODELS[:7]:
-        house = House(model)
+        house = StrictRules(model)
         for history in (read.messages, (user("hi"), turn, user("?"))):
             assert b"secret" not in house.request(history)[0].body, model
     assert json.loads(to_document(read.messages)) == told

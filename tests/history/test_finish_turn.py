@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.history.finish_turn import answered, sealed
+from asides.history.finish_turn import finish_turn
+from asides.history.pair import add_missing_results
 from asides.values.events import (
     Event,
     PartArrived,
@@ -39,7 +40,7 @@ SIGNED = ThoughtSealed(Seal("signature", "s"), 0, "summary", "block")
 def wholeness(*events: Event) -> list[bool]:
     """Of the thoughts of a reply that broke off behind these events: which are whole."""
     folding = Fold()
-    folding.take(events)
+    folding.feed(events)
     reply = folding.reply()
     assert reply.complete is any(isinstance(event, ReplyEnded) for event in events)
     return [part.complete for part in reply.parts if isinstance(part, Thought)]
@@ -110,18 +111,18 @@ def test_the_pieces_of_a_block_stay_together_whatever_comes_between() -> None:
 
 
 def broken(*parts: Part, stored: bool = False) -> Message | None:
-    return sealed(Reply(parts, complete=False, id="r_1", stored=stored))
+    return finish_turn(Reply(parts, complete=False, id="r_1", stored=stored))
 
 
 def test_a_whole_reply_stays_as_it_is() -> None:
     parts = (Thought("t"), Text(" "), ToolCall("c", "f", {}, "{broken"))
-    assert sealed(Reply(parts, id="r_1", stored=True)) == Message("assistant", parts, stored=StoredResponse("r_1"))
+    assert finish_turn(Reply(parts, id="r_1", stored=True)) == Message("assistant", parts, stored=StoredResponse("r_1"))
 
 
 def test_what_is_nothing_leaves_nothing() -> None:
-    assert sealed(None) is None
-    assert sealed(Reply()) is None
-    assert sealed(Reply(warnings=(Notice("no_choices"),))) is None
+    assert finish_turn(None) is None
+    assert finish_turn(Reply()) is None
+    assert finish_turn(Reply(warnings=(Notice("no_choices"),))) is None
     assert broken() is None
     assert broken(Text(" \n"), ToolCall("c", "f", {}, '{"a')) is None
 
@@ -186,11 +187,11 @@ def test_a_thought_whose_host_wants_all_its_details_back_waits_for_the_end() -> 
 def test_results_stand_in_front_of_the_words_that_came_with_others() -> None:
     calls = Message("assistant", (ToolCall("c1", "f"), ToolCall("c2", "f")))
     mixed = user(ToolResult("c1", "42"), "and then?")
-    mended = answered((user("?"), calls, mixed, user("hello?")))
+    mended = add_missing_results((user("?"), calls, mixed, user("hello?")))
     assert [message.role for message in mended] == ["user", "assistant", "tool", "user", "user"]
-    assert (mended[3], answered(mended)) == (mixed, mended)
+    assert (mended[3], add_missing_results(mended)) == (mixed, mended)
 
 
 def test_results_that_nobody_asked_for_stay() -> None:
     history = (user("?"), Message("tool", (ToolResult("zz", "42"),)), Message("assistant", (Text("a"),)))
-    assert answered(history) == history
+    assert add_missing_results(history) == history

@@ -25,7 +25,7 @@ from asides.values.messages import (
 )
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import MESSAGES
-from tests.history.strict_stages import CANARY, MODELS, House, Model
+from tests.history.strict_stages import CANARY, MODELS, Model, StrictRules
 
 SHAPES = ("openai", "anthropic", "responses")
 
@@ -197,7 +197,7 @@ def test_pain_B6_what_goes_out_holds_no_thinking_unless_asked_for(shape: str) ->
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_pain_B5_thinking_of_any_model_never_becomes_words(model: Model, shape: str) -> None:
-    history = House(model).conversation(1)
+    history = StrictRules(model).conversation(1)
     assert CANARY not in json.dumps(export_messages(history, shape))
     for message in import_messages(export_messages(history, shape, thinking=True), shape):
         assert CANARY not in message.text

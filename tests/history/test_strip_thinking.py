@@ -9,7 +9,7 @@ from asides.history.strip_thinking import Strip, strip_thinking
 from asides.providers.provider import Provider, ReplayRule, Target
 from asides.values.messages import Message, Prompt, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Thinking, Thought
-from tests.history.strict_stages import MODELS, House, Model, question
+from tests.history.strict_stages import MODELS, Model, StrictRules, question
 
 ROW = Provider(name="example", base_url="http://127.0.0.1:9/v1", replay=(ReplayRule(when="all"),))
 TARGET = Target(ROW, "m", ROW.base_url)
@@ -54,7 +54,7 @@ def test_the_last_turn_is_all_of_it_and_a_turn_of_nothing_but_thinking_goes() ->
 @pytest.mark.parametrize("strip", ["none", "all_but_last", "all"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_whatever_is_stripped_is_accepted(model: Model, strip: Strip) -> None:
-    house = House(model)
+    house = StrictRules(model)
     history = house.conversation(2)
     for end in (3, 5, len(history)):
         kept = strip_thinking(history[:end], strip)

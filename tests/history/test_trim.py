@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.estimate_tokens import estimator_for
-from asides.history.invalidate_seals import invalidate_seals
+from asides.history.redact import invalidate_seals
 from asides.history.trim import trimmed, turns, units
 from asides.providers.provider import ModelRule, Provider
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.thinking import Origin, Seal, Thought
-from tests.history.strict_stages import MODELS, House, Model, question
+from tests.history.strict_stages import MODELS, Model, StrictRules, question
 
 CALL = Message("assistant", (Thought("t"), ToolCall("c1", "f")))
 RESULT = Message("tool", (ToolResult("c1", "42", "f"),))
@@ -182,7 +182,7 @@ def test_P2_whatever_remains_is_whole_and_as_large_as_it_may_be(history: tuple[M
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
     """Three questions and a loop under way, trimmed to every size there is."""
-    house = House(model)
+    house = StrictRules(model)
     history = (*house.conversation(3), question(3))
     history = (*history, *house.answered(history)[len(history) : len(history) + 2])
     measure = estimator_for(house.prompt(()), house.target)
@@ -202,7 +202,7 @@ def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
 @pytest.mark.requirement("pain C3")
 @pytest.mark.parametrize("model", ["anthropic:claude-opus-5-5", "anthropic:claude-sonnet-4-5"])
 def test_pain_C3_an_edited_past_takes_only_the_seals_with_it_that_hold_to_it(model: str) -> None:
-    house = House(Model(model, "low"))
+    house = StrictRules(Model(model, "low"))
     history = (*house.conversation(3), question(3))
     edited = (*history[:4], user("another question"), *history[5:])
     bound = model.endswith("5-5")
@@ -244,7 +244,7 @@ def test_whose_seals_hold_to_what_is_a_fact_of_rows_and_unknown_makers_are_left_
 
 
 def measured(model: Model, messages: Sequence[Message], **more: Any) -> int:
-    house = House(model)
+    house = StrictRules(model)
     return estimator_for(house.prompt((), **more), house.target)(messages)
 
 

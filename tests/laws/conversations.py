@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from asides.history.invalidate_seals import invalidate_seals
+from asides.history.redact import invalidate_seals
 from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Seal, Thought
 from tests.laws.theatre import HOUSES, TOOLS, Chat, Manner, Target

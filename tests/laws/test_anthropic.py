@@ -12,7 +12,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
 from asides.values.events import (
     Event,
     PartArrived,
@@ -30,7 +30,7 @@ from asides.values.fold import fold
 from asides.values.messages import Message, Prompt, ServerTool, Text, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
-from asides.values.usage import reported_usage
+from asides.values.usage import normalise_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
@@ -92,7 +92,7 @@ def blocks(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) ->
         read, cached, answer, thinking = counts
         events.append(
             UsageReported(
-                reported_usage(input=read + cached, output=answer + thinking, thinking=thinking, cached=cached)
+                normalise_usage(input=read + cached, output=answer + thinking, thinking=thinking, cached=cached)
             )
         )
     reasons = {"end_turn": "stop", "tool_use": "tool_calls", "stop_sequence": "stop", "pause_turn": "pause"}
@@ -131,7 +131,7 @@ def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> Non
 def test_law_any_chunking_gives_the_same_reply(events: list[Event], cuts: list[int], row: Provider) -> None:
     body = written(events, stream=True)
     target = target_of(row)
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert reply_of(pieces, target, "anthropic") == (reply_of([body], target, "anthropic")[0], None)
 
 
@@ -149,7 +149,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     """Whole or cut anywhere: the canary is in `.thinking` and in nothing that a person reads by accident."""
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
+        seen = visible_texts(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
         assert not any("canary" in text for text in seen.values())
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import asides
 from asides.conversations.store.sqlite import SqliteStore
-from asides.history.finish_turn import sealed
+from asides.history.finish_turn import finish_turn
 from asides.history.import_export import export_messages
 from asides.testing.stage import OpenStage, Raw, Say, Stage
 from asides.values.errors import AsidesError
@@ -62,7 +62,7 @@ def _silent_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 def places_of(reply: Reply) -> dict[str, object]:
     """All that a person may look at, or a program pass on, without having asked for thinking."""
-    message = sealed(reply)
+    message = finish_turn(reply)
     places: dict[str, object] = {
         "text": reply.text,
         "content": reply.content,
@@ -183,7 +183,7 @@ def test_law_a_plan_tells_what_it_does_and_not_what_was_thought(stage: OpenStage
     opened = stage(source.play)
     options = options_of(source, opened)
     with asides.Client() as client:
-        message = sealed(client.ask(source.model, "?", **options))
+        message = finish_turn(client.ask(source.model, "?", **options))
     history = [user("?"), *(() if message is None else (message,)), user("again")]
     for model in (source.model, "anthropic:claude-sonnet-4-5", "openai-responses:gpt-5", "deepseek:deepseek-v4-pro"):
         given: dict[str, Any] = options if model == source.model else {"api_key": KEY}

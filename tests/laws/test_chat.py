@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asides.dialects import find_dialect
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.read_each_way import anonymous, decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, remove_origins, split_body, visible_texts
 from asides.values.events import Event
 from asides.values.fold import fold
 from asides.values.reply import Reply
@@ -39,7 +39,7 @@ def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> Non
     for stream in (True, False):
         reply, failure = reply_of([written(events, stream=stream)], PLAIN)
         assert failure is None
-        assert anonymous(reply) == anonymous(fold(events))
+        assert remove_origins(reply) == remove_origins(fold(events))
 
 
 @given(events=chat_events(), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=6), row=st.sampled_from(ROWS))
@@ -48,7 +48,7 @@ def test_law_any_chunking_gives_the_same_reply(events: list[Event], cuts: list[i
     body = written(events, stream=True)
     target = target_of(row)
     reply, failure = reply_of([body], target)
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert reply_of(pieces, target) == (reply, failure)
     assert failure is None
 
@@ -67,7 +67,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], row: Provider, cut: in
     target = target_of(row)
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target, find_dialect("openai_chat")))
+        seen = visible_texts(decode_pieces([bytes_there], target, find_dialect("openai_chat")))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in (reply_of([body], target)[0].metadata["thinking"])
 

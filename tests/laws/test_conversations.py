@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 
-from asides.history.finish_turn import sealed
-from asides.history.invalidate_seals import invalidate_seals
+from asides.history.finish_turn import finish_turn
+from asides.history.redact import invalidate_seals
 from asides.values.fold import fold
 from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
 from asides.values.reply import Reply
@@ -28,7 +28,7 @@ def theatre() -> Iterator[Theatre]:
 
 
 def kept(reply: Reply | None) -> tuple[Message, ...]:
-    message = sealed(reply)
+    message = finish_turn(reply)
     return () if message is None else (message,)
 
 
@@ -86,7 +86,7 @@ def results(message: Message) -> Message:
 
 
 def turn_of(reply: Reply | None) -> Message:
-    message = sealed(reply)
+    message = finish_turn(reply)
     assert message is not None
     return message
 

@@ -15,7 +15,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Quirks, ReplayRule, Target
-from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
 from asides.values.events import (
     Event,
     PartArrived,
@@ -33,7 +33,7 @@ from asides.values.fold import fold
 from asides.values.messages import Message, Part, Prompt, ServerTool, Text, ToolCall, ToolResult, UnknownPart, user
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 
@@ -72,7 +72,7 @@ def chat_lines(draw: st.DrawFn, *, thought: st.SearchStrategy[str] = WORDS) -> l
     events += [TextDelta(piece, 1) for piece in deltas(draw(st.just("") | LETTERS), sizes)]
     events += calls(draw, 2, sizes)
     if draw(st.booleans()):
-        events.append(UsageReported(reported_usage(input=draw(COUNTS), output=draw(COUNTS))))
+        events.append(UsageReported(normalise_usage(input=draw(COUNTS), output=draw(COUNTS))))
     return ended(events, {"stop": "stop", "tool_calls": "stop", "length": "length"}, draw)
 
 
@@ -97,7 +97,7 @@ def content_items(draw: st.DrawFn, *, thought: st.SearchStrategy[str] = WORDS) -
     events += asked
     if draw(st.booleans()):
         read, output, thinking, cached = (draw(COUNTS) for _ in range(4))
-        events.append(UsageReported(reported_usage(input=read, output=output, thinking=thinking, cached=cached)))
+        events.append(UsageReported(normalise_usage(input=read, output=output, thinking=thinking, cached=cached)))
     texts = any(isinstance(event, (TextDelta, ToolCallDelta)) for event in events)
     words: dict[StopKind, str] = {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS"}
     *events, last = ended(events, words, draw)
@@ -223,7 +223,7 @@ def test_law_the_server_half_inverts_the_client_half(language: Language, data: s
 def test_law_any_chunking_gives_the_same_reply(language: Language, data: st.DataObject, cuts: list[int]) -> None:
     events, row = data.draw(language.replies()), data.draw(st.sampled_from(language.rows()))
     body, target = language.written(events, stream=data.draw(st.booleans())), language.target(row)
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert language.decoded(pieces, target) == language.decoded([body], target)
 
 
@@ -246,7 +246,7 @@ def test_law_a_thought_leaks_nowhere(language: Language, data: st.DataObject, cu
     target = language.target(data.draw(st.sampled_from(language.rows())))
     body = language.written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([bytes_there], target, find_dialect(language.name)))
+        seen = visible_texts(decode_pieces([bytes_there], target, find_dialect(language.name)))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in language.decoded([body], target).metadata["thinking"]
 

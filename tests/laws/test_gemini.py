@@ -12,7 +12,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.read_each_way import anonymous, decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, remove_origins, split_body, visible_texts
 from asides.values.events import (
     Event,
     PartArrived,
@@ -133,7 +133,7 @@ def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> Non
     for stream in (True, False):
         reply, failure = reply_of([written(events, stream=stream)], target_of(GOOGLE), "gemini")
         assert failure is None
-        assert anonymous(reply) == anonymous(fold(events))
+        assert remove_origins(reply) == remove_origins(fold(events))
 
 
 @given(events=contents(), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=6), row=st.sampled_from(ROWS))
@@ -141,7 +141,7 @@ def test_law_the_server_half_inverts_the_client_half(events: list[Event]) -> Non
 def test_law_any_chunking_and_a_list_give_the_same_reply(events: list[Event], cuts: list[int], row: Provider) -> None:
     body = written(events, stream=True)
     reply, failure = reply_of([body], target_of(row), "gemini")
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert reply_of(pieces, target_of(row), "gemini") == (reply, failure)
     listed = b"[%b]" % b",\n".join(chunk.removeprefix(b"data: ") for chunk in body.split(b"\r\n\r\n") if chunk)
     assert reply_of([listed], target_of(row), "gemini") == (reply, failure)
@@ -161,7 +161,7 @@ def test_law_streamed_and_whole_give_the_same_reply(events: list[Event], row: Pr
 def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
-        seen = seen_of(decode_pieces([there], target_of(GOOGLE), find_dialect("gemini")))
+        seen = visible_texts(decode_pieces([there], target_of(GOOGLE), find_dialect("gemini")))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
 
 

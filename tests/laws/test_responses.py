@@ -16,7 +16,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Target
-from asides.testing.conformance.read_each_way import decode_pieces, in_pieces, seen_of
+from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import (
     Event,
@@ -147,7 +147,7 @@ def test_law_any_chunking_and_streamed_or_whole_give_the_same_reply(
     body = written(events, stream=True)
     reply, failure = reply_of([body], target, DIALECT)
     assert failure is None
-    pieces = in_pieces(body, cuts)
+    pieces = split_body(body, cuts)
     assert reply_of(pieces, target, DIALECT) == (reply, None)
     assert reply_of([written(events, stream=False)], target, DIALECT)[0] == reply
 
@@ -177,7 +177,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], row: Any, cut: int) ->
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
         decoded = decode_pieces([there], target_of(row), find_dialect(DIALECT))
-        assert not any("canary" in text for text in seen_of(decoded).values())
+        assert not any("canary" in text for text in visible_texts(decoded).values())
 
 
 @given(data=st.data())

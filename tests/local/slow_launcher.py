@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 
 from asides.providers.credentials import Secret
-from asides.transports.launch import Served
+from asides.transports.launch import RunningServer
 
 may_start = threading.Event()
-served: list[Served] = []
+served: list[RunningServer] = []
 asked: list[tuple[str, bool]] = []
 
 
 def reset(url: str) -> None:
     may_start.clear()
     asked.clear()
-    served[:] = [Served(url, Secret("key-of-the-server"))]
+    served[:] = [RunningServer(url, Secret("key-of-the-server"))]
 
 
-def launch(model: str, *, wait: bool = True) -> Served | None:
+def launch(model: str, *, wait: bool = True) -> RunningServer | None:
     asked.append((model, wait))
     if not wait and not may_start.is_set():
         return None

@@ -7,13 +7,13 @@ import hashlib
 import sys
 from importlib.resources import files
 
-from asides.local.models import file_of
+from asides.local.model_files import find_model_file
 
 _SHIPPED = files("asides.local")
 
 
 def test_the_model_is_the_one_that_its_card_describes() -> None:
-    model = file_of("tiny").read_bytes()
+    model = find_model_file("tiny").read_bytes()
     card = _SHIPPED.joinpath("tiny-reasoner.md").read_text(encoding="utf-8")
     assert hashlib.sha256(model).hexdigest() in card
     assert f"{len(model) / 1e6:.2f} MB" in card
@@ -21,7 +21,7 @@ def test_the_model_is_the_one_that_its_card_describes() -> None:
 
 
 def test_the_template_that_the_card_speaks_of_is_in_the_model() -> None:
-    model = file_of("tiny").read_bytes()
+    model = find_model_file("tiny").read_bytes()
     for setting in (b"enable_thinking", b"reasoning_effort", b"<think>", b"<tool_call>"):
         assert setting in model
 

@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import asides
-from asides.local import launch, shared, stop
-from asides.local.models import file_of, setup_of
-from asides.transports.launch import Served
+from asides.local import launch, stop
+from asides.local import server_pool as server_pool
+from asides.local.model_files import find_model_file, plan_server
+from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError, UnknownModel
 from tests.local.processes import needs_engine, needs_proc, runs
 
@@ -35,10 +36,10 @@ def no_servers() -> Iterator[None]:
 
 
 def pids() -> list[int]:
-    return [child.pid for child in shared.running()]
+    return [child.pid for child in server_pool.running()]
 
 
-def waited_for(model: str) -> Served:
+def waited_for(model: str) -> RunningServer:
     served = launch(model)
     assert served is not None
     return served
@@ -64,7 +65,7 @@ def test_threads_and_tasks_that_ask_at_once_share_one_server(no_servers: None) -
 @pytest.mark.engine
 def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: Path) -> None:
     copy = tmp_path / "my model.gguf"
-    shutil.copyfile(file_of("tiny"), copy)
+    shutil.copyfile(find_model_file("tiny"), copy)
     waited_for("tiny")
     reply = asides.ask(f"local:{copy}", _QUESTION, max_tokens=200, temperature=0)
     assert "5" in reply.text
@@ -80,7 +81,7 @@ def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: 
 @pytest.mark.engine
 def test_a_server_that_died_is_started_again(no_servers: None) -> None:
     before = waited_for("tiny")
-    (child,) = shared.running()
+    (child,) = server_pool.running()
     os.kill(child.pid, signal.SIGKILL)
     while child.alive:
         time.sleep(0.01)
@@ -192,7 +193,7 @@ def test_what_is_no_model_is_said_before_anything_is_started(model: str, reason:
 @pytest.mark.engine
 def test_a_model_that_cannot_be_loaded_is_told_with_the_engines_words(no_servers: None, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
-    broken.write_bytes(file_of("tiny").read_bytes()[:4096])
+    broken.write_bytes(find_model_file("tiny").read_bytes()[:4096])
     with pytest.raises(ConfigError) as caught:
         asides.ask(f"local:{broken}", "A question that no error repeats")
     told = str(caught.value)
@@ -217,12 +218,12 @@ def test_threads_that_wait_for_a_start_that_fails_do_not_each_try_again(no_serve
 
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(attempt, range(8)))
-    attempts = shared._places.of(str(broken)).attempts
+    attempts = server_pool._places.of(str(broken)).attempts
     assert len(set(told)) <= attempts <= 2
 
 
 @needs_engine
 def test_the_embedded_model_is_set_up_for_a_small_machine() -> None:
-    setup = setup_of("Tiny")
+    setup = plan_server("Tiny")
     assert (setup.alias, setup.threads, setup.temperature) == ("tiny-reasoner", 1, 0.0)
     assert setup.patience > 30

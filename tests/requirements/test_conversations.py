@@ -21,7 +21,7 @@ from asides.values.messages import Message, Text, ToolCall, ToolResult, assistan
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
-from tests.conversations.talking import KEY, PLAIN, Shell, both_shells, each_model, options, told
+from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue, each_model, options
 
 CANARY = "a canary in the mine"
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -48,7 +48,7 @@ def test_S0_09_a_history_that_is_kept_has_the_answers_and_no_thinking(
     everywhere = b"".join(path.read_bytes() for path in tmp_path.iterdir()) + json.dumps(shapes).encode()
     assert b"42" in everywhere
     assert CANARY.encode() not in everywhere
-    assert CANARY not in caplog.text + repr(chat) + "".join(text for _, text in told(chat))
+    assert CANARY not in caplog.text + repr(chat) + "".join(text for _, text in dialogue(chat))
 
 
 @pytest.mark.requirement("S3-04", "S3-06", "S3-10")
@@ -79,7 +79,7 @@ def test_S3_09_one_way_of_reading_a_conversation_for_every_provider(shell: Shell
     text = [event.text for event in events if isinstance(event, asides.TextDelta)]
     assert len(thinking) > 1
     assert ("".join(thinking), "".join(text)) == ("First this, then that.", "forty-two")
-    assert told(chat) == [("user", "why?"), ("assistant", "forty-two")]
+    assert dialogue(chat) == [("user", "why?"), ("assistant", "forty-two")]
 
 
 @both_shells
@@ -92,7 +92,7 @@ def test_S3_08_blocks_go_back_by_themselves_where_tools_are_called(shell: Shell,
     blocks = theatre.requests[1].json["messages"][1]["content"]
     assert [block["type"] for block in blocks] == ["thinking", "tool_use"]
     assert (blocks[0]["thinking"], theatre.requests[1].problem) == (CANARY, None)
-    assert all(CANARY not in text for _, text in told(chat))
+    assert all(CANARY not in text for _, text in dialogue(chat))
 
 
 # --- what goes back -----------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_H7_a_conversation_goes_on_when_the_provider_has_forgotten_it(stage: Ope
     )
     assert again.ask("two?").text == "Two."
     assert [bool(request.problem) for request in second.requests] == [True, False]
-    assert told(again) == [("user", "one?"), ("assistant", "One."), ("user", "two?"), ("assistant", "Two.")]
+    assert dialogue(again) == [("user", "one?"), ("assistant", "One."), ("user", "two?"), ("assistant", "Two.")]
 
 
 # --- what it costs ------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_P2_trimming_keeps_system_and_the_last_message_and_ends_though_it_does_n
     ]
     chat = shell.kind(PLAIN, messages=talk)
     trimmed = chat.trim_to(1, count=count)
-    assert told(chat) == [("system", "You are kind."), ("user", "a last long question?")]
+    assert dialogue(chat) == [("system", "You are kind."), ("user", "a last long question?")]
     assert (trimmed.fits, trimmed.tokens, trimmed.dropped) == (False, 7, 4)
     assert "history_over_budget" in {notice.code for notice in trimmed.notices}
 
@@ -251,7 +251,7 @@ def test_FT_48_what_is_counted_is_what_is_sent(stage: OpenStage) -> None:
             chat.append(f"question {number}")
             assert chat.trim_to(limit).fits
             chat.ask()
-    assert told(chat)[-2][1] == "question 11"
+    assert dialogue(chat)[-2][1] == "question 11"
     assert 4 < len(chat) < 16
 
 
@@ -267,7 +267,7 @@ def test_P4_a_summary_is_written_past_the_budget_and_reasoning_is_not_shown_to_w
     assert shell.compact(chat, 1000, keep_turns=1) is None
     assert len(theatre.requests) == 2
     assert shell.compact(chat, 100, keep_turns=1) is not None
-    assert told(chat)[0] == ("user", f"{LABEL}\n\nin short")
+    assert dialogue(chat)[0] == ("user", f"{LABEL}\n\nin short")
     shell.ask(chat, "three?")
     assert all(CANARY not in request.body.decode() for request in theatre.requests)
     assert "one?" not in theatre.requests[3].body.decode()
@@ -307,7 +307,7 @@ def test_FT_49_conversations_are_many_and_have_names(stage: OpenStage, tmp_path:
         for name in ("first", "second"):
             Conversation(PLAIN, store=store, name=name, base_url=theatre.url).ask(f"{name}?")
         assert store.names() == ("second", "first")
-        assert told(Conversation(store=store, name="first")) == [("user", "first?"), ("assistant", "hi")]
+        assert dialogue(Conversation(store=store, name="first")) == [("user", "first?"), ("assistant", "hi")]
         store.delete("first")
         assert store.names() == ("second",)
     assert user("first?") not in Conversation(store=SqliteStore(tmp_path / "store.db"), name="first").messages

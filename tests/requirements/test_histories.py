@@ -11,13 +11,13 @@ import pytest
 
 import asides
 from asides.history.document import from_document, to_document
-from asides.history.finish_turn import answered, sealed
+from asides.history.finish_turn import answered, finish_turn
 from asides.history.redact import withheld
 from asides.testing.stage import OpenStage
 from asides.values.fold import Fold
 from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Thought
-from tests.history.strict_stages import CANARY, MODELS, House, Model, Talk, question, script
+from tests.history.strict_stages import CANARY, MODELS, Model, StageClient, StrictRules, question, script
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_pain_C3_a_reply_left_at_any_event_is_sealed_and_the_next_turn_accepted(
     client: asides.Client, stage: OpenStage, model: Model
 ) -> None:
     """Before the first loop, and in the middle of one: whatever had come is kept, and whoever goes on is understood."""
-    talk = Talk(client, stage(script(model)), model)
+    talk = StageClient(client, stage(script(model)), model)
     begun = talk.answered([question()])[:3]
     for before in ((question(),), begun):
         with client.stream(model.name, list(before), **talk.options) as events:
@@ -48,8 +48,8 @@ def test_pain_C3_a_reply_left_at_any_event_is_sealed_and_the_next_turn_accepted(
                 for number, event in enumerate(events):
                     if number == left_at:
                         break
-                    folding.take([event])
-            turn = sealed(folding.reply())
+                    folding.feed([event])
+            turn = finish_turn(folding.reply())
             history = answered((*before, *([] if turn is None else [turn]), user("go on")))
             reply = talk.ask(history)
             assert reply.complete, left_at
@@ -63,11 +63,11 @@ def test_pain_C3_a_reply_left_at_any_event_is_sealed_and_the_next_turn_accepted(
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_pain_C3_a_connection_lost_at_any_byte_leaves_a_history_that_is_accepted(model: Model) -> None:
     """The decoder is told of the end here, and says all that it still held."""
-    house = House(model)
+    house = StrictRules(model)
     before = (question(),)
     body = house.stream(before)
     for cut in range(0, len(body), 7):
-        turn = sealed(house.reply(body[:cut]))
+        turn = finish_turn(house.reply(body[:cut]))
         history = answered((*before, *([] if turn is None else [turn]), user("go on")))
         assert house.refusal(history) is None, cut
 
@@ -76,7 +76,7 @@ def test_pain_C3_a_connection_lost_at_any_byte_leaves_a_history_that_is_accepted
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_pain_C3_a_turn_that_ends_with_thinking_is_gone_on_with(model: Model) -> None:
     """Also a whole one: a model may stop behind a thought, and most servers refuse what it leaves."""
-    house = House(model)
+    house = StrictRules(model)
     history = house.conversation(1)
     for turn in (history[1], history[3]):
         thoughts = [part for part in turn.parts if isinstance(part, Thought)]
@@ -85,10 +85,10 @@ def test_pain_C3_a_turn_that_ends_with_thinking_is_gone_on_with(model: Model) ->
 
 
 def test_C10_what_was_cut_can_be_shown_and_is_not_sent() -> None:
-    house = House(MODELS[0])
+    house = StrictRules(MODELS[0])
     body = house.stream((question(),))
     cut = body.index(b"number 1")
-    turn = sealed(house.reply(body[:cut]))
+    turn = finish_turn(house.reply(body[:cut]))
     assert turn is not None
     [thought] = turn.parts
     assert isinstance(thought, Thought)
@@ -105,7 +105,7 @@ def test_C10_what_was_cut_can_be_shown_and_is_not_sent() -> None:
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_S0_09_a_history_saved_without_thinking_holds_no_word_of_it_and_goes_on(model: Model) -> None:
     """After a turn, and in the middle of one that calls tools, where some models demand their thinking back."""
-    house = House(model)
+    house = StrictRules(model)
     history = house.conversation(2)
     assert CANARY in to_document(history, keep_thinking=True).decode()
     for end in (len(history), len(history) - 1):
@@ -123,7 +123,7 @@ def test_S0_09_a_history_saved_without_thinking_holds_no_word_of_it_and_goes_on(
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_S0_09_what_suffices_alone_goes_back_and_explain_says_what_does_not(model: Model) -> None:
-    house = House(model)
+    house = StrictRules(model)
     kept = withheld((*house.conversation(1), question(1)))
     thoughts = [part for message in kept for part in message.parts if isinstance(part, Thought)]
     gone = [thought for thought in thoughts if thought.withheld]
@@ -138,7 +138,7 @@ def test_S0_09_what_suffices_alone_goes_back_and_explain_says_what_does_not(mode
 
 
 def test_S0_09_the_signature_of_a_call_stays() -> None:
-    house = House(next(model for model in MODELS if model.name.startswith("google:")))
+    house = StrictRules(next(model for model in MODELS if model.name.startswith("google:")))
     history = house.conversation(1)[:3]
     assert house.request(withheld(history))[0].body.count(b"thoughtSignature") == 1
     assert house.refusal(withheld(history)) is None
@@ -147,7 +147,7 @@ def test_S0_09_the_signature_of_a_call_stays() -> None:
 @pytest.mark.requirement("pain C1")
 def test_pain_C1_a_loop_that_lost_its_thinking_is_gone_on_with_and_said() -> None:
     """A budget demands the thinking of the turn under way back: this one request goes without."""
-    house = House(Model("anthropic:claude-sonnet-4-5", 2000))
+    house = StrictRules(Model("anthropic:claude-sonnet-4-5", 2000))
     history = house.conversation(1)[:3]
     kept = withheld(history)
     request, planned = house.request(kept)
@@ -159,7 +159,7 @@ def test_pain_C1_a_loop_that_lost_its_thinking_is_gone_on_with_and_said() -> Non
 
 def test_pain_C2_seals_behind_a_past_that_lost_its_words_do_not_go_where_they_hold_to_it() -> None:
     """One turn is shown and one is hidden: what is hidden was signed behind what was shown."""
-    house = House(Model("anthropic:claude-opus-5-5", "low"))
+    house = StrictRules(Model("anthropic:claude-opus-5-5", "low"))
     hidden: dict[str, Any] = {"thinking": asides.Thinking(effort="low", show="none")}
     history = house.answered((*house.conversation(1), question(1)), **hidden)
     assert house.refusal((*history, question(2))) is None
@@ -190,20 +190,20 @@ def test_H10_every_call_gets_its_result_behind_its_turn_and_once() -> None:
     ]
     assert answered(mended) == mended
     assert answered((user("1"), calls))[2:] == answered((user("1"), calls, user("2")))[2:-1]
-    house = House(MODELS[0])
+    house = StrictRules(MODELS[0])
     assert house.request(history)[0].body == house.request(mended)[0].body
 
 
 # --- the provider's cache -------------------------------------------------------------------------------------------
 
 
-def said(house: House, messages: tuple[Message, ...]) -> list[Any]:
+def said(house: StrictRules, messages: tuple[Message, ...]) -> list[Any]:
     """The history as it stands in the request."""
     body = json.loads(house.request(messages)[0].body)
     return next(body[name] for name in ("messages", "input", "contents") if name in body)
 
 
-def breaks(house: House, history: tuple[Message, ...]) -> list[int]:
+def breaks(house: StrictRules, history: tuple[Message, ...]) -> list[int]:
     """The places of a history at which the request begins otherwise than the one before."""
     ends = [place for place in range(1, len(history) + 1) if history[place - 1].role in ("user", "tool")]
     requests = [said(house, history[:end]) for end in ends]
@@ -214,12 +214,12 @@ def breaks(house: House, history: tuple[Message, ...]) -> list[int]:
 @pytest.mark.requirement("pain G1")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_pain_G1_a_history_that_is_only_added_to_begins_every_request_alike(model: Model) -> None:
-    house = House(model)
+    house = StrictRules(model)
     history = (*house.conversation(3), question(3))
     assert breaks(house, history) == []
     # Also where some of it was cut off, or saved without words.
     body = house.stream(history)
-    turn = sealed(house.reply(body[: body.index(b"and on")]))
+    turn = finish_turn(house.reply(body[: body.index(b"and on")]))
     assert turn is not None
     assert breaks(house, (*answered((*history, turn)), question(4))) == []
     assert breaks(house, (*withheld(history[:-1]), question(3))) == []
@@ -228,7 +228,7 @@ def test_pain_G1_a_history_that_is_only_added_to_begins_every_request_alike(mode
 @pytest.mark.requirement("pain G1")
 def test_pain_G1_a_rule_that_takes_back_what_is_over_breaks_it_by_design() -> None:
     """`since_last_user`: thinking goes back within the turn under way only, so each question breaks it once."""
-    house = House(Model("zai:glm-4.6", "high", interleaves=False))
+    house = StrictRules(Model("zai:glm-4.6", "high", interleaves=False))
     assert house.target.provider.replay_rule(house.target.model).when == "since_last_user"
     history = (*house.conversation(3), question(3))
     questions = [place + 1 for place, message in enumerate(history) if message.role == "user"]
@@ -239,6 +239,6 @@ def test_pain_G1_a_rule_that_takes_back_what_is_over_breaks_it_by_design() -> No
 def test_pain_G1_what_was_answered_here_reads_as_what_is_answered_on_the_way_out() -> None:
     calls = Message("assistant", (ToolCall("call00001", "look_up", {"n": 1}),))
     for model in MODELS:
-        house = House(model)
+        house = StrictRules(model)
         left, mended = (question(), calls, question(1)), answered((question(), calls, question(1)))
         assert said(house, left) == said(house, mended), model

@@ -238,8 +238,8 @@ def reading(deltas: int, quirks: Quirks) -> Callable[[], object]:
     def read() -> object:
         decoder, fold = find_dialect("openai_chat").decoder(target(quirks=quirks)), Fold()
         for piece in pieces:
-            fold.take(decoder.feed(piece))
-        fold.take(decoder.finish())
+            fold.feed(decoder.feed(piece))
+        fold.feed(decoder.finish())
         return fold.reply()
 
     return read

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import asides
-from asides.agents.tools.executor import Raised, Returned, Runnable
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.results import denied, result_of, unknown_tool
-from asides.agents.tools.toolset import toolset
+from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
+from asides.agents.tools.runnable import Raised, Returned, Runnable
+from asides.agents.tools.toolset import build_toolset
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, user
 
 PICTURE = Image(data=b"\x89PNG", media_type="image/png")
@@ -39,15 +39,15 @@ def look(at: str) -> list[Any]:
 
 def run(call: ToolCall) -> ToolResult:
     """Run a call the way an agent does, with all that can become of it."""
-    offered = toolset([get_weather, look])
+    offered = build_toolset([get_weather, look])
     if call.name not in offered:
-        return unknown_tool(call, offered)
+        return reject_unknown_tool(call, offered)
     runnable = offered[call.name].runnable
     assert isinstance(runnable, Runnable)
     try:
-        return result_of(call, Returned(runnable.run(call)))
+        return build_result(call, Returned(runnable.run(call)))
     except Exception as error:  # noqa: BLE001 - as the shells do
-        return result_of(call, Raised(error))
+        return build_result(call, Raised(error))
 
 
 def next_request(model: str, *calls: ToolCall) -> Any:
@@ -96,14 +96,14 @@ def test_K3_calls_without_ids_get_different_ones_and_each_result_finds_its_call(
 
 
 def test_K3_a_result_that_names_another_call_gets_the_id_of_its_own() -> None:
-    result = result_of(ToolCall("call_9", "look"), Returned(ToolResult("call_1", "x")))
+    result = build_result(ToolCall("call_9", "look"), Returned(ToolResult("call_1", "x")))
     assert result == ToolResult("call_9", "x", "look")
 
 
 @pytest.mark.requirement("FT-41")
 def test_K8_a_denied_call_is_told_as_one_that_was_not_run() -> None:
     call = ToolCall("call_9", "get_weather", {"city": "Ulm"})
-    result = denied(call, "ask me on Monday")
+    result = deny_call(call, "ask me on Monday")
     assert (result.call_id, result.name, result.is_error) == ("call_9", "get_weather", True)
     assert result.text == ("The call of get_weather was not allowed: ask me on Monday. To do: go on without it.")
 

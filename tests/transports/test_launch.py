@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.history.plan import plan
-from asides.local import shared
+from asides.local import server_pool as server_pool
 from asides.providers.find import find_target
 from asides.providers.provider import ON_DEMAND, Provider
 from asides.testing.stage import OpenStage, Say
@@ -53,12 +53,12 @@ def test_another_address_starts_nothing(stage: OpenStage) -> None:
 
 
 def test_explain_starts_nothing_and_shows_where_it_would_be() -> None:
-    before = shared.running()
+    before = server_pool.running()
     told = asides.explain("local:tiny", "Hi")
     assert told.url == "http://started-on-demand.localhost/v1/chat/completions"
     assert told.headers["Authorization"] == "Bearer ***"
     assert told.missing_key is None
-    assert shared.running() == before
+    assert server_pool.running() == before
 
 
 def test_a_local_model_has_the_rules_of_the_server_that_it_is() -> None:

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from asides.values.accounting import Accounts, estimated_usage
+from asides.values.accounting import Accounts
 from asides.values.messages import Text, user
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 
 class Clock:
@@ -38,7 +38,7 @@ def test_the_figures_of_the_server_add_up() -> None:
 @pytest.mark.requirement("S4-REQ-002.2")
 def test_a_guess_counts_only_where_the_server_said_nothing_and_says_that_it_is_one() -> None:
     accounts = Accounts(Clock())
-    guess = estimated_usage((user("What is six times seven?"),), reply())
+    guess = estimate_usage((user("What is six times seven?"),), reply())
     assert guess.origin == "estimated"
     assert accounts.note("a", reply(), guess).total == Usage(10, 5, 2, 0, 15)
     assert accounts.note("a", reply(Usage()), guess).total.origin == "estimated"

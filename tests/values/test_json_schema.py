@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asides.values.json_schema import inner_schemas, inside, references
+from asides.values.json_schema import find_inner_schemas, find_references, map_inner_schemas
 
 A: dict[str, Any] = {"$ref": "#/$defs/A"}
 
@@ -29,9 +29,9 @@ A: dict[str, Any] = {"$ref": "#/$defs/A"}
     ids=lambda schema: next(iter(schema)),
 )
 def test_a_schema_inside_is_found_and_can_be_changed(schema: dict[str, Any]) -> None:
-    assert A in inner_schemas(schema)
-    assert references(schema) == {"#/$defs/A"}
-    assert references(inside(schema, lambda _: {"type": "null"})) == set()
+    assert A in find_inner_schemas(schema)
+    assert find_references(schema) == {"#/$defs/A"}
+    assert find_references(map_inner_schemas(schema, lambda _: {"type": "null"})) == set()
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_a_schema_inside_is_found_and_can_be_changed(schema: dict[str, Any]) -> 
     ids=lambda schema: next(iter(schema)),
 )
 def test_a_value_is_no_schema_and_stays_as_it_is(schema: dict[str, Any]) -> None:
-    assert inner_schemas(schema) == []
-    assert inside(schema, lambda _: {"type": "null"}) == schema
+    assert find_inner_schemas(schema) == []
+    assert map_inner_schemas(schema, lambda _: {"type": "null"}) == schema
 
 
 def test_references_are_found_however_deep() -> None:
-    assert references({"items": {"anyOf": [{"properties": {"a": A}}, {"$ref": "#"}]}}) == {"#/$defs/A", "#"}
+    assert find_references({"items": {"anyOf": [{"properties": {"a": A}}, {"$ref": "#"}]}}) == {"#/$defs/A", "#"}

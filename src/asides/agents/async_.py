@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides import aio
-from asides.agents.config import AgentOptions, Conversational, Recipe, check_client
+from asides.agents.config import AgentOptions, ConversationLike, Recipe, check_client
 from asides.aio import AsyncClient
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.options import PromptLike
-from asides.transports.run_state import RunProgress
-from asides.transports.run_stream import AsyncRunStream
+from asides.transports.run_stream import AsyncRunStream, RunState
 from asides.values.messages import OutputSchema
 from asides.values.result import Output, Result
 
@@ -65,7 +64,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: None = None,
         **options: Unpack[AgentOptions],
     ) -> Result[Output]: ...
@@ -74,7 +73,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: type[Another],
         **options: Unpack[AgentOptions],
     ) -> Result[Another]: ...
@@ -83,7 +82,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         **options: Unpack[AgentOptions],
     ) -> Result[dict[str, Any]]: ...
@@ -91,7 +90,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> Result[Any]:
@@ -104,7 +103,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: None = None,
         **options: Unpack[AgentOptions],
     ) -> AsyncRunStream[Output]: ...
@@ -113,7 +112,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: type[Another],
         **options: Unpack[AgentOptions],
     ) -> AsyncRunStream[Another]: ...
@@ -122,7 +121,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         **options: Unpack[AgentOptions],
     ) -> AsyncRunStream[dict[str, Any]]: ...
@@ -130,7 +129,7 @@ class AsyncAgent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> AsyncRunStream[Any]:
@@ -140,13 +139,13 @@ class AsyncAgent(Generic[Output]):
     def _run(
         self,
         prompt: PromptLike,
-        conversation: Conversational | None,
+        conversation: ConversationLike | None,
         output: object,
         options: AgentOptions,
         *,
         stream: bool,
     ) -> AsyncRunStream[Any]:
-        def begin(defaults: Defaults) -> RunProgress[Any]:
+        def begin(defaults: CallBuilder) -> RunState[Any]:
             return self._recipe.progress(prompt, conversation, output, options, defaults, stream=stream)
 
         # Without a client, one for this run: its connections serve every step and are closed behind the last.

@@ -8,19 +8,19 @@ from typing import Any, Protocol, get_args
 import msgspec
 
 from asides.agents.outputs.output_type import wanted
-from asides.agents.tools.executor import Approval
-from asides.agents.tools.toolset import toolset
+from asides.agents.tools.runnable import Approval
+from asides.agents.tools.toolset import build_toolset
 from asides.flows.agent import Run
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
-from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, laid_over, read_as
-from asides.transports.run_state import RunProgress
+from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, convert_option, merge_options
+from asides.transports.run_stream import RunState
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt, user
 from asides.values.usage import Usage
 
 
-class Conversational(HasMessages, Protocol):
+class ConversationLike(HasMessages, Protocol):
     """A conversation that a run is part of: it is read at the beginning and gets each step when that is over."""
 
     def extend(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
@@ -64,13 +64,13 @@ class Recipe:
     def progress(
         self,
         prompt: PromptLike,
-        conversation: Conversational | None,
+        conversation: ConversationLike | None,
         output: object,
         options: AgentOptions,
-        defaults: Defaults,
+        defaults: CallBuilder,
         *,
         stream: bool,
-    ) -> RunProgress[Any]:
+    ) -> RunState[Any]:
         """A run that can be driven. Raises before a byte is sent."""
         given = _over(self._options, _known(options))
         errand = _errand(given, self._output if output is None else output)
@@ -82,12 +82,12 @@ class Recipe:
         call = defaults.call(self.model, _joined(conversation, history, prompt), of_call, stream=stream)
         _check_approvals(errand)
         keep = None if conversation is None else conversation.extend
-        return RunProgress(Run(call, errand, known=len(history)), keep)
+        return RunState(Run(call, errand, known=len(history)), keep)
 
 
 def _errand(given: Mapping[str, Any], output: object) -> RunConfig[Any]:
     return RunConfig(
-        {name: offer.runnable for name, offer in toolset(given.get("tools") or ()).items()},
+        {name: offer.runnable for name, offer in build_toolset(given.get("tools") or ()).items()},
         None if output is None or output is str else wanted(output),
         **_of_run(given),
     )
@@ -110,7 +110,7 @@ def _known(options: AgentOptions) -> dict[str, Any]:
 
 
 def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    return dict(laid_over(Options(**below), Options(**above)))  # type: ignore[typeddict-item]
+    return dict(merge_options(Options(**below), Options(**above)))  # type: ignore[typeddict-item]
 
 
 def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
     read: dict[str, Any] = {}
     if (limits := given.get("limits")) is not None:
         told = msgspec.structs.asdict(limits) if isinstance(limits, Limits) else limits
-        read["limits"] = _positive(read_as("limits", told, Limits))
+        read["limits"] = _positive(convert_option("limits", told, Limits))
     if (approval := given.get("approval")) is not None:
         read["approval"] = _approval(approval)
     if (approve := given.get("approve")) is not None:
@@ -126,7 +126,7 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigError("approve is a function that takes a call and says whether it may be run.")
         read["approve"] = approve
     if (timeout := given.get("tool_timeout")) is not None:
-        read["tool_timeout"] = read_as("tool_timeout", timeout, float)
+        read["tool_timeout"] = convert_option("tool_timeout", timeout, float)
         if not read["tool_timeout"] > 0:
             raise ConfigError("tool_timeout is no number of seconds above zero, with which no tool could begin.")
     if (mode := given.get("mode")) is not None:
@@ -135,7 +135,7 @@ def _of_run(given: Mapping[str, Any]) -> dict[str, Any]:
         read["mode"] = mode
     for name in ("parallel", "attempts"):
         if (value := given.get(name)) is not None:
-            read[name] = read_as(name, value, int)
+            read[name] = convert_option(name, value, int)
             if read[name] < (1 if name == "parallel" else 0):
                 raise ConfigError(f"{name} is {read[name]}, which is too few.")
     return read
@@ -165,7 +165,7 @@ class _Joined(msgspec.Struct, frozen=True):
     system: str | None = None
 
 
-def _history(conversation: Conversational) -> tuple[Message, ...]:
+def _history(conversation: ConversationLike) -> tuple[Message, ...]:
     if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
         raise ConfigError(
             f"conversation is a Conversation, not {type(conversation).__name__}. To do: make one; or give messages "
@@ -174,7 +174,7 @@ def _history(conversation: Conversational) -> tuple[Message, ...]:
     return tuple(conversation.messages)
 
 
-def _joined(conversation: Conversational | None, history: tuple[Message, ...], prompt: PromptLike) -> Any:
+def _joined(conversation: ConversationLike | None, history: tuple[Message, ...], prompt: PromptLike) -> Any:
     if conversation is None:
         return prompt
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):

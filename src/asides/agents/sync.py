@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agents.config import AgentOptions, Conversational, Recipe, check_client
+from asides.agents.config import AgentOptions, ConversationLike, Recipe, check_client
 from asides.client import Client, shared_client
 from asides.options import PromptLike
 from asides.transports.run_stream import RunStream
@@ -62,7 +62,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: None = None,
         **options: Unpack[AgentOptions],
     ) -> Result[Output]: ...
@@ -71,7 +71,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: type[Another],
         **options: Unpack[AgentOptions],
     ) -> Result[Another]: ...
@@ -80,7 +80,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         **options: Unpack[AgentOptions],
     ) -> Result[dict[str, Any]]: ...
@@ -88,7 +88,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> Result[Any]:
@@ -101,7 +101,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: None = None,
         **options: Unpack[AgentOptions],
     ) -> RunStream[Output]: ...
@@ -110,7 +110,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: type[Another],
         **options: Unpack[AgentOptions],
     ) -> RunStream[Another]: ...
@@ -119,7 +119,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         **options: Unpack[AgentOptions],
     ) -> RunStream[dict[str, Any]]: ...
@@ -127,7 +127,7 @@ class Agent(Generic[Output]):
         self,
         prompt: PromptLike,
         *,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> RunStream[Any]:
@@ -137,7 +137,7 @@ class Agent(Generic[Output]):
     def _run(
         self,
         prompt: PromptLike,
-        conversation: Conversational | None,
+        conversation: ConversationLike | None,
         output: object,
         options: AgentOptions,
         *,

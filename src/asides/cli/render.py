@@ -17,7 +17,7 @@ from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.run_events import RunEvent, StepStarted, ToolFinished, ToolStarted
+from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
 
 if TYPE_CHECKING:
     # These load the providers, which `separate` does not need.

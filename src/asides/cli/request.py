@@ -26,7 +26,7 @@ from asides.values.simulate import simulate
 
 if TYPE_CHECKING:
     # These load much that `explain`, or a question without tools, does not need.
-    from asides.agents.config import AgentOptions, Conversational
+    from asides.agents.config import AgentOptions, ConversationLike
     from asides.client import Client
     from asides.values.result import Result
 
@@ -185,7 +185,7 @@ class LiveRequest:
         *,
         stream: bool,
         tools: AgentOptions | None = None,
-        conversation: Conversational | None = None,
+        conversation: ConversationLike | None = None,
     ) -> Reply:
         """The reply; with tools, the last one of the run. However it ends, the terminal is clean."""
         self._display.start()
@@ -201,7 +201,7 @@ class LiveRequest:
             self._display.end()
 
     def _run_agent(
-        self, tools: AgentOptions, messages: Sequence[Message], conversation: Conversational | None, *, stream: bool
+        self, tools: AgentOptions, messages: Sequence[Message], conversation: ConversationLike | None, *, stream: bool
     ) -> Reply:
         from asides.agents.sync import Agent
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from asides.values.events import TextDelta, ThinkingDelta, UsageReported
 from asides.values.reply import Reply
-from asides.values.run_events import RunEvent, StepStarted
+from asides.values.result import RunEvent, StepStarted
 
 # A rough rule for European languages; shown with a "~", and only until the server reports the figure.
 _CHARACTERS_PER_TOKEN = 4

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from asides.agents.config import AgentOptions
-from asides.agents.tools.executor import Runnable
 from asides.agents.tools.function_tool import FunctionTool
-from asides.agents.tools.toolset import runnable_of
+from asides.agents.tools.runnable import Runnable
+from asides.agents.tools.toolset import find_runnable
 from asides.cli.inputs import describe_read_error
 from asides.cli.render import describe_call
 from asides.cli.terminal import Terminal
@@ -60,7 +60,7 @@ def _get_tool(module: ModuleType, place: str, name: str) -> Runnable:
     value: Any = module
     for step in name.split("."):
         value = getattr(value, step, None)
-    runnable = None if value is None else runnable_of(value)
+    runnable = None if value is None else find_runnable(value)
     if runnable is None:
         raise ConfigError(f"{place} has no tool called {name}. To do: name one of its functions.")
     return runnable

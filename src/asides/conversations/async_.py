@@ -46,7 +46,7 @@ class AsyncConversation(Talk):
     ) -> None:
         self._client = client
         if client is not None:
-            self._defaults = client._defaults
+            self._call_builder = client._call_builder
         super().__init__(
             model,
             system=system,

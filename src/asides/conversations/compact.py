@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.conversations.history import cost_of, unstored
-from asides.history.invalidate_seals import invalidate_seals
+from asides.history.redact import invalidate_seals
 from asides.history.trim import turns
-from asides.options import Options, known, laid_over
+from asides.options import Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError, NoAnswer
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, user
 from asides.values.reply import Reply
@@ -48,7 +48,7 @@ class Compacting:
         self._talk = talk
         self._before = talk.messages
         taken: dict[str, Any] = {name: value for name, value in talk._options.items() if name in _TAKEN_ALONG}
-        self.options = laid_over(Options(**taken), known(options))  # type: ignore[typeddict-item]
+        self.options = merge_options(Options(**taken), reject_unknown(options))  # type: ignore[typeddict-item]
         self.model = ""
         self.request: Prompt | None = None
         self._start, self._end = _older(self._before, keep_turns)

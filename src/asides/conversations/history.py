@@ -12,19 +12,17 @@ from typing import Any, Self, TypeAlias, get_args
 
 import msgspec
 
-from asides.conversations.store.protocol import Heading, Kept, Store, StoreConflict
-from asides.conversations.stored import Shelf
-from asides.flows.read_prompt import read_prompt
-from asides.history.invalidate_seals import invalidate_seals
-from asides.history.redact import withheld
+from asides.conversations.store.protocol import ConversationHeading, ConversationSnapshot, Store, StoreConflict
+from asides.conversations.stored import StoredConversation
+from asides.flows.build_call import read_prompt
+from asides.history.redact import invalidate_seals, withheld
 from asides.history.strip_thinking import Strip, strip_thinking
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
-from asides.values.accounting import estimated_usage
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Text, ToolResult, user
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 Said: TypeAlias = str | Message | Reply | Mapping[str, Any]
 """A message: words of a person, one of ours, a reply, or an OpenAI-shaped dict."""
@@ -56,7 +54,7 @@ class Transcript:
         self._usage = Usage()
         self._at_work = threading.Lock()
         self._shelf = _shelf(store, name)
-        self._heading = Heading()
+        self._heading = ConversationHeading()
         """What stands above it in the store, as far as this process knows."""
         kept = None if self._shelf is None else self._shelf.open()
         if kept is not None:
@@ -194,13 +192,13 @@ class Transcript:
         if name is not None:
             if self._shelf is None:
                 raise ConfigError("this conversation has no store to keep the fork in. To do: leave name= away.")
-            shelf = Shelf(self._shelf.store, name)
+            shelf = StoredConversation(self._shelf.store, name)
         other = self._sibling()
         other._shelf = shelf
         other._at_work = threading.Lock()
         other._messages = self._messages[:place]
         other._usage = Usage()
-        other._heading = Heading()
+        other._heading = ConversationHeading()
         if shelf is not None:
             try:
                 with other._alone():
@@ -258,7 +256,7 @@ class Transcript:
         self._adopt(kept)
         return True
 
-    def _adopt(self, kept: Kept) -> None:
+    def _adopt(self, kept: ConversationSnapshot) -> None:
         self._messages = kept.messages
         self._usage = kept.about.usage
 
@@ -284,16 +282,16 @@ class Transcript:
         if self._shelf is not None:
             heading = self._new_heading
             about = self._shelf.replace(self._written(messages), heading, spent)
-            self._adopt(Kept(about, messages))
+            self._adopt(ConversationSnapshot(about, messages))
             self._heading = heading or self._heading
         else:
             self._messages = messages
             self._usage = self._usage if spent is None else self._usage + spent
 
     @property
-    def _new_heading(self) -> Heading | None:
+    def _new_heading(self) -> ConversationHeading | None:
         """What is to stand above it from now on; None when it is there, or was left to others."""
-        heading = Heading(self.system, self.model)
+        heading = ConversationHeading(self.system, self.model)
         return None if heading == self._heading else heading
 
     def _written(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -317,12 +315,12 @@ def _reworded(before: Message, words: str) -> Message:
     return Message(before.role, (msgspec.structs.replace(results[0], content=words),), before.name)
 
 
-def _shelf(store: Store | None, name: str | None) -> Shelf | None:
+def _shelf(store: Store | None, name: str | None) -> StoredConversation | None:
     if store is None:
         if name is not None:
             raise ConfigError("name= is what a store keeps a conversation under. To do: give store= as well.")
         return None
-    return Shelf(store, _new_name() if name is None else name)
+    return StoredConversation(store, _new_name() if name is None else name)
 
 
 def _checked_system(words: object) -> str | None:
@@ -377,4 +375,4 @@ def _place_of(message: Message, messages: tuple[Message, ...]) -> int:
 
 def cost_of(reply: Reply, sent: tuple[Message, ...]) -> Usage:
     """What a reply cost: what the server says, else a guess that says so."""
-    return reply.usage if reply.usage != Usage() else estimated_usage(sent, reply)
+    return reply.usage if reply.usage != Usage() else estimate_usage(sent, reply)

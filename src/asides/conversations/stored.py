@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from asides.conversations.store.protocol import About, Heading, Kept, Store, StoreConflict
+from asides.conversations.store.protocol import (
+    ConversationHeading,
+    ConversationInfo,
+    ConversationSnapshot,
+    Store,
+    StoreConflict,
+)
 from asides.values.messages import Message
 from asides.values.usage import Usage
 
 Messages = tuple[Message, ...]
 
 
-class Shelf:
+class StoredConversation:
     """One name in one store, and the version of it that is known here. Others may be writing at the same time."""
 
     def __init__(self, store: Store, name: str) -> None:
@@ -17,14 +23,14 @@ class Shelf:
         self.name = name
         self._version = 0
 
-    def open(self) -> Kept | None:
+    def open(self) -> ConversationSnapshot | None:
         """All that is there; None when nothing is yet."""
         kept = self.store.load(self.name)
         if kept is not None:
             self._version = kept.about.version
         return kept
 
-    def newer(self, known: Messages) -> Kept | None:
+    def newer(self, known: Messages) -> ConversationSnapshot | None:
         """The whole conversation, if others changed it since; None when all of it is `known`."""
         about = self.store.about(self.name)
         if about is None:
@@ -40,8 +46,8 @@ class Shelf:
         return kept
 
     def append(
-        self, known: Messages, new: Messages, kept: Messages, heading: Heading | None, spent: Usage | None
-    ) -> Kept:
+        self, known: Messages, new: Messages, kept: Messages, heading: ConversationHeading | None, spent: Usage | None
+    ) -> ConversationSnapshot:
         """Write `kept` behind all that is there. The answer has `new` in its place, and in front of it what others
         wrote meanwhile.
         """
@@ -50,24 +56,24 @@ class Shelf:
         first = self._version == 0 and start == 0
         if start == len(known) and (first or about.rewritten <= self._version):
             self._version = about.version
-            return Kept(about, (*known, *new))
+            return ConversationSnapshot(about, (*known, *new))
         earlier = self._joined(known)
         self._version = about.version
         # When others write on without a pause, theirs is read with the next question.
-        return Kept(about, (*(() if earlier is None else earlier.messages[:start]), *new))
+        return ConversationSnapshot(about, (*(() if earlier is None else earlier.messages[:start]), *new))
 
-    def replace(self, kept: Messages, heading: Heading | None, spent: Usage | None) -> About:
+    def replace(self, kept: Messages, heading: ConversationHeading | None, spent: Usage | None) -> ConversationInfo:
         """Write `kept` in the place of all that is there, or raise `StoreConflict` when others wrote meanwhile."""
         about = self.store.replace(self.name, kept, expected=self._version, heading=heading, spent=spent)
         self._version = about.version
         return about
 
-    def _joined(self, known: Messages) -> Kept | None:
+    def _joined(self, known: Messages) -> ConversationSnapshot | None:
         """All that is there now, of which the `known` is not read again: it may hold more than was written."""
         more = self.store.load(self.name, len(known))
         if more is None or more.about.rewritten > self._version:
             return self.store.load(self.name)
-        return Kept(more.about, (*known, *more.messages))
+        return ConversationSnapshot(more.about, (*known, *more.messages))
 
     def _gone(self) -> StoreConflict:
         return StoreConflict(

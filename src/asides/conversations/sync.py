@@ -46,7 +46,7 @@ class Conversation(Talk):
     ) -> None:
         self._client = shared_client() if client is None else client
         if client is not None:
-            self._defaults = client._defaults
+            self._call_builder = client._call_builder
         super().__init__(
             model,
             system=system,

@@ -13,10 +13,10 @@ from asides.conversations.history import Said, read_said, unstored
 from asides.conversations.serialise import Portable
 from asides.conversations.store.protocol import Store
 from asides.conversations.turn import Turn
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.history.estimate_tokens import Measure, estimator_for
 from asides.history.trim import Trimmed, trimmed
-from asides.options import Options, known, laid_over
+from asides.options import Options, merge_options, reject_unknown
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.values.errors import UnknownModel
@@ -39,7 +39,7 @@ class Talk(Portable):
         messages: Sequence[Said] = (),
         options: dict[str, Any] | None = None,
     ) -> None:
-        self._options = known(Options(**(options or {})))  # type: ignore[typeddict-item]
+        self._options = reject_unknown(Options(**(options or {})))  # type: ignore[typeddict-item]
         super().__init__(model, system=system, store=store, name=name, keep_thinking=keep_thinking, messages=messages)
 
     def trim_to(self, tokens: int, *, model: str | None = None, count: Measure | None = None) -> Trimmed:
@@ -69,7 +69,7 @@ class Talk(Portable):
         return self.turn(prompt), name, given
 
     def _given(self, options: Options) -> Options:
-        return laid_over(self._options, known(options))
+        return merge_options(self._options, reject_unknown(options))
 
     def _model(self, model: str | None) -> str:
         named = model or self.model or self._settings.model
@@ -82,18 +82,18 @@ class Talk(Portable):
 
     def _measure(self, model: str | None) -> Measure:
         """What a history costs when it goes to the model with all that this conversation sends along."""
-        call = self._defaults.call(self._model(model), self, self._options, stream=True, needs_key=False)
+        call = self._call_builder.call(self._model(model), self, self._options, stream=True, needs_key=False)
         return estimator_for(call.prompt, call.target)
 
     @cached_property
-    def _defaults(self) -> Defaults:
+    def _call_builder(self) -> CallBuilder:
         """What holds where nothing is said; a client has its own."""
-        return Defaults()
+        return CallBuilder()
 
     @property
     def _settings(self) -> Settings:
-        return self._defaults.settings
+        return self._call_builder.settings
 
     @property
     def _rows(self) -> tuple[Provider, ...]:
-        return self._defaults.rows
+        return self._call_builder.rows

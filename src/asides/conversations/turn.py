@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from asides.history.finish_turn import answered, sealed
-from asides.values.accounting import estimated_usage
+from asides.history.finish_turn import finish_turn
+from asides.history.pair import add_missing_results
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
-from asides.values.usage import Usage
+from asides.values.usage import Usage, estimate_usage
 
 if TYPE_CHECKING:
     from asides.conversations.history import Transcript
@@ -37,7 +37,7 @@ class Turn:
         if not self._before and not question:
             raise ConfigError("nothing was said yet. To do: ask something.")
         # Calls that nobody answered are answered before something else is said.
-        self.messages = answered((*self._before, *question)) if question else self._before
+        self.messages = add_missing_results((*self._before, *question)) if question else self._before
         self._said = _behind(self._before, self.messages, question)
         self.system = transcript.system
 
@@ -63,7 +63,7 @@ class Turn:
             return
         self._over = True
         try:
-            message = sealed(reply, rows=self._transcript._rows)
+            message = finish_turn(reply, rows=self._transcript._rows)
             if reply is not None:
                 self._keep(reply, message if message is not None and _says_something(message) else None)
         except AsidesError as problem:
@@ -88,8 +88,8 @@ class Turn:
         said = (*self._said, message)
         if not reply.complete:
             # Nobody will run the calls of an answer that was broken off.
-            said = answered(said)
-        self._transcript._keep(said, reported or estimated_usage(self.messages, reply))
+            said = add_missing_results(said)
+        self._transcript._keep(said, reported or estimate_usage(self.messages, reply))
         self.kept = True
 
 

@@ -45,7 +45,7 @@ _PLACE = re.compile(r"[\w.]+:[\w.]+")
 _registered: dict[str, Dialect | str] = {}
 
 
-def real_name(name: str) -> str:
+def resolve_alias(name: str) -> str:
     """The name of the dialect that goes by this name too."""
     return ALIASES.get(name, name)
 
@@ -53,7 +53,7 @@ def real_name(name: str) -> str:
 @cache
 def find_dialect(name: str) -> Dialect:
     """The dialect of this name, loaded when it is first asked for."""
-    module = DIALECTS.get(real_name(name))
+    module = DIALECTS.get(resolve_alias(name))
     if module is not None:
         return cast("Dialect", import_module(module).dialect)
     told = _registered.get(name) or _installed().get(name)
@@ -67,15 +67,15 @@ def find_dialect(name: str) -> Dialect:
 
 def is_known(name: str) -> bool:
     """Whether there is a dialect of this name; it is not loaded for that."""
-    return real_name(name) in DIALECTS or name in _registered or name in _installed()
+    return resolve_alias(name) in DIALECTS or name in _registered or name in _installed()
 
 
 def names() -> tuple[str, ...]:
     """Every dialect, by name."""
-    return tuple(sorted({*DIALECTS, *others()}))
+    return tuple(sorted({*DIALECTS, *list_third_party()}))
 
 
-def others() -> tuple[str, ...]:
+def list_third_party() -> tuple[str, ...]:
     """The dialects that are not ours: registered, or brought by an installed package."""
     return tuple(sorted({*_registered, *_installed()} - set(DIALECTS)))
 
@@ -89,7 +89,7 @@ def register_dialect(name: str, dialect: Dialect | str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a dialect; use lower case letters, digits and '_'.")
-    if real_name(name) in DIALECTS:
+    if resolve_alias(name) in DIALECTS:
         raise ConfigError(f"{name!r} is a dialect of asides; give yours another name.")
     if isinstance(dialect, str):
         if not _PLACE.fullmatch(dialect):
@@ -101,7 +101,7 @@ def register_dialect(name: str, dialect: Dialect | str) -> None:
 
 
 @contextmanager
-def registered_for_now(name: str, dialect: Dialect | str) -> Generator[None]:
+def register_temporarily(name: str, dialect: Dialect | str) -> Generator[None]:
     """The dialect under this name inside the block, and whatever was there before behind it; for tests."""
     before = _registered.get(name)
     register_dialect(name, dialect)
@@ -126,7 +126,7 @@ def plain_row(name: str) -> Provider:
     """The row for a dialect when no provider is named: it can be anybody. A dialect of your own may have one itself, as
     its `plain_row`.
     """
-    if (spoken := real_name(name)) in DIALECTS:
+    if (spoken := resolve_alias(name)) in DIALECTS:
         return _plain_row_of_ours(spoken)
     from asides.providers.provider import Provider, Quirks
 

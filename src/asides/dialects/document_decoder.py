@@ -78,7 +78,7 @@ class DocumentDecoder:
             return events
         try:
             for payload in self._framing.feed(data):
-                self.take_payload(payload, events)
+                self.decode_payload(payload, events)
         except ProtocolError as problem:
             self.fail(problem)
         return events
@@ -89,7 +89,7 @@ class DocumentDecoder:
         if not self._is_over():
             try:
                 for payload in self._framing.finish():
-                    self.take_payload(payload, events)
+                    self.decode_payload(payload, events)
             except ProtocolError as problem:
                 self.fail_at_end(problem)
         self.flush(events)
@@ -115,7 +115,7 @@ class DocumentDecoder:
 
     # --- what a dialect may do in its own way -----------------------------------------------------------------------
 
-    def take_payload(self, payload: bytes, events: list[Event]) -> None:
+    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Take what stands in one frame of the body: a document, or the mark that nothing follows."""
         if self.failure is not None and not self.reads_behind_errors:
             return

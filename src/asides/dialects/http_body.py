@@ -18,7 +18,7 @@ from asides.values.errors import ConfigError
 from asides.values.version import VERSION
 
 
-def merged(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
+def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
     """Ours with native fields laid over it: theirs win, and inside objects their siblings stay.
 
     An object that names another type is another object, and replaces ours whole.
@@ -27,13 +27,13 @@ def merged(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in native.items():
         mine = result.get(name)
         if isinstance(mine, dict) and isinstance(value, Mapping) and value.get("type") in (None, mine.get("type")):
-            result[name] = merged(mine, value)
+            result[name] = merge_fields(mine, value)
         else:
             result[name] = value
     return result
 
 
-def json_body(body: dict[str, Any]) -> bytes:
+def encode_json(body: dict[str, Any]) -> bytes:
     """The body as JSON; a value that JSON has not is an error that names its field."""
     try:
         return msgspec.json.encode(body)
@@ -53,15 +53,15 @@ def _unwritable(body: dict[str, Any]) -> str:
     return "extra"
 
 
-def post(
+def build_post(
     target: Target, url: str, accept: str, body: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> HttpRequest:
     """The body, ready to be sent; `headers` go beside those of every request."""
-    said = {**headers_for(target, accept), **(headers or {})}
-    return HttpRequest("POST", url, said, json_body(body), credential_header(target))
+    said = {**build_headers(target, accept), **(headers or {})}
+    return HttpRequest("POST", url, said, encode_json(body), credential_header(target))
 
 
-def address_at(
+def join_url(
     target: Target, path: str, *, first: Iterable[tuple[str, str]] = (), last: Iterable[tuple[str, str]] = ()
 ) -> str:
     """This path of the target's host, with the query of the base URL and of the row between those that are given.
@@ -75,7 +75,7 @@ def address_at(
     return urlunsplit((base.scheme, base.netloc, path, urlencode([*given, *last]), ""))
 
 
-def headers_for(target: Target, accept: str) -> dict[str, str]:
+def build_headers(target: Target, accept: str) -> dict[str, str]:
     """The headers of a request, without the credential."""
     return {
         "Content-Type": "application/json",

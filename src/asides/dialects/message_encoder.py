@@ -128,7 +128,7 @@ def plain_content(spelled: list[Any], text_type: str) -> str | list[Any]:
             return spelled
 
 
-def arguments_text(call: ToolCall) -> str:
+def encode_arguments(call: ToolCall) -> str:
     """The arguments of a call where they travel as text: as they came, where they are no JSON object."""
     raw = call.raw_arguments
     return msgspec.json.encode(call.arguments).decode() if raw is None else raw

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import address_at, credential_header, headers_for
+from asides.dialects.http_body import build_headers, credential_header, join_url
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.wire.lenient import read_document
@@ -19,14 +19,14 @@ from asides.wire.lenient import read_document
 Value = TypeVar("Value")
 
 
-def list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = ()) -> HttpRequest:
+def build_list_request(target: Target, path: str, query: Iterable[tuple[str, str]] = ()) -> HttpRequest:
     """A request for a list at this path of the target's host; the query of the address and of the row goes along."""
-    headers = headers_for(target, "application/json")
+    headers = build_headers(target, "application/json")
     del headers["Content-Type"]
-    return HttpRequest("GET", address_at(target, path, first=query), headers, b"", credential_header(target))
+    return HttpRequest("GET", join_url(target, path, first=query), headers, b"", credential_header(target))
 
 
-def base_path(target: Target) -> str:
+def strip_reply_path(target: Target) -> str:
     """The path of the target's address, without the end that asks for a reply."""
     return urlsplit(target.base_url).path.rstrip("/").removesuffix(target.quirks.path or "/").rstrip("/")
 

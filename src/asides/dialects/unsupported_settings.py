@@ -12,7 +12,7 @@ from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 
 
-def absent_settings(prompt: Prompt, *settings: str) -> list[Notice]:
+def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
     """A notice for each of these that was set."""
     return [
         Notice("setting_dropped", f"{setting} does not exist in this dialect", setting)
@@ -21,7 +21,7 @@ def absent_settings(prompt: Prompt, *settings: str) -> list[Notice]:
     ]
 
 
-def settings_without_tools(prompt: Prompt, *settings: str) -> list[Notice]:
+def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
     """A notice for each of these that was set: hosts refuse them where there is no tool to choose."""
     return [
         Notice("setting_dropped", f"{setting} means nothing without tools", setting)
@@ -30,7 +30,7 @@ def settings_without_tools(prompt: Prompt, *settings: str) -> list[Notice]:
     ]
 
 
-def known_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]) -> dict[str, Any]:
+def select_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]) -> dict[str, Any]:
     """The sampling settings that were set and are known, under our names."""
     given = prompt.sampling.given()
     notices += [
@@ -41,7 +41,7 @@ def known_sampling(prompt: Prompt, known: Container[str], notices: list[Notice])
     return {name: value for name, value in given.items() if name in known}
 
 
-def output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
+def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
     """For a model that takes no schema, in a dialect that has no other word for JSON."""
     if isinstance(output, OutputSchema):
         code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"

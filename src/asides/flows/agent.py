@@ -16,12 +16,12 @@ from asides.flows.run_config import RunConfig
 from asides.flows.step_request import Asking
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
-from asides.history.finish_turn import answered, sealed
+from asides.history.finish_turn import finish_turn
+from asides.history.pair import add_missing_results
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message, Part, ToolCall, ToolResult
 from asides.values.reply import Reply
-from asides.values.result import Output, Result, RunOutcome, Step, total_of
-from asides.values.run_events import RunEnded, StepEnded, StepStarted
+from asides.values.result import Output, Result, RunEnded, RunOutcome, Step, StepEnded, StepStarted, sum_usage
 from asides.values.usage import Usage
 
 _log = logging.getLogger("asides")
@@ -85,7 +85,7 @@ class Run(Generic[Output]):
     def spent(self) -> Usage | None:
         """What the steps cost that this was not asked for yet; None where there is none."""
         fresh, self._counted = self._done[self._counted :], len(self._done)
-        return total_of(fresh) if fresh else None
+        return sum_usage(fresh) if fresh else None
 
     def seal(self) -> None:
         """The run goes no further: what came of the turn under way becomes part of the messages, so that they can be
@@ -106,10 +106,10 @@ class Run(Generic[Output]):
         elif self._turn is not None:
             messages = (*messages, *_told(self._turn.results))
         # Calls that the caller runs himself are still to be answered, by him.
-        return messages if self._handed_over else answered(messages)
+        return messages if self._handed_over else add_missing_results(messages)
 
     def _sealed(self, reply: Reply | None) -> Message | None:
-        return sealed(reply, rows=(self.call.target.provider,))
+        return finish_turn(reply, rows=(self.call.target.provider,))
 
     def __repr__(self) -> str:
         target = self.call.target

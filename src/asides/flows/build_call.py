@@ -10,7 +10,6 @@ import msgspec
 
 from asides.flows.call import Call, Policy
 from asides.flows.list_models import ModelListCall
-from asides.flows.read_prompt import read_prompt
 from asides.options import (
     LIST_OPTIONS,
     ListOptions,
@@ -19,9 +18,9 @@ from asides.options import (
     TagsLike,
     Timeout,
     checked,
-    known,
-    laid_over,
-    read_as,
+    convert_option,
+    merge_options,
+    reject_unknown,
 )
 from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import RESPONSES, EndpointRequest, apply_choice, choose_endpoint, is_responses_disabled
@@ -38,13 +37,13 @@ from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import rules_for
 
 
-class Defaults:
+class CallBuilder:
     """What a client was given once, and below it the settings. Makes the calls."""
 
     def __init__(
         self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
     ) -> None:
-        self._options = known(options or Options())
+        self._options = reject_unknown(options or Options())
         self._providers = tuple(providers)
         self._given_settings = settings
 
@@ -55,7 +54,7 @@ class Defaults:
 
     def call(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
         """Everything settled. Raises before a byte is sent; `stream` is what the caller's verb means by itself."""
-        given = laid_over(self._below, known(options))
+        given = merge_options(self._below, reject_unknown(options))
         base_url, family = checked("base_url", given), checked("family", given)
         found = find_target(model, base_url=base_url, family=family, rows=self.rows)
         read, notices = read_prompt(prompt, given, stream)
@@ -71,7 +70,7 @@ class Defaults:
         """Whose models are asked for, settled. Raises before a byte is sent."""
         if strange := sorted(options.keys() - LIST_OPTIONS):
             raise TypeError(f"{strange[0]} is no option of models; there are {', '.join(sorted(LIST_OPTIONS))}.")
-        given = laid_over(self._below, Options(**options))  # type: ignore[typeddict-item]
+        given = merge_options(self._below, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=checked("base_url", given), rows=self.rows)
         return ModelListCall(target, _policy(given), _key(target, given, True))
 
@@ -98,7 +97,7 @@ class Defaults:
 
     @cached_property
     def _below(self) -> Options:
-        return laid_over(_of_settings(self.settings), self._options)
+        return merge_options(_of_settings(self.settings), self._options)
 
     @property
     def rows(self) -> tuple[Provider, ...]:
@@ -130,7 +129,7 @@ def _tuned(target: Target, given: Options, settings: Settings) -> Target:
     target = settings.tuned(target)
     facts: dict[str, Any] = {}
     field = given.get("thinking_field") or ()
-    named = read_as("thinking_field", (field,) if isinstance(field, str) else field, tuple[str, ...])
+    named = convert_option("thinking_field", (field,) if isinstance(field, str) else field, tuple[str, ...])
     if fields := trim_names(named):
         facts["thinking_in"] = fields
     if (heuristics := checked("heuristics", given)) is not None:
@@ -149,7 +148,7 @@ def _tuned(target: Target, given: Options, settings: Settings) -> Target:
 
 def _tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
     """The tags, if they are some; found out here and not when the first bytes of the answer are there."""
-    told = (tags,) if isinstance(tags, str) else read_as("tags", tags, tuple[str | tuple[str, str], ...])
+    told = (tags,) if isinstance(tags, str) else convert_option("tags", tags, tuple[str | tuple[str, str], ...])
     _check_tags(tags)
     return told
 
@@ -190,7 +189,7 @@ def _timeout(told: object) -> Timeout:
     if told is None:
         return usual
     if isinstance(told, Mapping):
-        told = read_as("timeout", dict(told), Timeout)
+        told = convert_option("timeout", dict(told), Timeout)
     if isinstance(told, (int, float)) and not isinstance(told, bool):
         told = Timeout(connect=min(told, usual.connect or told), first_byte=told, idle=told)
     if not isinstance(told, Timeout):

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import msgspec
 
 from asides import dialects
-from asides.flows.build_call import Defaults
+from asides.flows.build_call import CallBuilder
 from asides.flows.response_reader import ResponseReader, refusal
 from asides.flows.steps import Head
 from asides.history.plan import Decision, plan
@@ -20,7 +20,7 @@ from asides.providers.credentials import AwsCredentials
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
-from asides.values.errors import UnknownProvider, Unsupported, redacted
+from asides.values.errors import UnknownProvider, Unsupported, redact_keys
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
@@ -63,7 +63,7 @@ def _check_names(dialect: object, provider: object) -> None:
 
 
 def _row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:
-    spoken = dialects.real_name(dialect)
+    spoken = dialects.resolve_alias(dialect)
     plain = dialects.plain_row(spoken) if dialects.is_known(spoken) else _speaker(dialect)
     if isinstance(provider, Provider):
         row = provider
@@ -87,7 +87,7 @@ def _speaker(name: str) -> Provider:
         return find_provider(name)
     except UnknownProvider:
         raise Unsupported(
-            f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(dialects.names())}."
+            f"{name!r} is neither a dialect nor a provider; the dialects are {', '.join(dialects.list_dialects())}."
         ) from None
 
 
@@ -166,7 +166,7 @@ def explain(
 
     Sends nothing and needs no key. Raises what `ask` would raise before a byte is sent.
     """
-    defaults = Defaults(providers=providers, settings=settings)
+    defaults = CallBuilder(providers=providers, settings=settings)
     call = defaults.call(model, prompt, options, stream=False, needs_key=False)
     planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
     request, spelled = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
@@ -184,7 +184,7 @@ def explain(
     return Explanation(
         call.target,
         request.method,
-        redacted(request.url),
+        redact_keys(request.url),
         headers,
         msgspec.json.decode(request.body),
         planned.decisions,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.dialects.openai_chat.import_messages import read_message
-from asides.options import SPELLINGS_OF_THINKING, Options, PromptLike, checked, read_as
+from asides.dialects.openai_chat.import_messages import import_message
+from asides.options import SPELLINGS_OF_THINKING, Options, PromptLike, checked, convert_option
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt, Sampling, user
 from asides.values.notices import Notice
@@ -43,19 +43,19 @@ def read_prompt(prompt: PromptLike, given: Options, stream: bool) -> tuple[Promp
     if (choice := given.get("tool_choice")) is not None:
         changes["tool_choice"] = _tool_choice(choice)
     if (output := given.get("output")) is not None:
-        from asides.agents.outputs.schemas import asked_for
+        from asides.agents.outputs.schemas import build_schema
 
-        changes["output"] = asked_for(output).schema
+        changes["output"] = build_schema(output).schema
     if (stop := given.get("stop")) is not None:
-        changes["stop"] = read_as("stop", (stop,) if isinstance(stop, str) else stop, tuple[str, ...])
+        changes["stop"] = convert_option("stop", (stop,) if isinstance(stop, str) else stop, tuple[str, ...])
     if (metadata := given.get("metadata")) is not None:
-        changes["metadata"] = read_as("metadata", metadata, dict[str, str])
+        changes["metadata"] = convert_option("metadata", metadata, dict[str, str])
     if (extra := given.get("extra")) is not None:
-        changes["extra"] = {**start.extra, **read_as("extra", extra, dict[str, Any])}
+        changes["extra"] = {**start.extra, **convert_option("extra", extra, dict[str, Any])}
     if state := _state(given):
         changes["state"] = msgspec.structs.replace(start.state, **state)
     if sampling := _sampling(given):
-        changes["sampling"] = read_as("sampling", {**start.sampling.given(), **sampling}, Sampling)
+        changes["sampling"] = convert_option("sampling", {**start.sampling.given(), **sampling}, Sampling)
     return msgspec.structs.replace(start, **changes), notices
 
 
@@ -90,7 +90,7 @@ def _message(item: object, place: int, legacy_calls: int) -> Message | None:
     if not isinstance(item, Mapping):
         raise ConfigError(f"messages[{place}] is {type(item).__name__}, no message. To do: use user(…) or a dict.")
     try:
-        return read_message(item, legacy_calls)
+        return import_message(item, legacy_calls)
     except ConfigError as problem:
         raise ConfigError(f"messages[{place}]: {problem}") from None
 
@@ -107,9 +107,9 @@ def _tool(tool: ToolLike) -> Tool:
     if isinstance(tool, Mapping):
         return read_tool(tool)
     # What reads a signature brings much along that most questions have no use for.
-    from asides.agents.tools.toolset import offer_of
+    from asides.agents.tools.toolset import read_offer
 
-    return offer_of(tool).tool
+    return read_offer(tool).tool
 
 
 def _tool_choice(choice: object) -> str:
@@ -149,7 +149,7 @@ def _state(given: Options) -> dict[str, Any]:
         field: checked(option, given) for option, field in _STATE.items() if given.get(option) is not None
     }
     if (include := given.get("include")) is not None:
-        state["include"] = read_as("include", include, tuple[str, ...])
+        state["include"] = convert_option("include", include, tuple[str, ...])
     return state
 
 

@@ -13,7 +13,7 @@ from asides.dialects.dialect import Decoder, Dialect
 from asides.flows.retry import wait_demanded
 from asides.flows.steps import Head
 from asides.providers.provider import Target
-from asides.values.errors import AsidesError, ProviderError, TransportError, redacted
+from asides.values.errors import AsidesError, ProviderError, TransportError, redact_keys
 from asides.values.events import Event, Warned
 from asides.values.fold import Fold
 from asides.values.notices import Notice
@@ -108,7 +108,7 @@ class ResponseReader:
 def refusal(dialect: Dialect, head: Head, body: bytes, target: Target) -> ProviderError:
     """The error that a response with a bad status is."""
     if 300 <= head.status < 400:
-        where = redacted(head.headers.get("location", "another address"))
+        where = redact_keys(head.headers.get("location", "another address"))
         return ProviderError(
             f"{target.provider.name} answered {head.status} and points to {where}. Redirects are not followed, since "
             "the key would travel along. To do: set base_url= to the new address.",

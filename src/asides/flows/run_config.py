@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeAlias
 import msgspec
 
 from asides.agents.outputs.output_type import Wanted
-from asides.agents.tools.executor import Approval, Runnable
+from asides.agents.tools.runnable import Approval, Runnable
 from asides.values.messages import ToolCall
 from asides.values.result import Output
 

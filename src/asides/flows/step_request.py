@@ -52,7 +52,7 @@ class Asking:
                 error: TransportError | None = None
                 if isinstance(step, Emit):
                     events = translator.feed(step.events)
-                    self._fold.take(events)
+                    self._fold.feed(events)
                     if events:
                         yield Emit(events)
                 else:

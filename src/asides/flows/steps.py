@@ -22,8 +22,8 @@ from asides.dialects.dialect import HttpRequest
 
 if TYPE_CHECKING:
     # A plain question needs none of what an agent needs.
-    from asides.agents.tools.executor import Job, JobOutcome
-    from asides.values.run_events import RunEvent
+    from asides.agents.tools.runnable import Job, JobOutcome
+    from asides.values.result import RunEvent
 
 Whole = TypeVar("Whole")
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
-from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, Runnable
-from asides.agents.tools.results import denied, result_of, unknown_tool
+from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
+from asides.agents.tools.runnable import Job, JobOutcome, Raised, Returned, Runnable
 from asides.flows.run_config import ApprovalRequest, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
 from asides.values.errors import ToolFailed
 from asides.values.messages import ToolCall, ToolResult
-from asides.values.run_events import RunEvent, ToolFinished, ToolStarted
+from asides.values.result import RunEvent, ToolFinished, ToolStarted
 
 
 class ToolTurn:
@@ -58,9 +58,9 @@ class ToolTurn:
             if runnable is not None and self._errand.approval_of(call.name, runnable) != "deny":
                 ready.append((place, runnable))
             elif runnable is not None:
-                self._finish(place, denied(call, "its calls are not allowed"))
+                self._finish(place, deny_call(call, "its calls are not allowed"))
             elif not self._is_callers(call):
-                self._finish(place, unknown_tool(call, tuple(tools)))
+                self._finish(place, reject_unknown_tool(call, tuple(tools)))
         ready = yield from self._approved(ready)
         yield from self._tell()
         if ready:
@@ -92,7 +92,7 @@ class ToolTurn:
         for place, verdict in zip(asking, verdicts, strict=True):
             allowed, reason = _read_verdict(verdict)
             if not allowed:
-                self._finish(place, denied(self._calls[place], reason))
+                self._finish(place, deny_call(self._calls[place], reason))
         return [(place, runnable) for place, runnable in ready if place not in self._results]
 
     def _run(self, ready: list[tuple[int, Runnable]], seconds: float | None) -> Flow[None]:
@@ -106,7 +106,7 @@ class ToolTurn:
             call = self._calls[place]
             if isinstance(outcome, Raised) and isinstance(outcome.error, runnable.fatal) and self._failure is None:
                 self._failure = (call, outcome.error)
-            self._finish(place, result_of(call, outcome), outcome.seconds)
+            self._finish(place, build_result(call, outcome), outcome.seconds)
             told, self._events = self._events, []
             return told
 

@@ -23,7 +23,7 @@ _ITEM = "item"
 _UNDER_WAY = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
 
 
-def sealed(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | None:
+def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | None:
     """The assistant message that a reply leaves behind; None when nothing of it is worth keeping.
 
     A whole reply stays as it is. Of one that broke off: whole thoughts can go back, unless what followed them is gone;
@@ -40,7 +40,7 @@ def sealed(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | N
     return Message("assistant", parts) if parts else None
 
 
-def answered(messages: Sequence[Message]) -> tuple[Message, ...]:
+def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages, with an error for a result of each call that has none, behind the turn that called."""
     return pairs.add_missing_results(messages)[0]
 

@@ -50,17 +50,17 @@ def import_messages(value: object, shape: str = "auto") -> tuple[Message, ...]:
 def _read(items: list[Any], shape: Shape) -> tuple[Message, ...]:
     match shape:
         case "openai_chat":
-            from asides.dialects.openai_chat.import_messages import read_messages as read_chat
+            from asides.dialects.openai_chat.import_messages import import_messages as import_chat
 
-            return tuple(read_chat(items))
+            return tuple(import_chat(items))
         case "anthropic":
-            from asides.dialects.anthropic.import_messages import read_messages as read_turns
+            from asides.dialects.anthropic.import_messages import import_messages as import_turns
 
-            return tuple(read_turns(items))
+            return tuple(import_turns(items))
         case "openai_responses":
-            from asides.dialects.openai_responses.import_items import read_items
+            from asides.dialects.openai_responses.import_items import import_items
 
-            return tuple(read_items(items))
+            return tuple(import_items(items))
 
 
 def _recognised(items: list[Any], system_words: object, held: str | None) -> Shape:
@@ -93,9 +93,9 @@ def _parts_of(value: object) -> tuple[list[Any], object, str | None]:
 def _system(words: object) -> tuple[Message, ...]:
     if words is None:
         return ()
-    from asides.dialects.anthropic.import_messages import read_texts
+    from asides.dialects.anthropic.import_messages import import_texts
 
-    texts = read_texts(words)
+    texts = import_texts(words)
     return (Message("system", texts),) if texts else ()
 
 
@@ -120,15 +120,15 @@ def export_messages(
         case "openai_chat":
             return [wire for message in kept for wire in _chat(message)]
         case "anthropic":
-            from asides.dialects.anthropic.encode_messages import spell_messages as spell_turns
+            from asides.dialects.anthropic.encode_messages import encode_messages as encode_turns
 
-            spelled = spell_turns(Prompt(kept), [])
+            spelled = encode_turns(Prompt(kept), [])
             beside = {} if spelled.system is None else {"system": spelled.system}
             return _plain({**beside, "messages": spelled.messages})
         case "openai_responses":
-            from asides.dialects.openai_responses.encode_items import spell_items
+            from asides.dialects.openai_responses.encode_items import encode_items
 
-            return _plain(spell_items(Prompt(kept), _anybody("openai_responses"), []))
+            return _plain(encode_items(Prompt(kept), _anybody("openai_responses"), []))
 
 
 def _without_strangers(message: Message, shape: Shape, rows: Sequence[Provider]) -> Message:
@@ -183,11 +183,11 @@ def _has_place(thought: Thought, shape: Shape) -> bool:
 
 
 def _chat(message: Message) -> list[Any]:
-    from asides.dialects.openai_chat.encode_messages import spell_messages as spell_chat
+    from asides.dialects.openai_chat.encode_messages import encode_messages as encode_chat
 
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
     inside = any(thought.via == "content" for thought in thoughts)
-    spelled = spell_chat(Prompt((message,)), _anybody("openai_chat", "content_list" if inside else "field"), [])
+    spelled = encode_chat(Prompt((message,)), _anybody("openai_chat", "content_list" if inside else "field"), [])
     details = [seal.entry for thought in thoughts for seal in thought.seals if _is_detail(seal)]
     if details and spelled:
         told = {thought.via for thought in thoughts}

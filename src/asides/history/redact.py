@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from asides.history.invalidate_seals import invalidate_seals
 from asides.providers.provider import Provider
 from asides.values.messages import Message, Part, UnknownPart
 from asides.values.thinking import Seal, Thought

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.history.invalidate_seals import invalidate_seals
+from asides.history.redact import invalidate_seals
 from asides.history.trim import turns
 from asides.providers.provider import Provider
 from asides.values.messages import Message

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from asides.history.estimate_tokens import Measure
-from asides.history.invalidate_seals import invalidate_seals
 from asides.history.pair import results_in
+from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider
 from asides.values.messages import Message, Part, Refusal, Text, ToolResult
 from asides.values.notices import Notice

@@ -4,7 +4,7 @@ The server is an ordinary one and gets no way of its own: it is asked like any o
 extra: `pip install 'asides[local]'`. Not here: the model's words (the wheel brings the engine, this package the model).
 """
 
-from asides.local.models import is_installed
-from asides.local.shared import launch, stop
+from asides.local.model_files import is_installed
+from asides.local.server_pool import launch, stop
 
 __all__ = ["is_installed", "launch", "stop"]

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from asides.local.models import ENGINE, Setup
+from asides.local.model_files import ENGINE, Setup
 from asides.providers.credentials import Secret
-from asides.transports.launch import Served
+from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError
 
 _PROGRAM = Path(__file__).with_name("server.py")
@@ -36,7 +36,7 @@ _LOG_HEAD = re.compile(r"^[\d.]+ E\s+")
 class Child:
     """A server that runs. It ends with this process, however that ends; `stop` ends it before."""
 
-    def __init__(self, process: subprocess.Popen[bytes], served: Served) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], served: RunningServer) -> None:
         self._process = process
         self.served = served
 
@@ -80,7 +80,7 @@ def start(setup: Setup) -> Child:
         except BaseException:
             _end(process)
             raise
-    return Child(process, Served(url, Secret(key)))
+    return Child(process, RunningServer(url, Secret(key)))
 
 
 def _spawn(said: IO[bytes]) -> subprocess.Popen[bytes]:

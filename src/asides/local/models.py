@@ -39,7 +39,7 @@ def is_installed() -> bool:
     return find_spec(ENGINE) is not None
 
 
-def file_of(model: str) -> Path:
+def find_model_file(model: str) -> Path:
     """The file that is meant: an embedded model by name, any other by its path. Not whether there is one."""
     embedded = _EMBEDDED.get(model.lower())
     try:
@@ -48,11 +48,11 @@ def file_of(model: str) -> Path:
         raise UnknownModel(f"{model!r} is neither {' nor '.join(_EMBEDDED)} nor a path.") from None
 
 
-def setup_of(model: str) -> Setup:
+def plan_server(model: str) -> Setup:
     """How to serve this model. Raises a ConfigError where it cannot be served."""
     if not is_installed():
         raise ConfigError(f"models on this machine need {ENGINE}, which is not installed: pip install 'asides[local]'.")
-    path = file_of(model)
+    path = find_model_file(model)
     if path in _EMBEDDED.values():
         # One thread: a second one gains nothing at this size, and on busy cores the two wait for each other. The model
         # was trained to be asked for its first choice, not for a random one.

@@ -6,9 +6,9 @@ import atexit
 import os
 import threading
 
-from asides.local.child import Child, start
-from asides.local.models import file_of, setup_of
-from asides.transports.launch import Served
+from asides.local.child_process import Child, start
+from asides.local.model_files import find_model_file, plan_server
+from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError
 
 
@@ -21,7 +21,7 @@ class _Place:
         self.attempts = 0
         self.failure: ConfigError | None = None
 
-    def running(self) -> Served | None:
+    def running(self) -> RunningServer | None:
         child = self.child
         return child.served if child is not None and child.alive else None
 
@@ -42,12 +42,12 @@ class _Places:
 _places = _Places()
 
 
-def launch(model: str, *, wait: bool = True) -> Served | None:
+def launch(model: str, *, wait: bool = True) -> RunningServer | None:
     """The server of `model`, the name of an embedded one or the path of a GGUF file; started if it does not run.
 
     All threads share it. Without `wait`, None when it does not run yet. One that has died is started again.
     """
-    place = _places.of(str(file_of(model)))
+    place = _places.of(str(find_model_file(model)))
     if (served := place.running()) is not None or not wait:
         return served
     attempts = place.attempts
@@ -63,7 +63,7 @@ def launch(model: str, *, wait: bool = True) -> Served | None:
         place.attempts += 1
         place.failure = None
         try:
-            place.child = start(setup_of(model))
+            place.child = start(plan_server(model))
         except ConfigError as problem:
             place.failure = problem
             raise

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
-from asides.transports.flow_state import Course, Progress
+from asides.transports.flow_state import FlowState, Progress
 from asides.transports.launch import settled, settled_at_once
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, TransportError
@@ -29,7 +29,7 @@ class AsyncEvents(Generic[Arriving]):
 
     def __init__(
         self,
-        driver: Driver,
+        driver: AsyncDriver,
         batches: AsyncGenerator[list[Arriving], None],
         transport: AsyncTransport,
         ends_transport: bool,
@@ -82,8 +82,8 @@ class AsyncStream(AsyncEvents[Event]):
 
     def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
         self._progress = Progress(call)
-        driver = Driver(self._progress, transport)
-        batches = closing_behind(driver.batches(), transport) if ends_transport else driver.batches()
+        driver = AsyncDriver(self._progress, transport)
+        batches = close_after(driver.batches(), transport) if ends_transport else driver.batches()
         super().__init__(driver, batches, transport, ends_transport)
 
     async def drain(self) -> Reply:
@@ -103,7 +103,7 @@ class AsyncStream(AsyncEvents[Event]):
         return self._progress.partial
 
 
-async def closing_behind(
+async def close_after(
     batches: AsyncGenerator[list[Arriving], None], transport: AsyncTransport
 ) -> AsyncGenerator[list[Arriving], None]:
     """The batches; connections that serve nothing else are closed with them, also for those who read to the end without
@@ -125,18 +125,18 @@ async def _flattened(batches: AsyncIterator[list[Arriving]]) -> AsyncGenerator[A
 
 async def carry_out(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
     """What comes of a flow that hands out nothing on its way. A cancelled task closes its connection."""
-    course = Course(call, flow)
-    async for _ in Driver(course, transport).batches():
+    course = FlowState(call, flow)
+    async for _ in AsyncDriver(course, transport).batches():
         pass
     if course.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return course.whole
 
 
-class Driver:
+class AsyncDriver:
     """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
 
-    def __init__(self, progress: Course[Any], transport: AsyncTransport) -> None:
+    def __init__(self, progress: FlowState[Any], transport: AsyncTransport) -> None:
         self.progress = progress
         self.response: AsyncResponse | None = None
         self.closed = asyncio.Event()
@@ -168,10 +168,10 @@ class Driver:
                         progress.whole = step.result
                         return
                     elif isinstance(step, RunTools):
-                        from asides.transports.tool_executor import work_through_awaiting
+                        from asides.transports.tool_executor import run_jobs_async
 
                         value = [None] * len(step.jobs)
-                        async with aclosing(work_through_awaiting(step.jobs, step.most, self.closed)) as outcomes:
+                        async with aclosing(run_jobs_async(step.jobs, step.most, self.closed)) as outcomes:
                             async for number, outcome in outcomes:
                                 value[number] = outcome
                                 yield step.report(number, outcome)

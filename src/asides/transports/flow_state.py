@@ -20,7 +20,7 @@ from asides.values.errors import AsidesError, TransportError
 from asides.values.reply import Reply
 
 
-class Course(Generic[Whole]):
+class FlowState(Generic[Whole]):
     """A flow in the hands of a shell: what it is for, what came of it, and the time that it has left."""
 
     __slots__ = ("_deadline", "_flow", "_total", "call", "failure", "whole")
@@ -65,7 +65,7 @@ class Course(Generic[Whole]):
         return left
 
 
-class Progress(Course[Reply]):
+class Progress(FlowState[Reply]):
     """One call for a reply."""
 
     __slots__ = ("exchange",)

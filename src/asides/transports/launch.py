@@ -18,7 +18,7 @@ from asides.providers.provider import ON_DEMAND
 from asides.transports.protocols import prepared
 
 
-class Served(NamedTuple):
+class RunningServer(NamedTuple):
     """A server that runs: where, and the key that it wants."""
 
     url: str
@@ -29,7 +29,7 @@ class Served(NamedTuple):
 class Launcher(Protocol):
     """What a row's `launcher` names."""
 
-    def __call__(self, model: str, *, wait: bool = True) -> Served | None:
+    def __call__(self, model: str, *, wait: bool = True) -> RunningServer | None:
         """The server of this model, started if it does not run. Without `wait`, None when it does not run yet.
 
         Asked before every request, from any thread; raises a ConfigError when there can be no server.
@@ -52,7 +52,7 @@ def settled_at_once(request: HttpRequest, call: CallLike) -> HttpRequest | None:
     return None if served is None else _towards(served, request)
 
 
-def _towards(served: Served | None, request: HttpRequest) -> HttpRequest:
+def _towards(served: RunningServer | None, request: HttpRequest) -> HttpRequest:
     if served is None:
         raise TypeError("a launcher that is told to wait gives a server or raises a ConfigError.")
     here = msgspec.structs.replace(request, url=served.url + request.url.removeprefix(ON_DEMAND), direct=True)

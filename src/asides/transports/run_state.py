@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from asides.flows.agent import Run
-from asides.transports.flow_state import Course
+from asides.transports.flow_state import FlowState
 from asides.values.errors import AgentError
 from asides.values.messages import Message
-from asides.values.result import Output, Result
-from asides.values.run_events import StepEnded
+from asides.values.result import Output, Result, StepEnded
 from asides.values.usage import Usage
 
 
@@ -25,7 +24,7 @@ class Keep(Protocol):
         ...
 
 
-class RunProgress(Course[Result[Output]]):
+class RunState(FlowState[Result[Output]]):
     """One run of an agent. `keep` gets what is new in the conversation, after each step and at the end."""
 
     __slots__ = ("_keep", "_settled", "run")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Generic
 
-from asides.transports.async_ import AsyncEvents, closing_behind
+from asides.transports.async_ import AsyncEvents, close_after
 from asides.transports.async_ import Driver as AsyncDriver
 from asides.transports.protocols import AsyncTransport, Transport
-from asides.transports.run_state import RunProgress
 from asides.transports.sync import Driver, Events
-from asides.values.result import Output, Result
-from asides.values.run_events import RunEvent
+from asides.values.result import Output, Result, RunEvent
 
 
 class RunStream(Events[RunEvent], Generic[Output]):
@@ -20,7 +18,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
     `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
     """
 
-    def __init__(self, progress: RunProgress[Output], transport: Transport) -> None:
+    def __init__(self, progress: RunState[Output], transport: Transport) -> None:
         self._progress = progress
         driver = Driver(progress, transport)
         super().__init__(driver, _kept(driver.batches(), progress))
@@ -38,7 +36,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
         return self._progress.partial
 
 
-def _kept(batches: Generator[list[Any], None, None], progress: RunProgress[Any]) -> Generator[list[Any], None, None]:
+def _kept(batches: Generator[list[Any], None, None], progress: RunState[Any]) -> Generator[list[Any], None, None]:
     """The batches; the conversation gets each step when it is over, and whatever came of the last one at the end."""
     try:
         for batch in batches:
@@ -56,14 +54,12 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
     """
 
-    def __init__(
-        self, progress: RunProgress[Output], transport: AsyncTransport, *, ends_transport: bool = False
-    ) -> None:
+    def __init__(self, progress: RunState[Output], transport: AsyncTransport, *, ends_transport: bool = False) -> None:
         self._progress = progress
         driver = AsyncDriver(progress, transport)
         batches = _kept_awaiting(driver.batches(), progress)
         super().__init__(
-            driver, closing_behind(batches, transport) if ends_transport else batches, transport, ends_transport
+            driver, close_after(batches, transport) if ends_transport else batches, transport, ends_transport
         )
 
     async def drain(self) -> Result[Output]:
@@ -84,7 +80,7 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
 
 
 async def _kept_awaiting(
-    batches: AsyncGenerator[list[Any], None], progress: RunProgress[Any]
+    batches: AsyncGenerator[list[Any], None], progress: RunState[Any]
 ) -> AsyncGenerator[list[Any], None]:
     """The batches; the conversation gets each step when it is over, and whatever came of the last one at the end."""
     try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.steps import Allow, Done, Emit, Flow, Open, Read, RunTools, Sleep, Whole, advance
-from asides.transports.flow_state import Course, Progress
+from asides.transports.flow_state import FlowState, Progress
 from asides.transports.launch import settled
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, TransportError
@@ -22,7 +22,7 @@ from asides.values.events import Event
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
-    from asides.agents.tools.executor import JobOutcome
+    from asides.agents.tools.runnable import JobOutcome
 
 Arriving = TypeVar("Arriving")
 
@@ -30,7 +30,7 @@ Arriving = TypeVar("Arriving")
 class Events(Generic[Arriving]):
     """Events that arrive, and whoever drives the flow that they come from."""
 
-    def __init__(self, driver: Driver, batches: Generator[list[Arriving], None, None]) -> None:
+    def __init__(self, driver: SyncDriver, batches: Generator[list[Arriving], None, None]) -> None:
         self._driver = driver
         self._batches = batches
         self._events = _flattened(batches)
@@ -72,7 +72,7 @@ class Stream(Events[Event]):
 
     def __init__(self, call: Call, transport: Transport) -> None:
         self._progress = Progress(call)
-        driver = Driver(self._progress, transport)
+        driver = SyncDriver(self._progress, transport)
         super().__init__(driver, driver.batches())
 
     @property
@@ -95,18 +95,18 @@ def _flattened(batches: Iterator[list[Arriving]]) -> Generator[Arriving, None, N
 
 def carry_out(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
     """What comes of a flow that hands out nothing on its way."""
-    course = Course(call, flow)
-    for _ in Driver(course, transport).batches():
+    course = FlowState(call, flow)
+    for _ in SyncDriver(course, transport).batches():
         pass
     if course.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return course.whole
 
 
-class Driver:
+class SyncDriver:
     """What drives a flow. Of a stream it knows nothing, and that is so closed when the last who holds it lets go."""
 
-    def __init__(self, progress: Course[Any], transport: Transport) -> None:
+    def __init__(self, progress: FlowState[Any], transport: Transport) -> None:
         self.progress = progress
         self.response: Response | None = None
         self.closed = threading.Event()
@@ -154,10 +154,10 @@ class Driver:
                 self.response.close()
 
     def _run_tools(self, step: RunTools) -> Generator[list[Any], None, list[JobOutcome | None]]:
-        from asides.transports.tool_executor import work_through
+        from asides.transports.tool_executor import run_jobs
 
         outcomes: list[JobOutcome | None] = [None] * len(step.jobs)
-        for number, outcome in work_through(step.jobs, step.most, self.closed):
+        for number, outcome in run_jobs(step.jobs, step.most, self.closed):
             outcomes[number] = outcome
             yield step.report(number, outcome)
         return outcomes

@@ -19,14 +19,14 @@ from typing import Any
 
 import msgspec
 
-from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, TimedOut
+from asides.agents.tools.runnable import Job, JobOutcome, Raised, Returned, TimedOut
 from asides.values.messages import ToolCall
 
 # Somebody who closes the stream from another thread is noticed this often.
 _LOOK_AGAIN = 0.1
 
 
-def work_through(
+def run_jobs(
     jobs: tuple[Job, ...], most: int, closed: threading.Event
 ) -> Generator[tuple[int, JobOutcome], None, None]:
     """The number and outcome of each job as it ends. A stream that is closed meanwhile ends it early."""
@@ -164,7 +164,7 @@ def _is_of_the_tool(problem: BaseException, job: Job) -> bool:
     return isinstance(problem, (Exception, asyncio.CancelledError, *getattr(job.runnable, "fatal", ())))
 
 
-async def work_through_awaiting(
+async def run_jobs_async(
     jobs: tuple[Job, ...], most: int, closed: asyncio.Event
 ) -> AsyncGenerator[tuple[int, JobOutcome], None]:
     """The same, on the event loop: functions that block are run in threads, the others as tasks of their own."""

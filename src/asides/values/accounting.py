@@ -78,7 +78,7 @@ class Accounts:
             self._known.popitem(last=False)
 
 
-def estimated_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
+def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
     """A guess at what a reply cost, from the length of its words, and labelled as one."""
     heard = sum(len(message.text) for message in messages) // _CHARACTERS_PER_TOKEN
     thought = len(reply.thinking.text) // _CHARACTERS_PER_TOKEN if reply.thinking else 0

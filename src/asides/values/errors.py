@@ -234,7 +234,7 @@ _KEY_LIKE = re.compile(
 _MESSAGE_LIMIT = 500
 
 
-def redacted(text: str) -> str:
+def redact_keys(text: str) -> str:
     """`text` without anything that looks like a key."""
     return _KEY_LIKE.sub("***", text)
 
@@ -251,7 +251,7 @@ def from_status(
 ) -> ProviderError:
     """The error for what a server said. A status of 200 is an error told inside a good response."""
     kind = _kind_of(status, message, code)
-    said = redacted(message.strip())[:_MESSAGE_LIMIT]
+    said = redact_keys(message.strip())[:_MESSAGE_LIMIT]
     what = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
     if code and code != str(status) and code.lower() not in said.lower():
         what += f" ({code})"

@@ -22,7 +22,7 @@ _HELD = frozenset(
 _NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", *DEFINITIONS))
 
 
-def inside(schema: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+def map_inner_schemas(schema: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     """The schema, with `change` made to every schema that stands directly in it; all else as it is."""
     changed: dict[str, Any] = {}
     for word, value in schema.items():
@@ -35,7 +35,7 @@ def inside(schema: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, An
     return changed
 
 
-def inner_schemas(schema: dict[str, Any]) -> list[Any]:
+def find_inner_schemas(schema: dict[str, Any]) -> list[Any]:
     """The schemas that stand directly in a schema."""
     found: list[Any] = []
 
@@ -43,13 +43,13 @@ def inner_schemas(schema: dict[str, Any]) -> list[Any]:
         found.append(inner)
         return inner
 
-    inside(schema, note)
+    map_inner_schemas(schema, note)
     return found
 
 
-def references(schema: Any) -> set[str]:
+def find_references(schema: Any) -> set[str]:
     """Every `$ref` in a schema, however deep."""
     if not isinstance(schema, dict):
         return set()
     found = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()
-    return found.union(*(references(inner) for inner in inner_schemas(schema)))
+    return found.union(*(find_references(inner) for inner in find_inner_schemas(schema)))

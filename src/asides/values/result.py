@@ -45,7 +45,7 @@ class Step(msgspec.Struct, frozen=True):
         return self.reply.usage
 
 
-def total_of(steps: Sequence[Step]) -> Usage:
+def sum_usage(steps: Sequence[Step]) -> Usage:
     """What steps cost together."""
     total = steps[0].usage if steps else Usage()
     for step in steps[1:]:
@@ -92,7 +92,7 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
     @property
     def usage(self) -> Usage:
         """The sum of all steps; thinking is counted apart, as in each of them."""
-        return total_of(self.steps)
+        return sum_usage(self.steps)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

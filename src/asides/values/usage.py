@@ -55,7 +55,7 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
-def reported_usage(
+def normalise_usage(
     *,
     input: int | None,  # noqa: A002 - the public name of the field
     output: int | None,

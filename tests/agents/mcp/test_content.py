@@ -16,7 +16,7 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from asides.agents.mcp.content import failed, result_of
+from asides.agents.mcp.content import convert_result, failed
 from asides.agents.tools.results import NOTHING
 from asides.values.messages import File, Image, Text, ToolCall, ToolResult
 
@@ -27,17 +27,17 @@ def content_of(
     *blocks: ContentBlock, structured: Any = None, is_error: bool = False
 ) -> str | tuple[Text | Image | File, ...]:
     given = CallToolResult(content=list(blocks), structured_content=structured, is_error=is_error)
-    return result_of(CALL, given).content
+    return convert_result(CALL, given).content
 
 
 def test_texts_are_lines_of_one_text() -> None:
     given = CallToolResult(content=[TextContent(text="one"), TextContent(text="two")])
-    assert result_of(CALL, given) == ToolResult("call_1", "one\ntwo", "s__tool")
+    assert convert_result(CALL, given) == ToolResult("call_1", "one\ntwo", "s__tool")
 
 
 def test_an_error_of_the_tool_is_one() -> None:
     given = CallToolResult(content=[TextContent(text="no such file")], is_error=True)
-    assert result_of(CALL, given) == ToolResult("call_1", "no such file", "s__tool", is_error=True)
+    assert convert_result(CALL, given) == ToolResult("call_1", "no such file", "s__tool", is_error=True)
     assert failed(CALL, "gone") == ToolResult("call_1", "gone", "s__tool", is_error=True)
 
 

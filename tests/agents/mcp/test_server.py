@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from asides.agents.mcp.server import McpServer
-from asides.agents.tools.executor import BadArguments, Runnable
+from asides.agents.tools.runnable import BadArguments, Runnable
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Text, ToolCall
 from tests.agents.mcp.running import asked, auntil, called, child_of, named, official, old, old_address, until

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asides.agents.tools.executor import Raised, Returned, Runnable
-from asides.agents.tools.results import result_of
+from asides.agents.tools.results import build_result
+from asides.agents.tools.runnable import Raised, Returned, Runnable
 from asides.values.messages import ToolCall, ToolResult
 
 
@@ -19,5 +19,5 @@ def told(runnable: Runnable, made: ToolCall) -> ToolResult:
     try:
         value = runnable.run(made)
     except Exception as error:  # noqa: BLE001 - as the shells do
-        return result_of(made, Raised(error))
-    return result_of(made, Returned(value))
+        return build_result(made, Raised(error))
+    return build_result(made, Returned(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asides.agents.tools.definitions import closed, hoisted, resolved, untitled
+from asides.values.json_schema import closed, hoisted, resolved, untitled
 
 
 def test_inner_definitions_go_to_the_one_place() -> None:

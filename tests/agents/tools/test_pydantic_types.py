@@ -11,9 +11,9 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.pydantic_types import is_pydantic
+from asides.agents.tools.runnable import BadArguments
+from asides.agents.tools.type_readers import is_pydantic
 from asides.values.errors import ConfigError
 from tests.agents.tools.calls import call, told
 

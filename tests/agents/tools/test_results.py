@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
-from asides.agents.tools.executor import BadArguments, Raised, Returned, TimedOut
-from asides.agents.tools.results import denied, result_of, unknown_tool
+from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
+from asides.agents.tools.runnable import BadArguments, Raised, Returned, TimedOut
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result, Step
@@ -82,13 +82,13 @@ class Matrix:
     ids=repr,
 )
 def test_a_value_is_told(value: Any, content: Any) -> None:
-    assert result_of(CALL, Returned(value)) == ToolResult("call_7", content, "look")
+    assert build_result(CALL, Returned(value)) == ToolResult("call_7", content, "look")
 
 
 def test_a_result_is_taken_as_it_is_with_the_id_of_the_call() -> None:
     own = ToolResult("whatever", "no such place", is_error=True, cache=True)
-    assert result_of(CALL, Returned(own)) == ToolResult("call_7", "no such place", "look", is_error=True, cache=True)
-    assert result_of(CALL, Returned(ToolResult("", "x", name="other"))).name == "other"
+    assert build_result(CALL, Returned(own)) == ToolResult("call_7", "no such place", "look", is_error=True, cache=True)
+    assert build_result(CALL, Returned(ToolResult("", "x", name="other"))).name == "other"
 
 
 def test_another_models_answer_is_told_without_its_thinking() -> None:
@@ -96,7 +96,7 @@ def test_another_models_answer_is_told_without_its_thinking() -> None:
     reply = Reply(parts=(thought, Text("42")))
     run = Result(Size(3), messages=(Message("assistant", (thought, Text("42"))),), steps=(Step(1, reply),))
     for value, text in ((reply, "42"), (run.messages[0], "42"), (run, '{"width":3}'), (Result("42"), "42")):
-        assert result_of(CALL, Returned(value)) == ToolResult("call_7", text, "look")
+        assert build_result(CALL, Returned(value)) == ToolResult("call_7", text, "look")
 
 
 async def waits() -> str:
@@ -125,7 +125,7 @@ def endless() -> list[Any]:
 def test_what_cannot_be_told_is_an_error_and_no_exception(make: Any, words: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = result_of(CALL, Returned(make()))
+        result = build_result(CALL, Returned(make()))
     assert result.is_error
     assert result.call_id == "call_7"
     assert re.search(words, result.text)
@@ -150,14 +150,14 @@ class Wordless(Exception):
     ids=repr,
 )
 def test_what_was_raised_is_told_in_words(error: Exception, text: str) -> None:
-    assert result_of(CALL, Raised(error)) == ToolResult("call_7", text, "look", is_error=True)
+    assert build_result(CALL, Raised(error)) == ToolResult("call_7", text, "look", is_error=True)
 
 
 def test_what_was_raised_is_told_without_a_traceback_and_not_at_length() -> None:
     try:
         raise ValueError("sk-live-" + "x" * 5000 + " and " + "y" * 5000)
     except ValueError as error:
-        text = result_of(CALL, Raised(error)).text
+        text = build_result(CALL, Raised(error)).text
     assert len(text) == len(f"ValueError: *** and {'y' * 5000}"[:1000]) + 1
     assert "Traceback" not in text
     assert __file__ not in text
@@ -165,18 +165,20 @@ def test_what_was_raised_is_told_without_a_traceback_and_not_at_length() -> None
 
 
 def test_a_call_that_took_too_long_is_told() -> None:
-    assert result_of(CALL, TimedOut(2.5)) == ToolResult(
+    assert build_result(CALL, TimedOut(2.5)) == ToolResult(
         "call_7", "look was given up after 2.5 s: it took too long. To do: ask for less of it.", "look", is_error=True
     )
-    assert "after" not in result_of(CALL, TimedOut()).text
+    assert "after" not in build_result(CALL, TimedOut()).text
 
 
 def test_a_call_that_may_not_be_run_is_told_with_the_reason() -> None:
-    assert denied(CALL).text == "The call of look was not allowed. To do: go on without it."
-    assert denied(CALL, " Not today. ").text == "The call of look was not allowed: Not today. To do: go on without it."
-    assert "sk-live" not in denied(CALL, "sk-live-1234567890").text
-    assert denied(CALL).is_error
-    assert denied(CALL).call_id == "call_7"
+    assert deny_call(CALL).text == "The call of look was not allowed. To do: go on without it."
+    assert (
+        deny_call(CALL, " Not today. ").text == "The call of look was not allowed: Not today. To do: go on without it."
+    )
+    assert "sk-live" not in deny_call(CALL, "sk-live-1234567890").text
+    assert deny_call(CALL).is_error
+    assert deny_call(CALL).call_id == "call_7"
 
 
 @pytest.mark.parametrize(
@@ -188,10 +190,10 @@ def test_a_call_that_may_not_be_run_is_told_with_the_reason() -> None:
     ],
 )
 def test_a_tool_that_there_is_not_is_told_with_those_that_there_are(name: str, names: list[str], text: str) -> None:
-    assert unknown_tool(ToolCall("call_7", name), names) == ToolResult("call_7", text, name, is_error=True)
+    assert reject_unknown_tool(ToolCall("call_7", name), names) == ToolResult("call_7", text, name, is_error=True)
 
 
 def test_of_very_many_tools_not_all_are_named() -> None:
-    text = unknown_tool(ToolCall("1", "z" * 500), [f"tool_{number}" for number in range(500)]).text
+    text = reject_unknown_tool(ToolCall("1", "z" * 500), [f"tool_{number}" for number in range(500)]).text
     assert "and more." in text
     assert len(text) < 600

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.toolset import Offer, runnable_of, toolset
+from asides.agents.tools.runnable import Approval, Runnable
+from asides.agents.tools.toolset import OfferedTool, build_toolset, find_runnable
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall
 from asides.values.tools import Tool
@@ -42,12 +42,12 @@ DESCRIBED = Tool("described", "Somebody else runs it.")
 
 
 def test_each_tool_has_what_runs_it() -> None:
-    offered = toolset([add, subtract, REMOTE, DESCRIBED, {"name": "from_json", "description": "x"}])
+    offered = build_toolset([add, subtract, REMOTE, DESCRIBED, {"name": "from_json", "description": "x"}])
     assert list(offered) == ["add", "subtract", "remote", "described", "from_json"]
-    assert offered["subtract"] == Offer(subtract.tool, subtract)
+    assert offered["subtract"] == OfferedTool(subtract.tool, subtract)
     assert offered["remote"].runnable is REMOTE
-    assert offered["described"] == Offer(DESCRIBED, None)
-    assert offered["from_json"] == Offer(Tool("from_json", "x"), None)
+    assert offered["described"] == OfferedTool(DESCRIBED, None)
+    assert offered["from_json"] == OfferedTool(Tool("from_json", "x"), None)
     ran = offered["add"].runnable
     assert isinstance(ran, Runnable)
     assert ran.run(ToolCall("1", "add", {"a": "1", "b": 2})) == 3
@@ -55,16 +55,16 @@ def test_each_tool_has_what_runs_it() -> None:
 
 def test_a_class_is_not_one_of_its_objects() -> None:
     with pytest.raises(ConfigError, match="Remote takes what JSON cannot carry: fatal"):
-        runnable_of(Remote)
+        find_runnable(Remote)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"two tools are called add\. To do: rename one"):
-        toolset([add, Tool("add")])
-    assert list(toolset([add, tool(add, name="plus")])) == ["add", "plus"]
+        build_toolset([add, Tool("add")])
+    assert list(build_toolset([add, tool(add, name="plus")])) == ["add", "plus"]
 
 
 @pytest.mark.parametrize("given", [3, None, "add"])
 def test_what_is_no_tool_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match=f"not {type(given).__name__}"):
-        toolset([given])
+        build_toolset([given])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.conversations.store.protocol import Heading, Store, StoreConflict, StoreError
+from asides.conversations.store.protocol import ConversationHeading, Store, StoreConflict, StoreError
 from asides.conversations.store.sqlite import SqliteStore
 from asides.values.errors import ConfigError
 from asides.values.messages import (
@@ -68,8 +68,8 @@ def test_every_kind_of_part_comes_back_as_it_was(store: Store) -> None:
 
 
 def test_what_is_known_of_a_conversation_follows_what_is_done_to_it(store: Store) -> None:
-    first = store.append("talk", [user("a"), assistant("b")], heading=Heading("be brief", "some:model"))
-    assert (first.length, first.heading, first.usage) == (2, Heading("be brief", "some:model"), Usage())
+    first = store.append("talk", [user("a"), assistant("b")], heading=ConversationHeading("be brief", "some:model"))
+    assert (first.length, first.heading, first.usage) == (2, ConversationHeading("be brief", "some:model"), Usage())
     spent = Usage(3, 4, 1, 0, 7)
     second = store.append("talk", [user("c"), assistant("d")], spent=spent)
     assert (second.length, second.heading, second.usage) == (4, first.heading, spent)
@@ -120,11 +120,11 @@ def test_a_change_for_another_version_is_refused_and_changes_nothing(store: Stor
     first = store.append("talk", [user("a"), assistant("b")])
     store.append("talk", [user("c"), assistant("d")])
     with pytest.raises(StoreConflict) as caught:
-        store.replace("talk", [user("x")], expected=first.version, heading=Heading("other"), spent=Usage(1))
+        store.replace("talk", [user("x")], expected=first.version, heading=ConversationHeading("other"), spent=Usage(1))
     kept = store.load("talk")
     assert kept is not None
     assert [message.text for message in kept.messages] == ["a", "b", "c", "d"]
-    assert (kept.about.heading, kept.about.usage) == (Heading(), Usage())
+    assert (kept.about.heading, kept.about.usage) == (ConversationHeading(), Usage())
     assert caught.value.found == kept.about.version
     assert "To do:" in str(caught.value)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects.openai_chat.encode import address, encode
+from asides.dialects.openai_chat.encode import build_url, encode
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling, user
@@ -118,12 +118,12 @@ def test_headers_of_the_row_are_sent() -> None:
     ],
 )
 def test_the_address(base: str, query: tuple[tuple[str, str], ...], url: str) -> None:
-    assert address(Target(Provider(name="host", query=query), "m", base)) == url
+    assert build_url(Target(Provider(name="host", query=query), "m", base)) == url
 
 
 def test_the_path_is_the_rows() -> None:
     provider = Provider(name="host", quirks=Quirks(path="/text/chat"))
-    assert address(Target(provider, "m", "https://h.test/v1")) == "https://h.test/v1/text/chat"
+    assert build_url(Target(provider, "m", "https://h.test/v1")) == "https://h.test/v1/text/chat"
 
 
 # --- settings -----------------------------------------------------------------------------------------------------

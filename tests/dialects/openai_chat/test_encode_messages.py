@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects.openai_chat.encode_messages import spell_messages
+from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -56,7 +56,7 @@ def spelled_with_notices(
     *messages: Message, to: Target | None = None, system: str | None = None, thinking: Thinking = UNSET
 ) -> tuple[list[Any], list[Notice]]:
     notices: list[Notice] = []
-    wire = spell_messages(Prompt(messages, system=system, thinking=thinking), to or target(), notices)
+    wire = encode_messages(Prompt(messages, system=system, thinking=thinking), to or target(), notices)
     # Through JSON and back: what counts is what a server reads.
     return msgspec.json.decode(msgspec.json.encode(wire)), notices
 
@@ -314,7 +314,7 @@ def test_details_go_back_verbatim_in_order_and_alone() -> None:
     seals = (Seal("reasoning_details", "s1", None, DETAIL), Seal("reasoning_details.encrypted", "xyz", None, ENCRYPTED))
     thought = Thought("plan", via="reasoning", seals=seals)
     notices: list[Notice] = []
-    wire = spell_messages(Prompt((assistant(thought, "42"),)), target(replay_as="details"), notices)
+    wire = encode_messages(Prompt((assistant(thought, "42"),)), target(replay_as="details"), notices)
     assert msgspec.json.encode(wire) == (
         b'[{"role":"assistant","content":"42","reasoning_details":[' + f"{DETAIL},{ENCRYPTED}".encode() + b"]}]"
     )
@@ -368,7 +368,7 @@ def test_a_signature_is_echoed_where_it_came(replay_as: str) -> None:
     carrier = '{"vendor": {"thought_signature": "c2ln"}}'
     call = ToolCall("call_1", "f", {}, None, (Seal("thought_signature", "c2ln", None, carrier),))
     notices: list[Notice] = []
-    wire = msgspec.json.encode(spell_messages(Prompt((assistant(call),)), target(replay_as=replay_as), notices))
+    wire = msgspec.json.encode(encode_messages(Prompt((assistant(call),)), target(replay_as=replay_as), notices))
     assert wire == (
         b'[{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"},'
         b'"extra_content":' + carrier.encode() + b"}]}]"

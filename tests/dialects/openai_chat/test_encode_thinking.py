@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from asides.dialects.openai_chat.encode_thinking import spell_thinking
+from asides.dialects.openai_chat.encode_thinking import encode_thinking
 from asides.providers.provider import AskBy, ModelRule, Provider, Quirks, Target
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking
@@ -24,7 +24,7 @@ def target(ask_by: AskBy, rule: ModelRule = UNKNOWN, **quirks: Any) -> Target:
 
 
 def spelled(thinking: Thinking, where: Target) -> tuple[dict[str, Any], list[str]]:
-    fields, notices = spell_thinking(thinking, where)
+    fields, notices = encode_thinking(thinking, where)
     return fields, [notice.code for notice in notices]
 
 
@@ -137,7 +137,7 @@ def test_on_needs_no_effort_where_the_model_thinks_anyway(rule: ModelRule) -> No
 
 def test_on_takes_the_effort_nearest_to_the_ordinary_one() -> None:
     rule = ModelRule(thinking="optional", default="off", efforts=("high",))
-    fields, notices = spell_thinking(ON, target("prompt_mode", rule))
+    fields, notices = encode_thinking(ON, target("prompt_mode", rule))
     assert fields == {"reasoning_effort": "high"}
     assert notices == (Notice("effort_chosen", "this host has to be told an effort", "thinking", "on", "high"),)
 
@@ -179,9 +179,9 @@ def test_the_words_of_the_row_are_used() -> None:
 
 
 def test_a_notice_says_what_was_sent_instead() -> None:
-    (told,) = spell_thinking(HIGH, target("thinking_toggle"))[1]
+    (told,) = encode_thinking(HIGH, target("thinking_toggle"))[1]
     assert (told.setting, told.asked, told.sent) == ("thinking", "high", "on")
-    (told,) = spell_thinking(HIGH, target("nothing"))[1]
+    (told,) = encode_thinking(HIGH, target("nothing"))[1]
     assert (told.asked, told.sent) == ("high", "nothing")
 
 
@@ -204,7 +204,7 @@ def test_models_with_a_prompt_mode_are_switched_by_it() -> None:
     [(1, "low"), (2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high"), (24576, "high"), (24577, "high")],
 )
 def test_a_budget_becomes_the_effort_that_usually_spends_as_much(tokens: int, effort: str) -> None:
-    fields, notices = spell_thinking(Thinking(budget=tokens), target("reasoning_effort"))
+    fields, notices = encode_thinking(Thinking(budget=tokens), target("reasoning_effort"))
     assert fields == {"reasoning_effort": effort}
     assert [(notice.code, notice.asked, notice.sent) for notice in notices] == [("budget_mapped", str(tokens), effort)]
 

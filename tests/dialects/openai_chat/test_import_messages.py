@@ -6,32 +6,32 @@ from typing import Any
 
 import pytest
 
-from asides.dialects.openai_chat.import_messages import read_message, read_messages
+from asides.dialects.openai_chat.import_messages import import_message, import_messages
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 
 def parts(**message: Any) -> tuple[Part, ...]:
-    return read_message(message).parts
+    return import_message(message).parts
 
 
 def test_a_question() -> None:
-    assert read_message({"role": "user", "content": "hi"}) == Message("user", (Text("hi"),))
+    assert import_message({"role": "user", "content": "hi"}) == Message("user", (Text("hi"),))
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_both_names_of_the_system_role(role: str) -> None:
-    assert read_message({"role": role, "content": "be brief"}) == Message("system", (Text("be brief"),))
+    assert import_message({"role": role, "content": "be brief"}) == Message("system", (Text("be brief"),))
 
 
 @pytest.mark.parametrize("content", [None, "", []])
 def test_no_content(content: Any) -> None:
-    assert read_message({"role": "user", "content": content}) == Message("user")
+    assert import_message({"role": "user", "content": content}) == Message("user")
 
 
 def test_a_name() -> None:
-    assert read_message({"role": "user", "content": "hi", "name": "ada"}).name == "ada"
+    assert import_message({"role": "user", "content": "hi", "name": "ada"}).name == "ada"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_answer_with_everything() -> None:
         "refusal": "no",
         "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
     }
-    assert read_message(message).parts == (
+    assert import_message(message).parts == (
         Thought("plan", via="reasoning_content"),
         Text("42"),
         Refusal("no"),
@@ -242,19 +242,19 @@ def test_a_call_of_another_kind_is_kept_as_it_is() -> None:
 )
 def test_a_result(content: Any, read: Any) -> None:
     message = {"role": "tool", "tool_call_id": "c", "content": content, "name": "f"}
-    assert read_message(message) == Message("tool", (ToolResult("c", read, "f"),))
+    assert import_message(message) == Message("tool", (ToolResult("c", read, "f"),))
 
 
 def test_calls_from_before_there_were_ids_are_matched_with_their_results() -> None:
     call = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a":1}'}}
     result = {"role": "function", "name": "f", "content": "x"}
-    history = read_messages([call, result, call, result])
+    history = import_messages([call, result, call, result])
     first, answer, second, other = history
     assert first.tool_calls[0] == ToolCall("call_f_1", "f", {"a": 1})
     assert answer.parts == (ToolResult("call_f_1", "x", "f"),)
     assert second.tool_calls[0].id == "call_f_2"
     assert other.parts == (ToolResult("call_f_2", "x", "f"),)
-    assert read_message(call).tool_calls[0].id == "call_f"
+    assert import_message(call).tool_calls[0].id == "call_f"
 
 
 # --- nonsense -----------------------------------------------------------------------------------------------------
@@ -307,10 +307,10 @@ SECRET = "do-not-repeat-me"
 )
 def test_nonsense_is_told_in_words_that_do_not_repeat_it(message: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
-        read_message(message)
+        import_message(message)
     assert SECRET not in str(caught.value)
 
 
 def test_an_error_in_a_history_says_where() -> None:
     with pytest.raises(ConfigError, match=r"messages\[1\]: the role 'robot'"):
-        read_messages([{"role": "user", "content": "a"}, {"role": "robot"}])
+        import_messages([{"role": "user", "content": "a"}, {"role": "robot"}])

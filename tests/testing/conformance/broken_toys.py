@@ -164,8 +164,8 @@ class NumbersEveryDelta(Filtering):
 
 
 class QuotesThinkingInAWarning(ToyDecoder):
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        super().take(payload, events)
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        super().decode_document(payload, events)
         if ponder := LINES.decode(payload).ponder:
             self.warn("pondered", f"the model pondered {ponder}", events)
 
@@ -175,8 +175,8 @@ class LeaksThinkingAtACut(ToyDecoder):
         super().__init__(target)
         self._pondered = ""
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        super().take(payload, events)
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        super().decode_document(payload, events)
         self._pondered += LINES.decode(payload).ponder or ""
 
     def finish(self) -> list[Event]:
@@ -189,8 +189,8 @@ class DoublesTextOfAStream(ToyDecoder):
         super().__init__(target)
         self._told = ""
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        super().take(payload, events)
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        super().decode_document(payload, events)
         self._told += LINES.decode(payload).says or ""
         if self.ended and self.streamed:
             events.append(TextDelta(self._told, 1))
@@ -206,7 +206,7 @@ class TakesAPieceForALine(ToyDecoder):
         events: list[Event] = []
         for line in filter(None, data.split(b"\n")):
             try:
-                self.take_payload(line, events)
+                self.decode_payload(line, events)
             except Exception:  # noqa: BLE001 - which is what such decoders do
                 continue
         return events
@@ -215,9 +215,9 @@ class TakesAPieceForALine(ToyDecoder):
 class WritesNoReason(ToyDialect):
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> ToyWriter:
         class Writer(ToyWriter):
-            def _end(self, stop: StopReason) -> bytes:
+            def _write_end(self, stop: StopReason) -> bytes:
                 del stop
-                return super()._end(StopReason("stop"))
+                return super()._write_end(StopReason("stop"))
 
         return Writer(model, stream=stream, shows_usage=include_usage)
 
@@ -281,9 +281,9 @@ class _StrictLine(Line, forbid_unknown_fields=True):
 
 
 class CrashesOnUnknownFields(ToyDecoder):
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         msgspec.json.decode(payload, type=_StrictLine)
-        super().take(payload, events)
+        super().decode_document(payload, events)
 
 
 class SaysNothingOfTheUnknown(ToyDecoder):
@@ -292,19 +292,19 @@ class SaysNothingOfTheUnknown(ToyDecoder):
 
 
 class Pokes(ToyDecoder):
-    def take(self, payload: bytes, events: list[Event]) -> None:
-        super().take(payload, events)
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
+        super().decode_document(payload, events)
         for want in msgspec.json.decode(payload).get("wants", []):
             want["do"].strip()
 
 
 class TakesAnythingForAReply(ToyDecoder):
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         pass
 
 
 class NeverMissesTheEnd(ToyDecoder):
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return True
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import asides
-from asides.dialects import others
+from asides.dialects import list_third_party
 from asides.testing.conformance import (
     CHECKS,
     NETWORK,
@@ -91,9 +91,9 @@ def test_sockets_can_be_left_out_and_so_can_checks() -> None:
 
 
 def test_a_dialect_is_known_only_while_it_is_examined() -> None:
-    assert "toy" not in others()
+    assert "toy" not in list_third_party()
     examine(TOY, dialect=dialect, network=False, quick=True).raise_on_failure()
-    assert "toy" not in others()
+    assert "toy" not in list_third_party()
     with pytest.raises(asides.Unsupported, match="'toy' is neither a dialect nor a provider"):
         asides.decode("toy", b"{}", provider=TOY)
 

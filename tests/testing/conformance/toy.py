@@ -15,12 +15,10 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, select_sampling
 from asides.dialects.message_encoder import FlatMessageEncoder, Wire
-from asides.dialects.model_lists import base_path, list_request, read_list
-from asides.dialects.reply_writer import ReplyWriter
-from asides.dialects.request_fields import RequestFields
-from asides.dialects.unsupported_settings import absent_settings, known_sampling
+from asides.dialects.model_lists import build_list_request, read_list, strip_reply_path
+from asides.dialects.server_half import ReplyWriter, RequestFields
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.testing.stage.http_requests import Request
 from asides.values.errors import ProviderError, from_status
@@ -40,7 +38,7 @@ from asides.values.model_info import ModelInfo, ModelPage
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 from asides.wire.framing import Framing
 
 MARK = "mark"
@@ -72,9 +70,9 @@ class ToySpeller(FlatMessageEncoder):
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Spell a planned prompt for its target."""
-    notices: list[Notice] = absent_settings(prompt, "metadata", "user", "tool_choice", "output")
+    notices: list[Notice] = report_unsupported(prompt, "metadata", "user", "tool_choice", "output")
     body: Wire = {"model": target.model, "turns": ToySpeller(prompt, notices).run(), "live": prompt.stream}
-    body |= known_sampling(prompt, ("temperature",), notices)
+    body |= select_sampling(prompt, ("temperature",), notices)
     if prompt.tools:
         body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]
     if prompt.max_tokens is not None:
@@ -84,7 +82,9 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
         notices.append(Notice("budget_not_sent", "the toy takes no budget", "thinking", str(thinking.budget), "on"))
     if thinking.asked:
         body["ponder"] = False if thinking.mode == "off" else thinking.effort or True
-    return post(target, address_at(target, f"{base_path(target)}/talk"), "*/*", merged(body, prompt.extra)), (*notices,)
+    return build_post(
+        target, join_url(target, f"{strip_reply_path(target)}/talk"), "*/*", merge_fields(body, prompt.extra)
+    ), (*notices,)
 
 
 # --- client half: a reply -----------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class ToyDecoder(DocumentDecoder):
             self._calls += 1
         if line.cost is not None:
             cost = line.cost
-            usage = reported_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
+            usage = normalise_usage(input=cost.heard, output=cost.told, thinking=cost.pondered)
             events.append(UsageReported(usage))
         if line.over is not None:
             self.ended = True
@@ -180,7 +180,7 @@ class ToyWriter(ReplyWriter):
         self._stream = stream
         self._held: list[Event] = []
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         if self._stream and not isinstance(event, ToolCallDelta):
             return self._line(**self._spelled([event]))
         self._held.append(event)
@@ -198,7 +198,7 @@ class ToyWriter(ReplyWriter):
         spelled[MARK] = "".join(seal.value for seal in reply.seals)
         return spelled
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         over = next((word for word, reason in STOPS.items() if reason == stop.reason), "done")
         return self._line(**self._spelled(self._held), cost=_cost(self._shown_usage), over=over)
 
@@ -219,12 +219,12 @@ def _cost(usage: Usage | None) -> Wire:
 
 def read(body: bytes) -> ServedRequest:
     """A client's request as a prompt."""
-    fields = RequestFields.of_body(body)
+    fields = RequestFields.parse_body(body)
     model, live = fields.take_model(), fields.take("live", bool)
     turns = [_turn(turn) for turn in fields.take("turns", list[dict[str, Any]]) or []]
     system = turns.pop(0).text if turns and turns[0].role == "system" else None
     tools = fields.take("can", list[dict[str, Any]]) or []
-    ponder: Any = fields.left.pop("ponder", None)
+    ponder: Any = fields.remaining.pop("ponder", None)
     prompt = Prompt(
         tuple(turns),
         system,
@@ -233,7 +233,7 @@ def read(body: bytes) -> ServedRequest:
         max_tokens=fields.take("most", int),
         stream=bool(live),
     )
-    prompt = msgspec.structs.replace(prompt, extra=fields.left)
+    prompt = msgspec.structs.replace(prompt, extra=fields.remaining)
     return ServedRequest(prompt, model, bool(live), include_usage=True)
 
 
@@ -303,7 +303,7 @@ class ToyDialect:
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
         """Ask which models there are; they come on one page."""
         del after
-        return list_request(target, f"{base_path(target)}/minds")
+        return build_list_request(target, f"{strip_reply_path(target)}/minds")
 
     def read_models(self, body: bytes) -> ModelPage:
         """The list."""
@@ -328,7 +328,7 @@ class ToyDialect:
         del query
         return msgspec.json.encode({"minds": [{"name": model.id} for model in models]})
 
-    def house_rules(self, secret: bytes) -> ToyRules:
+    def request_rules(self, secret: bytes) -> ToyRules:
         """What the stage checks and signs when it speaks this dialect."""
         return ToyRules(secret)
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Say, improvise
-from asides.testing.stage.arithmetic import find_sum
-from asides.testing.stage.fill_schema import fill
+from asides.testing.stage.actor import fill, find_sum
 from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool

@@ -15,7 +15,7 @@ import pytest
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Hang, OpenStage, Raw, Say, Stage
 from asides.values.errors import ConfigError
-from tests.testing.stage.asking import Answer, as_http, body_of, connected, ended, get, post, raw_socket, read_all
+from tests.testing.stage.http_client import Answer, as_http, body_of, connected, ended, get, post, raw_socket, read_all
 
 # --- what the stage saw -----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_script
-from asides.testing.stage.script import Playbill
+from asides.testing.stage.script import ScriptPlayer
 from asides.values.errors import ConfigError
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.messages import Prompt, ToolCall, user
@@ -19,23 +19,23 @@ REQUEST = ServedRequest(Prompt((user("hi"),)), "any", stream=False)
 
 
 def test_a_list_is_played_in_order_and_its_last_scene_again() -> None:
-    bill = Playbill([Say("a"), Fail(status=429), Say("b")])
+    bill = ScriptPlayer([Say("a"), Fail(status=429), Say("b")])
     assert [bill.next(REQUEST) for _ in range(5)] == [Say("a"), Fail(status=429), Say("b"), Say("b"), Say("b")]
 
 
 def test_one_scene_is_a_script() -> None:
-    bill = Playbill(Say("a"))
+    bill = ScriptPlayer(Say("a"))
     assert [bill.next(REQUEST), bill.next(REQUEST)] == [Say("a"), Say("a")]
 
 
 def test_a_function_is_asked_each_time() -> None:
-    bill = Playbill(lambda request: Say(request.prompt.messages[-1].text.upper()))
+    bill = ScriptPlayer(lambda request: Say(request.prompt.messages[-1].text.upper()))
     assert bill.next(REQUEST) == Say("HI")
 
 
 def test_an_empty_script_is_refused() -> None:
     with pytest.raises(ConfigError, match="no scene"):
-        Playbill([])
+        ScriptPlayer([])
 
 
 EVERY_SCENE: list[Scene] = [

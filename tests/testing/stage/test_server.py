@@ -16,7 +16,7 @@ from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.messages import ToolCall
 from asides.values.usage import Usage
 from tests.decoding import reply_of, target
-from tests.testing.stage.asking import as_http, body_of, connected, post, raw_socket, read_all
+from tests.testing.stage.http_client import as_http, body_of, connected, post, raw_socket, read_all
 
 # --- what is said -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.values.errors import ConfigError, redacted
+from asides.values.errors import ConfigError, redact_keys
 
 if TYPE_CHECKING:
     from mcp.client import Transport
@@ -102,7 +102,7 @@ class Heard:
         for value in sorted(way.env.values(), key=len, reverse=True):
             if len(value) >= _SHORTEST_SECRET:
                 words = words.replace(value, "***")
-        words = redacted(words)
+        words = redact_keys(words)
         return f"…{words[-_TAIL_CHARACTERS:]}" if len(words) > _TAIL_CHARACTERS else words
 
     def wait(self) -> None:
@@ -191,7 +191,7 @@ def _told(found: list[BaseException]) -> str:
 
     for cause in found:
         if isinstance(cause, MCPError):
-            return redacted(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
+            return redact_keys(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
     return f"it does not speak as an MCP server does ({type(found[-1]).__name__})"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SILENT_FAILURE = "it failed, and the server does not say why"
 
 
-def result_of(call: ToolCall, given: CallToolResult) -> ToolResult:
+def convert_result(call: ToolCall, given: CallToolResult) -> ToolResult:
     """The result of `call`: plain text where there is only text, else the parts in their order.
 
     Structured content goes along as JSON, unless the text says the same already.

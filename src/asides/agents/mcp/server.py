@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.agents.mcp.connect import Http, Stdio, Way
-from asides.agents.mcp.content import failed, result_of
+from asides.agents.mcp.content import convert_result, failed
 from asides.agents.mcp.naming import public_names, spelled, wanted
 from asides.agents.mcp.session import Gone, Refused, Session, Welcome
-from asides.agents.tools.executor import Approval, BadArguments
+from asides.agents.tools.runnable import Approval, BadArguments
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall, ToolResult
 from asides.values.tools import Tool
@@ -341,7 +341,7 @@ class McpServer:
             async with asyncio.timeout(self._timeout):
                 session = self._again()
                 await asyncio.wrap_future(session.ready)
-                return result_of(call, await session.call(own_name, call.arguments))
+                return convert_result(call, await session.call(own_name, call.arguments))
         except TimeoutError:
             words = f"did not answer within {self._timeout:g} seconds, and was told to stop"
         except Gone:

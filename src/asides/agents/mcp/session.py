@@ -18,7 +18,7 @@ import msgspec
 
 from asides.agents.mcp.connect import Heard, Http, Stdio, Way, ended_early, is_closed, no_way, opened
 from asides.agents.mcp.mute_logs import this_thread_logs_nothing
-from asides.values.errors import ConfigError, redacted
+from asides.values.errors import ConfigError, redact_keys
 from asides.values.version import VERSION
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Session:
                         self._serving = False
                         self._stop()
                 raise Gone from None
-            raise Refused(redacted(problem.message)) from None
+            raise Refused(redact_keys(problem.message)) from None
         except ValidationError:
             raise Refused("the server's answer does not read") from None
         except RuntimeError:

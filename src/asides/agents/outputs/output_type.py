@@ -13,7 +13,7 @@ import msgspec
 from asides.agents.outputs.checking import checker_of
 from asides.agents.outputs.misfit import Misfit
 from asides.agents.outputs.schemas import HOLDER, AskedOutput, adapter_of, asked_for, describes_itself, kind_of
-from asides.agents.tools.validation_errors import Problem, told_by_msgspec, told_by_pydantic
+from asides.agents.tools.type_readers import Problem, parse_msgspec_error, parse_pydantic_error
 from asides.values.errors import ConfigError
 from asides.values.json_schema import DEFINITIONS
 from asides.values.messages import OutputSchema
@@ -109,7 +109,7 @@ def _by_type(kind: Any) -> Callable[[bytes], Any]:
         try:
             return decoder.decode(document)
         except msgspec.ValidationError as problem:
-            raise Misfit(_lines(told_by_msgspec(problem))) from None
+            raise Misfit(_lines(parse_msgspec_error(problem))) from None
         except AssertionError as problem:
             # Of a `__post_init__`: said there as one says it with ValueError, and as pydantic takes it.
             raise Misfit(f"$: {str(problem) or 'it does not hold together'}") from None
@@ -126,7 +126,7 @@ def _by_model(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
             return validate(document)
         except ValueError as problem:
             # A model that only looks like pydantic's says it in its own way.
-            told = told_by_pydantic(problem) if hasattr(problem, "errors") else (("", str(problem)),)
+            told = parse_pydantic_error(problem) if hasattr(problem, "errors") else (("", str(problem)),)
             raise Misfit(_lines(*told)) from None
 
     return read

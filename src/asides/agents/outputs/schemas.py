@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.agents.tools.pydantic_types import is_pydantic
+from asides.agents.tools.type_readers import is_pydantic
 from asides.values.errors import ConfigError
-from asides.values.json_schema import DEFINITIONS, inner_schemas, inside, references
+from asides.values.json_schema import DEFINITIONS, find_inner_schemas, find_references, map_inner_schemas
 from asides.values.messages import OutputSchema
 
 AskedOutput: TypeAlias = OutputSchema | Literal["json"]
@@ -145,7 +145,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     if reference:
         name = reference.removeprefix("#/$defs/")
         root = dict(definitions[name])
-        if not any(reference in references(definition) for definition in definitions.values()):
+        if not any(reference in find_references(definition) for definition in definitions.values()):
             del definitions[name]
     return {**root, "$defs": definitions} if definitions else root
 
@@ -167,7 +167,7 @@ def _tidied(schema: Any) -> Any:
         return schema
     # That only one of them fits is checked when the answer is read.
     kept = {"anyOf" if word == "oneOf" else word: value for word, value in schema.items() if word != "discriminator"}
-    tidy = inside(kept, _tidied)
+    tidy = map_inner_schemas(kept, _tidied)
     if tidy.get("type") == "object" and "properties" in tidy:
         tidy.setdefault("additionalProperties", False)
     if "enum" in tidy and "type" not in tidy:
@@ -198,7 +198,7 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object that holds such a value; its definitions stay at the root, where references look."""
     kept = {word: schema[word] for word in DEFINITIONS if word in schema}
     inner = {word: value for word, value in schema.items() if word not in (*DEFINITIONS, "$schema")}
-    if any(not reference.startswith(("#/$defs/", "#/definitions/")) for reference in references(inner)):
+    if any(not reference.startswith(("#/$defs/", "#/definitions/")) for reference in find_references(inner)):
         return schema  # it refers to its own root, which would be another then
     return {
         "type": "object",
@@ -217,10 +217,10 @@ def fits_strict_mode(schema: Any) -> bool:
         return True
     if not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
         return False
-    if not schema.keys() <= _STRICT_KEYWORDS or any(_says_nothing(inner) for inner in inner_schemas(schema)):
+    if not schema.keys() <= _STRICT_KEYWORDS or any(_says_nothing(inner) for inner in find_inner_schemas(schema)):
         return False
     if schema.get("type") == "object":
         fields = schema.get("properties", {})
         if schema.get("additionalProperties") is not False or sorted(schema.get("required", ())) != sorted(fields):
             return False
-    return all(fits_strict_mode(inner) for inner in inner_schemas(schema))
+    return all(fits_strict_mode(inner) for inner in find_inner_schemas(schema))

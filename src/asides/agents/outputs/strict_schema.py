@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.json_schema import DEFINITIONS, inner_schemas, inside
+from asides.values.json_schema import DEFINITIONS, find_inner_schemas, map_inner_schemas
 
 _BOUNDS = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"),
@@ -34,7 +34,7 @@ def _optional_fields(schema: Any) -> int:
     if not isinstance(schema, dict):
         return 0
     own = len(set(schema.get("properties", ())) - set(schema.get("required", ())))
-    return own + sum(_optional_fields(inner) for inner in inner_schemas(schema))
+    return own + sum(_optional_fields(inner) for inner in find_inner_schemas(schema))
 
 
 def _is_closable(schema: Any) -> bool:
@@ -44,7 +44,7 @@ def _is_closable(schema: Any) -> bool:
         return False
     if "patternProperties" in schema:
         return False
-    return all(_is_closable(inner) for inner in inner_schemas(schema))
+    return all(_is_closable(inner) for inner in find_inner_schemas(schema))
 
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
@@ -60,7 +60,7 @@ def _is_recursive(schema: dict[str, Any]) -> bool:
                 return True
             return leads_back(named[reference], seen | {reference})
         below = {word: value for word, value in inner.items() if word not in DEFINITIONS}
-        return any(leads_back(each, seen) for each in inner_schemas(below))
+        return any(leads_back(each, seen) for each in find_inner_schemas(below))
 
     return leads_back(schema, frozenset()) or any(leads_back(each, frozenset({name})) for name, each in named.items())
 
@@ -79,7 +79,7 @@ def _plain(schema: Any) -> Any:
             told.append(f"{word}: {msgspec.json.encode(value).decode()}")
         else:
             kept["anyOf" if word == "oneOf" else word] = value
-    plain = inside(kept, _plain)
+    plain = map_inner_schemas(kept, _plain)
     if plain.get("type") == "object":
         plain["additionalProperties"] = False
     if told:

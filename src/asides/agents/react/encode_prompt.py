@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from asides.agents.react.translator import VIA
-from asides.dialects.message_encoder import arguments_text
+from asides.dialects.message_encoder import encode_arguments
 from asides.history.pair import CANCELLED
 from asides.providers.provider import Target
 from asides.values.messages import File, Image, Message, OutputSchema, Part, Prompt, Text, ToolCall, ToolResult
@@ -140,7 +140,7 @@ class _History:
             if not isinstance(part, ToolCall):
                 parts.append(part)
                 continue
-            text = f"Action: {part.name}\nAction Input: {arguments_text(part)}"
+            text = f"Action: {part.name}\nAction Input: {encode_arguments(part)}"
             before = parts[-1] if parts else None
             if isinstance(before, Text) and not before.seals:
                 words = before.text.rstrip()

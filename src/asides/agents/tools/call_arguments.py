@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from asides.agents.tools.definitions import resolved
-from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.parameters import Parameter, Parameters
-from asides.agents.tools.validation_errors import TypeMisfit
+from asides.agents.tools.runnable import BadArguments
+from asides.agents.tools.type_readers import TypeMisfit
+from asides.values.json_schema import resolved
 from asides.values.messages import ToolCall, read_arguments
 
 _LONGEST = 1500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asides.values.json_schema import inside
+from asides.values.json_schema import map_inner_schemas
 
 _PREFIX = "#/$defs/"
 
@@ -21,7 +21,7 @@ def hoisted(schema: Any, definitions: dict[str, Any]) -> Any:
         names = {name: _free_name(name, inner, definitions) for name in inner}
         schema = renamed({key: value for key, value in schema.items() if key != "$defs"}, names)
         definitions |= {names[name]: renamed(body, names) for name, body in inner.items()}
-    return inside(schema, lambda deeper: hoisted(deeper, definitions))
+    return map_inner_schemas(schema, lambda deeper: hoisted(deeper, definitions))
 
 
 def _free_name(name: str, inner: dict[str, Any], definitions: dict[str, Any]) -> str:
@@ -39,7 +39,7 @@ def renamed(schema: Any, names: dict[str, str]) -> Any:
     """The schema, its references changed from the old names to the new ones."""
     if not isinstance(schema, dict):
         return schema
-    changed = inside(schema, lambda deeper: renamed(deeper, names))
+    changed = map_inner_schemas(schema, lambda deeper: renamed(deeper, names))
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith(_PREFIX):
         name = reference.removeprefix(_PREFIX)
@@ -62,7 +62,7 @@ def closed(schema: Any, definitions: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema and len(schema) > 1:
         schema = resolved(schema, definitions)
-    shut = inside(schema, lambda deeper: closed(deeper, definitions))
+    shut = map_inner_schemas(schema, lambda deeper: closed(deeper, definitions))
     if shut.get("type") == "object" and "properties" in shut:
         shut.setdefault("additionalProperties", False)
     return shut
@@ -72,4 +72,4 @@ def untitled(schema: Any) -> Any:
     """The schema without titles: they repeat the names in other words, and a model pays for each of them."""
     if not isinstance(schema, dict):
         return schema
-    return inside({key: value for key, value in schema.items() if key != "title"}, untitled)
+    return map_inner_schemas({key: value for key, value in schema.items() if key != "title"}, untitled)

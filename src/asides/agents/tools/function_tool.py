@@ -10,8 +10,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args
 import msgspec
 
 from asides.agents.tools.call_arguments import read_call
-from asides.agents.tools.executor import Approval
 from asides.agents.tools.parameters import _UnknownType
+from asides.agents.tools.runnable import Approval
 from asides.agents.tools.signatures import Signature, checked_name, is_unbound_method, read_signature
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall

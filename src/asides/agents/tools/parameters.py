@@ -14,10 +14,15 @@ from typing import Annotated, Any, Protocol, Union, get_args, get_origin
 
 import msgspec
 
-from asides.agents.tools.definitions import hoisted
-from asides.agents.tools.pydantic_types import PydanticReader, is_field_default, is_pydantic
-from asides.agents.tools.validation_errors import TypeMisfit, told_by_msgspec
+from asides.agents.tools.type_readers import (
+    PydanticReader,
+    TypeMisfit,
+    is_field_default,
+    is_pydantic,
+    parse_msgspec_error,
+)
 from asides.values.errors import ConfigError
+from asides.values.json_schema import hoisted
 
 
 class _UnknownType(ConfigError):
@@ -99,7 +104,7 @@ class MsgspecReader:
             # Not strict: models write "3" for 3 and "true" for true, and it is plain what they mean.
             return msgspec.convert(value, self._kind, strict=False, dec_hook=_read_custom)
         except msgspec.ValidationError as problem:
-            raise TypeMisfit((told_by_msgspec(problem),)) from None
+            raise TypeMisfit((parse_msgspec_error(problem),)) from None
 
 
 def read_parameters(function: str, declared: Sequence[Declared], words: dict[str, str]) -> Parameters:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from asides.agents.tools.definitions import untitled
-from asides.agents.tools.validation_errors import TypeMisfit, told_by_pydantic
+from asides.agents.tools.type_readers import TypeMisfit, parse_pydantic_error
+from asides.values.json_schema import untitled
 
 _MARKS = ("model_json_schema", "__pydantic_validator__", "__get_pydantic_core_schema__")
 
@@ -69,4 +69,4 @@ class PydanticReader:
             # As JSON, since a strict model takes a date as text from JSON only.
             return self._adapter.validate_json(msgspec.json.encode(value))
         except ValidationError as problem:
-            raise TypeMisfit(told_by_pydantic(problem)) from None
+            raise TypeMisfit(parse_pydantic_error(problem)) from None

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from asides.agents.tools.executor import BadArguments, JobOutcome, Raised, Returned, TimedOut
 from asides.agents.tools.parameters import spell_custom
-from asides.values.errors import redacted
+from asides.agents.tools.runnable import BadArguments, JobOutcome, Raised, Returned, TimedOut
+from asides.values.errors import redact_keys
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result
@@ -25,7 +25,7 @@ _MOST_NAMES = 40
 _MOST_INNER = 3
 
 
-def result_of(call: ToolCall, outcome: JobOutcome) -> ToolResult:
+def build_result(call: ToolCall, outcome: JobOutcome) -> ToolResult:
     """What the model is told of a call that was run. Never raises, and says nothing of where in the code it failed."""
     match outcome:
         case Returned(value=value):
@@ -39,13 +39,13 @@ def result_of(call: ToolCall, outcome: JobOutcome) -> ToolResult:
             return _failed(call, f"{call.name} was given up{after}: it took too long. To do: ask for less of it.")
 
 
-def denied(call: ToolCall, reason: str = "") -> ToolResult:
+def deny_call(call: ToolCall, reason: str = "") -> ToolResult:
     """What the model is told of a call that may not be run."""
-    why = f": {redacted(reason.strip().rstrip('.'))}" if reason.strip() else ""
+    why = f": {redact_keys(reason.strip().rstrip('.'))}" if reason.strip() else ""
     return _failed(call, f"The call of {call.name} was not allowed{why}. To do: go on without it.")
 
 
-def unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
+def reject_unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
     """What the model is told of a call for a tool that there is not, with the nearest of those that there are."""
     from difflib import get_close_matches
 
@@ -88,7 +88,7 @@ def _words(error: BaseException) -> str:
         said = ""
     name = type(error).__name__
     # Redacted before it is cut: half a key does not look like one.
-    text = redacted(f"{name}: {said}" if said else f"{name}, without a reason.")
+    text = redact_keys(f"{name}: {said}" if said else f"{name}, without a reason.")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

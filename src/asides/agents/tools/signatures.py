@@ -9,10 +9,10 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from asides.agents.tools.definitions import closed
 from asides.agents.tools.docstrings import read_docstring
 from asides.agents.tools.parameters import Declared, Parameters, _UnknownType, read_parameters
 from asides.values.errors import ConfigError
+from asides.values.json_schema import closed
 from asides.values.tools import Tool
 
 # What every provider accepts as a name.

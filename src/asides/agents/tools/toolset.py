@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.agents.tools.executor import Runnable
 from asides.agents.tools.function_tool import FunctionTool
+from asides.agents.tools.runnable import Runnable
 from asides.values.errors import ConfigError
 from asides.values.tools import Tool, read_tool
 
@@ -16,7 +16,7 @@ ToolLike: TypeAlias = Tool | Mapping[str, Any] | Runnable | Callable[..., Any]
 """A tool, one as a dict of some provider's shape, a typed function, or anything that is Runnable."""
 
 
-class Offer(msgspec.Struct, frozen=True):
+class OfferedTool(msgspec.Struct, frozen=True):
     """A tool that the model is offered."""
 
     tool: Tool
@@ -24,7 +24,7 @@ class Offer(msgspec.Struct, frozen=True):
     """None: the model may call it, and nobody here can run it; the call is the caller's to answer."""
 
 
-def runnable_of(tool: ToolLike) -> Runnable | None:
+def find_runnable(tool: ToolLike) -> Runnable | None:
     """What runs a tool; None for a mere description of one, whose calls are the caller's to answer."""
     if isinstance(tool, FunctionTool):
         return tool
@@ -38,12 +38,12 @@ def runnable_of(tool: ToolLike) -> Runnable | None:
     raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: give one of them.")
 
 
-def offer_of(tool: ToolLike) -> Offer:
+def read_offer(tool: ToolLike) -> OfferedTool:
     """A tool as it is offered. Raises ConfigError for what is none."""
-    runnable = runnable_of(tool)
+    runnable = find_runnable(tool)
     if runnable is not None:
-        return Offer(runnable.tool, runnable)
-    return Offer(tool if isinstance(tool, Tool) else read_tool(_mapping(tool)))
+        return OfferedTool(runnable.tool, runnable)
+    return OfferedTool(tool if isinstance(tool, Tool) else read_tool(_mapping(tool)))
 
 
 def _mapping(tool: ToolLike) -> Mapping[str, Any]:
@@ -52,14 +52,14 @@ def _mapping(tool: ToolLike) -> Mapping[str, Any]:
     raise AssertionError("runnable_of let something else through")
 
 
-def toolset(tools: Iterable[ToolLike]) -> dict[str, Offer]:
+def build_toolset(tools: Iterable[ToolLike]) -> dict[str, OfferedTool]:
     """The tools by name, in their order. Two of one name are a ConfigError: a call could mean either."""
     given: Any = tools
     if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
         raise ConfigError("tools is a list of tools, also for one. To do: write tools=[…].")
-    offered: dict[str, Offer] = {}
+    offered: dict[str, OfferedTool] = {}
     for tool in tools:
-        offer = offer_of(tool)
+        offer = read_offer(tool)
         if offer.tool.name in offered:
             raise ConfigError(
                 f"two tools are called {offer.tool.name}. To do: rename one, as with asides.tool(name=…)."

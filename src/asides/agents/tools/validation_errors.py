@@ -23,7 +23,7 @@ class TypeMisfit(Exception):
         self.problems = problems
 
 
-def told_by_msgspec(problem: Exception) -> Problem:
+def parse_msgspec_error(problem: Exception) -> Problem:
     """The one problem that msgspec has found."""
     words = str(problem)
     read = _MSGSPEC_WORDS.fullmatch(words)
@@ -32,7 +32,7 @@ def told_by_msgspec(problem: Exception) -> Problem:
     return read["where"] or "", f"{read['what']}{' as a key' if read['key'] else ''}"
 
 
-def told_by_pydantic(problem: Any) -> tuple[Problem, ...]:
+def parse_pydantic_error(problem: Any) -> tuple[Problem, ...]:
     """The first few of all that pydantic has found, without what it found there."""
     found = problem.errors(include_url=False, include_context=False, include_input=False)
     return tuple(

@@ -28,7 +28,7 @@ class StoreConflict(StoreError):
         """The version that is there; None when the conversation is gone."""
 
 
-class Heading(msgspec.Struct, frozen=True):
+class ConversationHeading(msgspec.Struct, frozen=True):
     """What stands above the messages."""
 
     system: str | None = None
@@ -38,7 +38,7 @@ class Heading(msgspec.Struct, frozen=True):
         return f"Heading(system={'None' if self.system is None else '…'}, model={self.model!r})"
 
 
-class About(msgspec.Struct, frozen=True):
+class ConversationInfo(msgspec.Struct, frozen=True):
     """What is known of a kept conversation without reading its messages."""
 
     name: str
@@ -48,7 +48,7 @@ class About(msgspec.Struct, frozen=True):
     """The version of the last change that was not an append: what was read since then is still as it was."""
     length: int
     """How many messages there are."""
-    heading: Heading = Heading()
+    heading: ConversationHeading = ConversationHeading()
     usage: Usage = Usage()
     """What it has cost so far."""
     created: float = 0.0
@@ -56,10 +56,10 @@ class About(msgspec.Struct, frozen=True):
     updated: float = 0.0
 
 
-class Kept(msgspec.Struct, frozen=True):
+class ConversationSnapshot(msgspec.Struct, frozen=True):
     """A conversation as it was at one moment."""
 
-    about: About
+    about: ConversationInfo
     messages: tuple[Message, ...]
 
     def __repr__(self) -> str:
@@ -74,8 +74,13 @@ class Store(Protocol):
     """
 
     def append(
-        self, name: str, messages: Sequence[Message], *, heading: Heading | None = None, spent: Usage | None = None
-    ) -> About:
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        heading: ConversationHeading | None = None,
+        spent: Usage | None = None,
+    ) -> ConversationInfo:
         """Put messages behind those that are there, together and in this order, whoever else is writing.
 
         The last ones of `about.length` are these. A conversation that is not there begins with them. A `heading`
@@ -89,9 +94,9 @@ class Store(Protocol):
         messages: Sequence[Message],
         *,
         expected: int,
-        heading: Heading | None = None,
+        heading: ConversationHeading | None = None,
         spent: Usage | None = None,
-    ) -> About:
+    ) -> ConversationInfo:
         """Put these messages in the place of all that are there.
 
         Raises `StoreConflict`, and changes nothing, unless the conversation is at the version `expected`; 0 is that of
@@ -99,11 +104,11 @@ class Store(Protocol):
         """
         ...
 
-    def load(self, name: str, start: int = 0) -> Kept | None:
+    def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
         """The conversation, its messages from the place `start` on; None when there is none."""
         ...
 
-    def about(self, name: str) -> About | None:
+    def about(self, name: str) -> ConversationInfo | None:
         """What is known of it; None when it is not there."""
         ...
 

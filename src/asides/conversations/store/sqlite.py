@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from asides.conversations.store import tables
-from asides.conversations.store.protocol import About, Heading, Kept, StoreError
+from asides.conversations.store.protocol import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreError
 from asides.conversations.store.store_errors import (
     as_store_error,
     damaged,
@@ -61,8 +61,13 @@ class SqliteStore:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def append(
-        self, name: str, messages: Sequence[Message], *, heading: Heading | None = None, spent: Usage | None = None
-    ) -> About:
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        heading: ConversationHeading | None = None,
+        spent: Usage | None = None,
+    ) -> ConversationInfo:
         """Put messages behind those that are there, together and in this order, whoever else is writing."""
         return self._do(
             _WRITE, lambda connection: tables.append(connection, _checked(name), messages, heading, spent, time.time())
@@ -74,9 +79,9 @@ class SqliteStore:
         messages: Sequence[Message],
         *,
         expected: int,
-        heading: Heading | None = None,
+        heading: ConversationHeading | None = None,
         spent: Usage | None = None,
-    ) -> About:
+    ) -> ConversationInfo:
         """Put these messages in the place of all that are there, or raise `StoreConflict` if somebody was faster."""
         return self._do(
             _WRITE,
@@ -94,11 +99,11 @@ class SqliteStore:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def load(self, name: str, start: int = 0) -> Kept | None:
+    def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
         """The conversation at this moment, its messages from the place `start` on; None when there is none."""
         return self._do(_READ, lambda connection: tables.load(connection, name, start))
 
-    def about(self, name: str) -> About | None:
+    def about(self, name: str) -> ConversationInfo | None:
         """What is known of it; None when it is not there."""
         return self._do(_READ, lambda connection: tables.about(connection, name))
 

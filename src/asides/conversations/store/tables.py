@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.conversations.store.protocol import About, Heading, Kept, StoreConflict
+from asides.conversations.store.protocol import (
+    ConversationHeading,
+    ConversationInfo,
+    ConversationSnapshot,
+    StoreConflict,
+)
 from asides.conversations.store.store_errors import foreign, newer, unreadable, unreadable_head
 from asides.history.document import read_message, write_message
 from asides.values.errors import ConfigError
@@ -76,10 +81,10 @@ def append(
     connection: sqlite3.Connection,
     name: str,
     messages: Sequence[Message],
-    heading: Heading | None,
+    heading: ConversationHeading | None,
     spent: Usage | None,
     now: float,
-) -> About:
+) -> ConversationInfo:
     """Put messages behind those that are there."""
     before = about(connection, name) or _begin(connection, name, now)
     _insert(connection, name, before.length, messages)
@@ -91,10 +96,10 @@ def replace(
     name: str,
     messages: Sequence[Message],
     expected: int,
-    heading: Heading | None,
+    heading: ConversationHeading | None,
     spent: Usage | None,
     now: float,
-) -> About:
+) -> ConversationInfo:
     """Put messages in the place of those that are there, if the version is the expected one."""
     before = about(connection, name)
     found = 0 if before is None else before.version
@@ -120,7 +125,7 @@ def delete(connection: sqlite3.Connection, name: str) -> bool:
     return connection.execute("DELETE FROM conversations WHERE name = ?", (name,)).rowcount > 0
 
 
-def about(connection: sqlite3.Connection, name: str) -> About | None:
+def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
     """What is known of a conversation."""
     row = connection.execute(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,)).fetchone()  # noqa: S608
     if row is None:
@@ -130,10 +135,12 @@ def about(connection: sqlite3.Connection, name: str) -> About | None:
         spent = msgspec.json.decode(usage, type=Usage)
     except (msgspec.DecodeError, TypeError):  # TypeError: a number stands there.
         raise unreadable_head(name) from None
-    return About(name, version, rewritten, length, Heading(system, model), spent, created, updated)
+    return ConversationInfo(
+        name, version, rewritten, length, ConversationHeading(system, model), spent, created, updated
+    )
 
 
-def load(connection: sqlite3.Connection, name: str, start: int) -> Kept | None:
+def load(connection: sqlite3.Connection, name: str, start: int) -> ConversationSnapshot | None:
     """A conversation, its messages from a place on."""
     known = about(connection, name)
     if known is None:
@@ -143,7 +150,7 @@ def load(connection: sqlite3.Connection, name: str, start: int) -> Kept | None:
         "ORDER BY place",
         (name, start),
     )
-    return Kept(known, tuple(_read(name, rows)))
+    return ConversationSnapshot(known, tuple(_read(name, rows)))
 
 
 def names(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -164,12 +171,12 @@ def _read(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
     return messages
 
 
-def _begin(connection: sqlite3.Connection, name: str, now: float) -> About:
+def _begin(connection: sqlite3.Connection, name: str, now: float) -> ConversationInfo:
     connection.execute(
         f"INSERT INTO conversations ({_ABOUT}) VALUES (?, 0, 0, 0, NULL, NULL, ?, ?, ?)",  # noqa: S608
         (name, msgspec.json.encode(Usage()), now, now),
     )
-    return About(name, 0, 0, 0, created=now, updated=now)
+    return ConversationInfo(name, 0, 0, 0, created=now, updated=now)
 
 
 def _insert(connection: sqlite3.Connection, name: str, start: int, messages: Sequence[Message]) -> None:
@@ -181,14 +188,14 @@ def _insert(connection: sqlite3.Connection, name: str, start: int, messages: Seq
 
 def _note(
     connection: sqlite3.Connection,
-    before: About,
+    before: ConversationInfo,
     length: int,
-    heading: Heading | None,
+    heading: ConversationHeading | None,
     spent: Usage | None,
     now: float,
     *,
     rewrites: bool,
-) -> About:
+) -> ConversationInfo:
     version = _tick(connection)
     new = before.version == 0
     after = msgspec.structs.replace(

@@ -195,7 +195,7 @@ class WholeBlock:
         self.number = number
         self._origin = origin
         self._fields: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
-        self._own = is_own(self.type)
+        self._own = is_provider_block(self.type)
         self._input: list[str] = []
         self._changed = False
         self._tell(events)
@@ -238,23 +238,23 @@ class WholeBlock:
             self._tell(events)
 
     def _tell(self, events: list[Event]) -> None:
-        events.append(PartArrived(whole_part(self._fields, self._origin), self.number))
+        events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
 
 
 class _Grown(msgspec.Struct):
     delta: dict[str, Any]
 
 
-def is_own(kind: str) -> bool:
+def is_provider_block(kind: str) -> bool:
     """Whether a block of this type is of the provider's own doing; a call of the caller's tools is not."""
     return kind in _OWN_BLOCKS or kind.endswith(_OWN_ENDINGS)
 
 
-def whole_part(fields: dict[str, Any], origin: Origin | None) -> ServerTool | UnknownPart:
+def build_raw_part(fields: dict[str, Any], origin: Origin | None) -> ServerTool | UnknownPart:
     """A block that goes back as it came."""
     kind = str(fields.get("type", ""))
     told = msgspec.json.encode(fields).decode()
-    if not is_own(kind):
+    if not is_provider_block(kind):
         return UnknownPart(told, origin)
     call_id = fields.get("id") or fields.get("tool_use_id")
     failed = fields.get("is_error") is True or _is_error(fields.get("content"))

@@ -9,11 +9,17 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from asides.dialects.anthropic.encode_messages import spell_messages
+from asides.dialects.anthropic.encode_messages import encode_messages
 from asides.dialects.anthropic.encode_thinking import spell_thinking
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import address_at, merged, post
-from asides.dialects.unsupported_settings import known_sampling, output_not_sent, settings_without_tools
+from asides.dialects.http_body import (
+    build_post,
+    join_url,
+    merge_fields,
+    report_output_not_sent,
+    report_tool_settings,
+    select_sampling,
+)
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -53,7 +59,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     elif betas:
         headers["anthropic-beta"] = ",".join(betas)
     url = address(target, model, streams=streams)
-    return post(target, url, accept, body, headers), tuple(notices)
+    return build_post(target, url, accept, body, headers), tuple(notices)
 
 
 def address(target: Target, model: str, *, streams: bool) -> str:
@@ -67,11 +73,11 @@ def address(target: Target, model: str, *, streams: bool) -> str:
             path += f"/model/{quote(model, safe='')}/{'invoke-with-response-stream' if streams else 'invoke'}"
         case "vertex_predict":
             path += f"/{quote(model, safe='@')}:{'streamRawPredict' if streams else 'rawPredict'}"
-    return address_at(target, path)
+    return join_url(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
-    spelled = spell_messages(prompt, notices)
+    spelled = encode_messages(prompt, notices)
     # The system prompt and the tools stand in front of the messages in the provider's cache; so they do here.
     body: dict[str, Any] = {"model": target.model, "max_tokens": _limit(prompt, target)}
     if spelled.system is not None:
@@ -80,8 +86,8 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[s
     body["messages"] = spelled.messages
     asked, betas = spell_thinking(prompt, target)
     body |= _output(prompt, target, notices)
-    body = merged(body, asked)
-    body |= known_sampling(prompt, _SAMPLING, notices)
+    body = merge_fields(body, asked)
+    body |= select_sampling(prompt, _SAMPLING, notices)
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     if prompt.stream:
@@ -90,7 +96,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[s
     extra = dict(prompt.extra)
     # As the maker's own SDK takes them: a list beside the body, which becomes a header.
     own = extra.pop("betas", None) or []
-    return merged(body, extra), list(dict.fromkeys([*spelled.betas, *betas, *map(str, own)]))
+    return merge_fields(body, extra), list(dict.fromkeys([*spelled.betas, *betas, *map(str, own)]))
 
 
 def _limit(prompt: Prompt, target: Target) -> int:
@@ -106,7 +112,7 @@ def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     if prompt.tools:
         spelled["tools"] = [_tool(tool) for tool in prompt.tools]
     elif "tools" not in prompt.extra:
-        notices += settings_without_tools(prompt, "tool_choice", "parallel_tool_calls")
+        notices += report_tool_settings(prompt, "tool_choice", "parallel_tool_calls")
         return spelled
     choice: dict[str, Any] | None
     match prompt.tool_choice:
@@ -142,7 +148,7 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
     takes = target.facts.structured_output
     if isinstance(output, OutputSchema) and takes == "json_schema":
         return {"output_config": {"format": {"type": "json_schema", "schema": output.schema}}}
-    notices.append(output_not_sent(output))
+    notices.append(report_output_not_sent(output))
     return {}
 
 

@@ -33,7 +33,7 @@ class Spelled(msgspec.Struct):
     betas: list[str]
 
 
-def spell_messages(prompt: Prompt, notices: list[Notice]) -> Spelled:
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> Spelled:
     """Every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
     return _Speller(prompt, notices).run()
 

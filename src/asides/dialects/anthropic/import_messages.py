@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, whole_part
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, Role, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
@@ -20,7 +20,7 @@ from asides.values.thinking import Seal, Thought
 _DIRECT = {"type": "direct"}
 
 
-def read_messages(turns: Iterable[object]) -> tuple[Message, ...]:
+def import_messages(turns: Iterable[object]) -> tuple[Message, ...]:
     """The messages in these turns. Results of tools become messages of their own, in front of what a person says."""
     messages: list[Message] = []
     for place, turn in enumerate(turns):
@@ -31,7 +31,7 @@ def read_messages(turns: Iterable[object]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def read_texts(content: object) -> tuple[Text, ...]:
+def import_texts(content: object) -> tuple[Text, ...]:
     """Words: a string, or a list of text blocks."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
@@ -94,7 +94,7 @@ def _read_block(block: object) -> Part:
         case "document":
             return _file(block, cached=cached)
         case _:
-            return whole_part(dict(block), None)
+            return build_raw_part(dict(block), None)
 
 
 def _call(block: Mapping[str, Any]) -> ToolCall:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.model_lists import Entry, base_path, list_request, page_of, read_list
+from asides.dialects.model_lists import Entry, build_list_request, page_of, read_list, strip_reply_path
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
@@ -24,9 +24,9 @@ def models_request(target: Target, after: str | None) -> HttpRequest:
     """Ask for a page of the list. Clouds that carry this dialect have their own lists, at other addresses."""
     if target.quirks.transport != "direct":
         raise Unsupported(f"{target.provider.name} has no list of models at this address; its cloud's console has one.")
-    path = base_path(target)
+    path = strip_reply_path(target)
     query = [("limit", str(_PAGE))] if after is None else [("limit", str(_PAGE)), ("after_id", after)]
-    return list_request(target, f"{path}/models" if _VERSION.search(path) else f"{path}/v1/models", query)
+    return build_list_request(target, f"{path}/models" if _VERSION.search(path) else f"{path}/v1/models", query)
 
 
 def read_models(body: bytes) -> ModelPage:

@@ -55,7 +55,7 @@ def unified_stop(raw: str) -> StopKind:
     return _STOPS.get(raw.lower(), "unknown")
 
 
-def messages_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is, whatever its body looks like."""
     try:
         document: Any = msgspec.json.decode(body)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -123,7 +123,7 @@ class UsageSoFar:
         if total_input is not None:
             total_input += (told.cache_read_input_tokens or 0) + (told.cache_creation_input_tokens or 0)
         details = told.output_tokens_details
-        return reported_usage(
+        return normalise_usage(
             input=total_input,
             output=told.output_tokens,
             thinking=None if details is None else details.thinking_tokens,

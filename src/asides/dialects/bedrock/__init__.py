@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from asides.dialects.bedrock.decode import ConverseDecoder
 from asides.dialects.bedrock.encode import encode
-from asides.dialects.bedrock.stop_and_errors import converse_error
+from asides.dialects.bedrock.stop_and_errors import decode_error
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError, ProviderError, Unsupported
@@ -34,7 +34,7 @@ class BedrockConverse:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
         """The error that this response is. Header names are in lower case."""
-        return converse_error(status, headers, body, target)
+        return decode_error(status, headers, body, target)
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - none
         """There is no list here: it is another service's, at another address."""

@@ -116,7 +116,7 @@ class KeptBlock:
     @property
     def known(self) -> bool:
         """Whether it is of the provider's own doing, and not something new."""
-        return is_own(self.kind, self._fields)
+        return is_provider_block(self.kind, self._fields)
 
     def end(self, events: list[Event]) -> None:
         """The block is complete, or nothing more will come."""
@@ -126,20 +126,20 @@ class KeptBlock:
                 self._fields["input"] = msgspec.json.decode(text)
             except msgspec.DecodeError:
                 self._fields["input"] = text
-        events.append(PartArrived(kept_part(self.kind, self._fields, self._origin), self.number))
+        events.append(PartArrived(build_raw_part(self.kind, self._fields, self._origin), self.number))
 
 
-def is_own(kind: str, fields: Any) -> bool:
+def is_provider_block(kind: str, fields: Any) -> bool:
     """Whether a block is of the provider's own doing; a call of the caller's tools is not."""
     if kind == "toolUse":
         return isinstance(fields, dict) and fields.get("type") == _OWN_CALL
     return kind == "toolResult" and isinstance(fields, dict)
 
 
-def kept_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | UnknownPart:
+def build_raw_part(kind: str, fields: Any, origin: Origin | None) -> ServerTool | UnknownPart:
     """A block that goes back as it came. Its fields are sorted, so that streamed and whole agree."""
     told = msgspec.json.encode({kind: fields}, order="sorted").decode()
-    if not is_own(kind, fields):
+    if not is_provider_block(kind, fields):
         return UnknownPart(told, origin)
     name = str(fields.get("name") or fields.get("type") or kind)
     call_id = fields.get("toolUseId")

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, KeptBlock, ThoughtBlock, is_own
+from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, KeptBlock, ThoughtBlock, is_provider_block
 from asides.dialects.bedrock.stop_and_errors import error_of, is_exception, unified_stop
 from asides.dialects.bedrock.wire import (
     BLOCKS,
@@ -142,7 +142,7 @@ class ConverseDecoder(DocumentDecoder):
         if not isinstance(started, dict) or not started:
             return
         kind, fields = next(iter(started.items()))
-        if kind == "toolUse" and not is_own(kind, fields):
+        if kind == "toolUse" and not is_provider_block(kind, fields):
             call = self.read(bytes(told.start), BLOCKS, events).tool_use
             self._begin(index, CallBlock(index * SEGMENTS, call or ToolUse(), events))
         else:

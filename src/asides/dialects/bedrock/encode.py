@@ -11,11 +11,16 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from asides.dialects.bedrock.encode_messages import spell_messages
+from asides.dialects.bedrock.encode_messages import encode_messages
 from asides.dialects.bedrock.encode_thinking import spell_thinking
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import merged, post
-from asides.dialects.unsupported_settings import absent_settings, known_sampling, output_not_sent
+from asides.dialects.http_body import (
+    build_post,
+    merge_fields,
+    report_output_not_sent,
+    report_unsupported,
+    select_sampling,
+)
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -31,7 +36,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = EVENT_STREAM if prompt.stream else "application/json"
-    return post(target, address(target, prompt.stream), accept, body), tuple(notices)
+    return build_post(target, address(target, prompt.stream), accept, body), tuple(notices)
 
 
 def address(target: Target, streams: bool) -> str:
@@ -43,7 +48,7 @@ def address(target: Target, streams: bool) -> str:
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    spelled = spell_messages(prompt, notices)
+    spelled = encode_messages(prompt, notices)
     # The tools and the system prompt stand in front of the messages in the provider's cache; so they do here.
     body: dict[str, Any] = {}
     if tools := _tools(prompt, notices):
@@ -55,13 +60,13 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     asked = spell_thinking(prompt, target, inference, notices)
     if inference:
         body["inferenceConfig"] = inference
-    if native := merged(native, asked):
+    if native := merge_fields(native, asked):
         body["additionalModelRequestFields"] = native
     body |= _output(prompt, target, notices)
     if prompt.metadata is not None:
         body["requestMetadata"] = prompt.metadata
-    notices += absent_settings(prompt, "user")
-    return merged(body, prompt.extra)
+    notices += report_unsupported(prompt, "user")
+    return merge_fields(body, prompt.extra)
 
 
 def _sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,7 +74,7 @@ def _sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[di
     native: dict[str, Any] = {}
     if prompt.max_tokens is not None:
         inference["maxTokens"] = prompt.max_tokens
-    for name, value in known_sampling(prompt, (*_INFERENCE, "top_k"), notices).items():
+    for name, value in select_sampling(prompt, (*_INFERENCE, "top_k"), notices).items():
         if name in _INFERENCE:
             inference[_INFERENCE[name]] = value
         else:
@@ -84,7 +89,7 @@ def _sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[di
 
 
 def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    notices += absent_settings(prompt, "parallel_tool_calls")
+    notices += report_unsupported(prompt, "parallel_tool_calls")
     called = list(dict.fromkeys(call.name for message in prompt.messages for call in message.tool_calls))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
@@ -130,5 +135,5 @@ def _output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, 
         # The schema is text here.
         schema = {"name": output.name, "schema": msgspec.json.encode(output.schema).decode()}
         return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}}
-    notices.append(output_not_sent(output))
+    notices.append(report_output_not_sent(output))
     return {}

@@ -51,7 +51,7 @@ def is_exception(name: str) -> bool:
     return name.lower() in _STATUSES
 
 
-def converse_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is. Which one it is stands in a header."""
     try:
         told: Any = msgspec.json.decode(body)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -175,4 +175,4 @@ def usage_of(told: WireUsage) -> Usage:
     total_input = told.input_tokens
     if total_input is not None and cached and told.total_tokens != total_input + (told.output_tokens or 0):
         total_input += cached
-    return reported_usage(input=total_input, output=told.output_tokens, cached=read, total=told.total_tokens)
+    return normalise_usage(input=total_input, output=told.output_tokens, cached=read, total=told.total_tokens)

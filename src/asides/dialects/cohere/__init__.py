@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from asides.dialects.cohere.decode import ChatDecoder
 from asides.dialects.cohere.encode import encode
-from asides.dialects.cohere.stop_and_errors import chat_error
+from asides.dialects.cohere.stop_and_errors import decode_error
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
@@ -34,7 +34,7 @@ class CohereChat:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
         """The error that this response is. Header names are in lower case."""
-        return chat_error(status, headers, body, target)
+        return decode_error(status, headers, body, target)
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
         """Ask which models there are."""

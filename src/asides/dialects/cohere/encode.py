@@ -9,10 +9,15 @@ import re
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from asides.dialects.cohere.encode_messages import spell_messages
+from asides.dialects.cohere.encode_messages import encode_messages
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import merged, post
-from asides.dialects.unsupported_settings import absent_settings, known_sampling, settings_without_tools
+from asides.dialects.http_body import (
+    build_post,
+    merge_fields,
+    report_tool_settings,
+    report_unsupported,
+    select_sampling,
+)
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -35,7 +40,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -49,27 +54,27 @@ def address(target: Target) -> str:
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
-    body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, notices)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
     body |= _tools(prompt, notices)
     body |= _output(prompt)
     if prompt.max_tokens is not None:
         body["max_tokens"] = prompt.max_tokens
-    for name, value in known_sampling(prompt, _SAMPLING, notices).items():
+    for name, value in select_sampling(prompt, _SAMPLING, notices).items():
         body[_SAMPLING[name]] = value
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
-    notices += absent_settings(prompt, "metadata", "user")
+    notices += report_unsupported(prompt, "metadata", "user")
     body |= _thinking(prompt, target, notices)
     body["stream"] = prompt.stream
-    return merged(body, prompt.extra)
+    return merge_fields(body, prompt.extra)
 
 
 def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     tools = list(prompt.tools)
-    notices += absent_settings(prompt, "parallel_tool_calls")
+    notices += report_unsupported(prompt, "parallel_tool_calls")
     if not tools:
         if "tools" not in prompt.extra:
-            notices += settings_without_tools(prompt, "tool_choice")
+            notices += report_tool_settings(prompt, "tool_choice")
         return {}
     spelled: dict[str, Any] = {}
     match prompt.tool_choice:

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
-from asides.dialects.message_encoder import FlatMessageEncoder, Wire, arguments_text, image_address, plain_content
+from asides.dialects.message_encoder import FlatMessageEncoder, Wire, encode_arguments, image_address, plain_content
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 
 
-def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     """Every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
     return _Speller(prompt, notices).run()
 
@@ -94,7 +94,7 @@ class _Speller(FlatMessageEncoder):
 
 
 def _call(call: ToolCall) -> Wire:
-    function = {"name": call.name, "arguments": arguments_text(call)}
+    function = {"name": call.name, "arguments": encode_arguments(call)}
     return {"id": call.id, "type": "function", "function": function}
 
 

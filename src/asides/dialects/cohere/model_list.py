@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.model_lists import Entry, base_path, list_request, page_of, read_list
+from asides.dialects.model_lists import Entry, build_list_request, page_of, read_list, strip_reply_path
 from asides.providers.provider import Target
 from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
 
@@ -22,9 +22,9 @@ _PAGE = 1000
 
 def models_request(target: Target, after: str | None) -> HttpRequest:
     """Ask for a page of the models that chat."""
-    path = _VERSION.sub("", base_path(target))
+    path = _VERSION.sub("", strip_reply_path(target))
     query = [("endpoint", "chat"), ("page_size", str(_PAGE))]
-    return list_request(target, f"{path}/v1/models", query if after is None else [*query, ("page_token", after)])
+    return build_list_request(target, f"{path}/v1/models", query if after is None else [*query, ("page_token", after)])
 
 
 def read_models(body: bytes) -> ModelPage:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -134,7 +134,7 @@ def compact(raw: msgspec.Raw | bytes) -> bytes:
 def usage_of(usage: WireUsage) -> Usage:
     """The counts in our one meaning of them: what was counted, and what was billed only where nothing else is told."""
     counts = usage.tokens or usage.billed_units or Counts()
-    return reported_usage(
+    return normalise_usage(
         input=_whole(counts.input_tokens),
         output=_whole(counts.output_tokens),
         thinking=_whole(counts.reasoning_tokens),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.gemini.decode import ContentDecoder
 from asides.dialects.gemini.encode import encode
-from asides.dialects.gemini.stop_and_errors import response_error
+from asides.dialects.gemini.stop_and_errors import decode_error
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
 from asides.values.messages import Prompt
@@ -34,7 +34,7 @@ class Gemini:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
         """The error that this response is. Header names are in lower case."""
-        return response_error(status, headers, body, target)
+        return decode_error(status, headers, body, target)
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
         """Ask which models there are."""

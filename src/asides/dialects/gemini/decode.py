@@ -170,7 +170,7 @@ class ContentDecoder(DocumentDecoder):
         told = (candidate.grounding_metadata, candidate.url_context_metadata, candidate.citation_metadata)
         for offset, raw in enumerate(told):
             if bytes(raw) not in (b"null", b"{}"):
-                tool = ServerTool(BESIDE[offset], json=compact(raw), origin=self.origin)
+                tool = ServerTool(METADATA[offset], json=compact(raw), origin=self.origin)
                 events.append(PartArrived(tool, _BESIDE + offset))
 
     # --- one part ---------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ class ContentDecoder(DocumentDecoder):
 
 _END_OF_CALL = FunctionCall()
 
-BESIDE = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
+METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 """What a candidate says beside its content about the tools that it used."""
 
 SERVER_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse")

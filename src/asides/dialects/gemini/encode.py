@@ -11,8 +11,7 @@ from urllib.parse import quote, urlsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import spell_contents
 from asides.dialects.gemini.encode_thinking import spell_thinking
-from asides.dialects.http_body import address_at, merged, post
-from asides.dialects.unsupported_settings import settings_without_tools
+from asides.dialects.http_body import build_post, join_url, merge_fields, report_tool_settings
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -37,7 +36,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "text/event-stream" if prompt.stream else "application/json"
-    return post(target, address(target, stream=prompt.stream), accept, body), tuple(notices)
+    return build_post(target, address(target, stream=prompt.stream), accept, body), tuple(notices)
 
 
 def address(target: Target, *, stream: bool) -> str:
@@ -45,8 +44,8 @@ def address(target: Target, *, stream: bool) -> str:
     model = target.model if "/" in target.model else f"models/{target.model}"
     path = f"{urlsplit(target.base_url).path.rstrip('/')}/{quote(model, safe='/@')}"
     if stream:
-        return address_at(target, f"{path}:streamGenerateContent", last=[("alt", "sse")])
-    return address_at(target, f"{path}:generateContent")
+        return join_url(target, f"{path}:streamGenerateContent", last=[("alt", "sse")])
+    return join_url(target, f"{path}:generateContent")
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         for setting in ("metadata", "user")
         if getattr(prompt, setting) is not None
     ]
-    return merged(body, prompt.extra)
+    return merge_fields(body, prompt.extra)
 
 
 def _config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -101,7 +100,7 @@ def _tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
         notices.append(Notice("setting_dropped", words, "parallel_tool_calls"))
     if not prompt.tools:
         if "tools" not in prompt.extra:
-            notices += settings_without_tools(prompt, "tool_choice")
+            notices += report_tool_settings(prompt, "tool_choice")
         return {}
     spelled: dict[str, Any] = {"tools": [{"functionDeclarations": [_declaration(tool) for tool in prompt.tools]}]}
     choice = prompt.tool_choice

@@ -10,7 +10,7 @@ from base64 import b64encode
 
 import msgspec
 
-from asides.dialects.gemini.decode import BESIDE, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SIGNATURE
 from asides.dialects.message_encoder import OPENING, STAND_IN, MessageEncoder, Wire
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
@@ -168,7 +168,7 @@ class _Speller(MessageEncoder):
                 return {"text": part.text} if part.text else None
             case Image() | File():
                 return _signed(self._media(part), part.seals)
-            case ServerTool(name=name) if name in BESIDE:
+            case ServerTool(name=name) if name in METADATA:
                 return None  # it stood beside the content, and was no part of it
             case ServerTool() | UnknownPart():
                 return self._as_it_came(part)

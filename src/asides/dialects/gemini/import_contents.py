@@ -18,7 +18,7 @@ from asides.values.messages import File, Image, Message, Part, ServerTool, Text,
 from asides.values.thinking import Seal, Thought
 
 
-def read_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
+def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
     """A history. An error names the content that is wrong by its place."""
     reader = _Reader()
     read: list[Message] = []
@@ -30,7 +30,7 @@ def read_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
     return tuple(read)
 
 
-def read_texts(content: Any) -> list[str]:
+def import_texts(content: Any) -> list[str]:
     """The texts of a system instruction: a content, or a plain text."""
     if isinstance(content, str):
         return [content] if content else []

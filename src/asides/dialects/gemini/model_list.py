@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.model_lists import Entry, base_path, list_request, page_of, read_list
+from asides.dialects.model_lists import Entry, build_list_request, page_of, read_list, strip_reply_path
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
@@ -20,11 +20,11 @@ _PAGE = 1000
 
 def models_request(target: Target, after: str | None) -> HttpRequest:
     """Ask for a page of the list. A project of the cloud has none: what it may use stands in the cloud's console."""
-    path = base_path(target)
+    path = strip_reply_path(target)
     if _PUBLISHERS in path:
         raise Unsupported(f"{target.provider.name} has no list of models at this address; its cloud's console has one.")
     query = [("pageSize", str(_PAGE))] if after is None else [("pageSize", str(_PAGE)), ("pageToken", after)]
-    return list_request(target, f"{path}/models", query)
+    return build_list_request(target, f"{path}/models", query)
 
 
 def read_models(body: bytes) -> ModelPage:

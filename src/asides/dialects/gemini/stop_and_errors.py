@@ -46,7 +46,7 @@ def unified_stop(raw: str) -> StopKind | None:
     return _STOPS.get(raw)
 
 
-def response_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is. A stream tells it inside a list."""
     try:
         document: Any = msgspec.json.decode(body)

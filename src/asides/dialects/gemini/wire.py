@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -139,7 +139,7 @@ def raw_part(payload: bytes, candidate: int, place: int) -> str:
 
 def usage_of(usage: WireUsage) -> Usage:
     """The counts in our one meaning of them: here the thinking stands outside the output."""
-    return reported_usage(
+    return normalise_usage(
         input=usage.prompt_token_count,
         output=usage.candidates_token_count,
         thinking=usage.thoughts_token_count,

@@ -14,13 +14,13 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.ollama.stop_and_errors import error_of, unified_stop
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, arguments_text
+from asides.dialects.ollama.wire import LINES, Call, Line, Message, encode_arguments
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
 from asides.values.messages import Image
 from asides.values.thinking import ThoughtKind
-from asides.values.usage import reported_usage
+from asides.values.usage import normalise_usage
 from asides.wire.framing import Framing
 
 CONTENT_BLOCK = 1_000
@@ -84,7 +84,7 @@ class ChatLineDecoder(DocumentDecoder):
         block = CALL_BLOCK + self._calls
         self._calls += 1
         function = call.function
-        name, arguments = (None, "") if function is None else (function.name, arguments_text(function.arguments))
+        name, arguments = (None, "") if function is None else (function.name, encode_arguments(function.arguments))
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
     def _take_image(self, image: str, events: list[Event]) -> None:
@@ -104,7 +104,7 @@ class ChatLineDecoder(DocumentDecoder):
                 self.warn("unknown_stop_reason", f"the reason {line.done_reason!r} is not known", events)
             self.stop = StopReason(reason, line.done_reason)
         if line.prompt_eval_count is not None or line.eval_count is not None:
-            events.append(UsageReported(reported_usage(input=line.prompt_eval_count, output=line.eval_count)))
+            events.append(UsageReported(normalise_usage(input=line.prompt_eval_count, output=line.eval_count)))
 
     def flush(self, events: list[Event]) -> None:
         """What was held for certainty, now that nothing more comes."""

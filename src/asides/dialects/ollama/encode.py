@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import merged, post
-from asides.dialects.ollama.encode_messages import spell_messages
-from asides.dialects.unsupported_settings import absent_settings, known_sampling
+from asides.dialects.http_body import build_post, merge_fields, report_unsupported, select_sampling
+from asides.dialects.ollama.encode_messages import encode_messages
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -40,7 +39,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "application/json" if body.get("stream") is False else "application/x-ndjson"
-    return post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -54,7 +53,7 @@ def address(target: Target) -> str:
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
-    body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, notices)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
     if tools := _tools(prompt, notices):
         body["tools"] = tools
     if isinstance(prompt.output, OutputSchema):
@@ -70,8 +69,8 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         body["think"] = think
     # Unsaid means streamed here.
     body["stream"] = prompt.stream
-    notices += absent_settings(prompt, "metadata", "user", "parallel_tool_calls")
-    return merged(body, prompt.extra)
+    notices += report_unsupported(prompt, "metadata", "user", "parallel_tool_calls")
+    return merge_fields(body, prompt.extra)
 
 
 def _tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]:
@@ -97,7 +96,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    for name, value in known_sampling(prompt, (*_OPTIONS, *_BESIDE_OPTIONS), notices).items():
+    for name, value in select_sampling(prompt, (*_OPTIONS, *_BESIDE_OPTIONS), notices).items():
         if name in _OPTIONS:
             options[_OPTIONS[name]] = value
         else:

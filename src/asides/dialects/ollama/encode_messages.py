@@ -17,7 +17,7 @@ from asides.values.thinking import Thought, join_thoughts
 _DATA_URL_MARK = ";base64,"
 
 
-def spell_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     """Every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
     return _Speller(prompt, notices).run()
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.model_lists import Entry, list_request, read_list
+from asides.dialects.model_lists import Entry, build_list_request, read_list
 from asides.providers.provider import Target
 from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
 
@@ -20,7 +20,7 @@ def models_request(target: Target) -> HttpRequest:
     path = urlsplit(target.base_url).path.rstrip("/")
     for ending in (target.quirks.path, "/v1", "/api"):
         path = path.removesuffix(ending)
-    return list_request(target, f"{path}/api/tags")
+    return build_list_request(target, f"{path}/api/tags")
 
 
 def read_models(body: bytes) -> ModelPage:

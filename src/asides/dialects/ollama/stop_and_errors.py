@@ -21,7 +21,7 @@ def unified_stop(raw: str, *, calls: bool) -> StopKind:
     return "tool_calls" if calls and reason == "stop" else reason
 
 
-def chat_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is."""
     try:
         document: Any = msgspec.json.decode(body)

@@ -52,7 +52,7 @@ class Line(msgspec.Struct):
 LINES = msgspec.json.Decoder(Line)
 
 
-def arguments_text(arguments: msgspec.Raw) -> str:
+def encode_arguments(arguments: msgspec.Raw) -> str:
     """Arguments as the JSON text that calls are made of; without white space, so that streamed and whole agree."""
     if arguments is NOTHING or bytes(arguments) == b"null":
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.openai_chat.decode import ChatDecoder
 from asides.dialects.openai_chat.encode import encode
-from asides.dialects.openai_chat.stop_and_errors import chat_error
+from asides.dialects.openai_chat.stop_and_errors import decode_error
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
 from asides.values.messages import Prompt
@@ -34,7 +34,7 @@ class OpenAIChat:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
         """The error that this response is. Header names are in lower case."""
-        return chat_error(status, headers, body, target)
+        return decode_error(status, headers, body, target)
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - it comes whole
         """Ask which models there are."""
@@ -50,7 +50,7 @@ class OpenAIChat:
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG002 - all of it is in the body
         """Server half: a client's request as a prompt. Raises ConfigError with words for the client."""
-        from asides.dialects.openai_chat.server.write_reply import read
+        from asides.dialects.openai_chat.server.read_request import read
 
         return read(body)
 

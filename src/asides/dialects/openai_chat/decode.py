@@ -91,7 +91,7 @@ class ChatDecoder(DocumentDecoder):
 
     # --- one document -----------------------------------------------------------------------------------------------
 
-    def take_payload(self, payload: bytes, events: list[Event]) -> None:
+    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Read one document, kept as it came. All of it in one call, since it runs for every few characters."""
         if payload == DONE:
             self.ended = True

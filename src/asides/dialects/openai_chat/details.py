@@ -36,7 +36,7 @@ class _Entry:
         self.growing: dict[str, list[str]] = {}
         self.increments = Increments(snapshots=snapshots)
 
-    def merged(self) -> dict[str, Any]:
+    def merge_fields(self) -> dict[str, Any]:
         """The entry as a whole response would have it."""
         return {
             name: "".join(self.growing[name]) if name in self.growing else value for name, value in self.fields.items()
@@ -103,6 +103,6 @@ class Details:
     def seals(self, origin: Origin) -> Iterator[tuple[int, Seal]]:
         """Every entry as a seal: its opaque value, "" when it has none, and the entry itself, verbatim."""
         for number, entry in enumerate(self._entries.values()):
-            whole = entry.merged()
+            whole = entry.merge_fields()
             value = whole.get("signature") or whole.get("data") or ""
             yield number, Seal("reasoning_details", str(value), origin, msgspec.json.encode(whole).decode())

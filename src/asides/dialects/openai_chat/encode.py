@@ -9,8 +9,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import address_at, merged, post
-from asides.dialects.openai_chat.encode_messages import spell_messages
+from asides.dialects.http_body import build_post, join_url, merge_fields
+from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.dialects.openai_chat.encode_thinking import spell_thinking
 from asides.dialects.openai_chat.encode_tools import spell_tools
 from asides.providers.provider import Target
@@ -26,7 +26,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -34,13 +34,13 @@ def address(target: Target) -> str:
     path = urlsplit(target.base_url).path.rstrip("/")
     if not path.endswith(target.quirks.path):
         path += target.quirks.path
-    return address_at(target, path)
+    return join_url(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
     # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
-    body: dict[str, Any] = {"model": target.model, "messages": spell_messages(prompt, target, notices)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
     body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
         body |= _output(prompt.output, target.facts.structured_output, notices)
@@ -62,7 +62,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
         body |= dict(target.facts.fields)
     asked, unspoken = spell_thinking(prompt.thinking, target)
     notices.extend(unspoken)
-    return merged(merged(body, asked), prompt.extra)
+    return merge_fields(merge_fields(body, asked), prompt.extra)
 
 
 def _named_choice(name: str) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from asides.dialects.message_encoder import (
     STAND_IN,
     FlatMessageEncoder,
     Wire,
-    arguments_text,
     data_url,
+    encode_arguments,
     image_address,
     plain_content,
 )
@@ -39,7 +39,7 @@ _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def spell_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
     """Every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
     return _Speller(prompt, target, notices).run()
 
@@ -217,7 +217,7 @@ class _Speller(FlatMessageEncoder):
         spelled: Wire = {
             "id": self._call_id(call.id),
             "type": "function",
-            "function": {"name": call.name, "arguments": arguments_text(call)},
+            "function": {"name": call.name, "arguments": encode_arguments(call)},
         }
         for seal in call.seals:
             spelled |= _carrier(seal)

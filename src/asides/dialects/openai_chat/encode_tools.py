@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from asides.dialects.unsupported_settings import settings_without_tools
+from asides.dialects.http_body import report_tool_settings
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.tools import Tool
@@ -26,7 +26,7 @@ def spell_tools(
     if prompt.tools:
         spelled["tools"] = [tool(each) for each in prompt.tools]
     elif "tools" not in prompt.extra:
-        notices += settings_without_tools(prompt, "tool_choice", "parallel_tool_calls")
+        notices += report_tool_settings(prompt, "tool_choice", "parallel_tool_calls")
         return spelled
     match prompt.tool_choice:
         case None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_chat.wire import signature_in
+from asides.dialects.openai_chat.wire import read_signature
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.errors import ConfigError
 from asides.values.events import Event, ReplyEnded
@@ -46,7 +46,7 @@ _DATA_URL = re.compile(r"data:(?P<media_type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
-def read_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
+def import_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
     """A history. An error names the message that is wrong by its place."""
     read: list[Message] = []
     legacy_calls = 0
@@ -54,13 +54,13 @@ def read_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
         try:
             if isinstance(message, Mapping) and message.get("function_call"):
                 legacy_calls += 1
-            read.append(read_message(message, legacy_calls))
+            read.append(import_message(message, legacy_calls))
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
     return tuple(read)
 
 
-def read_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message:
+def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message:
     """One message. Raises ConfigError, without repeating content, when it is none.
 
     Calls of the old `function_call` kind have no ids; `legacy_calls`, the number of them so far, tells them apart.
@@ -226,7 +226,7 @@ def _signature_seals(holder: Mapping[str, Any]) -> tuple[Seal, ...]:
     extra = holder.get("extra_content")
     if isinstance(extra, Mapping) and extra:
         entry = _json(extra)
-        return (Seal("thought_signature", signature_in(entry.encode()) or "", None, entry),)
+        return (Seal("thought_signature", read_signature(entry.encode()) or "", None, entry),)
     value = holder.get("thought_signature")
     return (Seal("thought_signature", value),) if isinstance(value, str) and value else ()
 

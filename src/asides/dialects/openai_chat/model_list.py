@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.model_lists import Entry, base_path, list_request, read_list
+from asides.dialects.model_lists import Entry, build_list_request, read_list, strip_reply_path
 from asides.providers.provider import Target
 from asides.values.model_info import ModelInfo, ModelPage, ThinkingInfo
 
@@ -21,8 +21,8 @@ _PARAMETERS = frozenset({"reasoning", "reasoning_effort", "include_reasoning"})
 
 def models_request(target: Target) -> HttpRequest:
     """Ask for the list; it comes in one piece. That of a resource stands beside its deployments, not in one."""
-    path = base_path(target).partition("/deployments/")[0].removesuffix("/deployments")
-    return list_request(target, f"{path}/models")
+    path = strip_reply_path(target).partition("/deployments/")[0].removesuffix("/deployments")
+    return build_list_request(target, f"{path}/models")
 
 
 def read_models(body: bytes) -> ModelPage:

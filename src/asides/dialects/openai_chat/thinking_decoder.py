@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from asides.dialects.openai_chat.details import Details, Told
-from asides.dialects.openai_chat.wire import ResponseReader, is_nothing, signature_in
+from asides.dialects.openai_chat.wire import ResponseReader, is_nothing, read_signature
 from asides.providers.provider import Target
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed, Warned
 from asides.values.notices import Notice
@@ -109,7 +109,7 @@ class Thoughts:
         entry = None if is_nothing(delta.extra_content) else bytes(delta.extra_content)
         value = delta.thought_signature if isinstance(delta.thought_signature, str) else None
         if entry is not None:
-            value = signature_in(entry) or value
+            value = read_signature(entry) or value
         if value:
             told = None if entry is None else entry.decode("utf-8", "replace")
             seal = Seal("thought_signature", value, self._target.origin, told)

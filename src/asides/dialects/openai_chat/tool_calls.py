@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, signature_in
+from asides.dialects.openai_chat.wire import Function, ToolCallPart, is_nothing, read_signature
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.thinking import Origin, Seal
 from asides.wire.inline_tags import Splitter
@@ -106,7 +106,7 @@ class ToolCalls:
         return "".join(text for _, is_thinking, text in pieces if not is_thinking)
 
     def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
-        value = signature_in(extra_content)
+        value = read_signature(extra_content)
         if value:
             entry = extra_content.decode("utf-8", "replace")
             events.append(ThoughtSealed(Seal("thought_signature", value, self._origin, entry), call.block))

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.providers.provider import THINKING_FIELDS
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -97,7 +97,7 @@ def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
             usage.cache_read_input_tokens,
         )
         cached = next((count for count in told if count is not None), None)
-    return reported_usage(
+    return normalise_usage(
         input=usage.input_tokens if usage.prompt_tokens is None else usage.prompt_tokens,
         output=usage.output_tokens if usage.completion_tokens is None else usage.completion_tokens,
         thinking=thinking,
@@ -218,7 +218,7 @@ class _Signed(msgspec.Struct):
     google: dict[str, Any] = {}
 
 
-def signature_in(extra_content: bytes) -> str | None:
+def read_signature(extra_content: bytes) -> str | None:
     """The thought signature inside an `extra_content` object."""
     try:
         value = msgspec.json.decode(extra_content, type=_Signed).google.get("thought_signature")

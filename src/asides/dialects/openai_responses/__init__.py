@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.openai_responses.decode import ResponsesDecoder
 from asides.dialects.openai_responses.encode import encode
-from asides.dialects.openai_responses.stop_and_errors import responses_error
+from asides.dialects.openai_responses.stop_and_errors import decode_error
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
 from asides.values.messages import Prompt
@@ -34,7 +34,7 @@ class OpenAIResponses:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
         """The error that this response is. Header names are in lower case."""
-        return responses_error(status, headers, body, target)
+        return decode_error(status, headers, body, target)
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - it comes whole
         """Ask which models there are."""

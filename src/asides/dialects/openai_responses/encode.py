@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import address_at, merged, post
+from asides.dialects.http_body import build_post, join_url, merge_fields
 from asides.dialects.openai_chat.encode_thinking import spell_thinking
 from asides.dialects.openai_chat.encode_tools import spell_tools
-from asides.dialects.openai_responses.encode_items import spell_items
+from asides.dialects.openai_responses.encode_items import encode_items
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt
@@ -29,7 +29,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return post(target, address(target), accept, body), tuple(notices)
+    return build_post(target, address(target), accept, body), tuple(notices)
 
 
 def address(target: Target) -> str:
@@ -39,7 +39,7 @@ def address(target: Target) -> str:
     path = urlsplit(target.base_url).path.rstrip("/").partition("/deployments/")[0]
     if not path.endswith(wanted):
         path += wanted
-    return address_at(target, path)
+    return join_url(target, path)
 
 
 def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     if prompt.system and prompt.system.strip():
         # Never carried over by the provider, so they go along each time.
         body["instructions"] = prompt.system
-    body["input"] = spell_items(prompt, target, notices)
+    body["input"] = encode_items(prompt, target, notices)
     body |= spell_tools(prompt, notices, tool=_tool, named=_named_choice)
     if prompt.output is not None:
         body["text"] = {"format": _format(prompt.output)}
@@ -66,8 +66,8 @@ def _body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, An
     body |= _state(prompt, target)
     if reasoning := _reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
-    body = merged(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
-    return merged(body, prompt.extra)
+    body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
+    return merge_fields(body, prompt.extra)
 
 
 def _state(prompt: Prompt, target: Target) -> dict[str, Any]:

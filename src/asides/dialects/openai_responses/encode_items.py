@@ -12,8 +12,8 @@ import msgspec
 from asides.dialects.message_encoder import (
     FlatMessageEncoder,
     Wire,
-    arguments_text,
     data_url,
+    encode_arguments,
     image_address,
     plain_content,
 )
@@ -37,7 +37,7 @@ from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 
 
-def spell_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
     """Every message of the prompt as items, in order; a longer history begins with the same list as a shorter one."""
     return _Speller(prompt, target, notices).run()
 
@@ -179,7 +179,7 @@ def _call(call: ToolCall) -> Wire:
         same = isinstance(told, str) and (call.raw_arguments == told or read_arguments(told) == call.arguments)
         if same and entry.get("name") == call.name:
             return {**entry, "call_id": call.id}
-    arguments = arguments_text(call) or "{}"
+    arguments = encode_arguments(call) or "{}"
     return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asides.dialects.openai_responses.items import ENTRY, SERVER_TOOLS, message_entry
+from asides.dialects.openai_responses.items import ENTRY, SERVER_TOOLS, build_message_entry
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -33,7 +33,7 @@ from asides.values.thinking import Seal, Thought
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 
 
-def read_items(items: Iterable[Any]) -> tuple[Message, ...]:
+def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     """The messages of a list of items. Raises ConfigError that names the item."""
     messages: list[Message] = []
     for place, item in enumerate(items):
@@ -85,7 +85,7 @@ def _message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
 def _with_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
     """The parts, and with the first text what goes back beside its words."""
     first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), None)
-    entry = message_entry(msgspec.json.encode({"type": "message", **item}))
+    entry = build_message_entry(msgspec.json.encode({"type": "message", **item}))
     if first is None or entry is None:
         return parts
     words = cast("Text", parts[first])

@@ -197,7 +197,7 @@ class MessageState(ItemState):
         for place, part in enumerate(content):
             self._take_part(place, part, events)
         self.flush(events)
-        entry = message_entry(raw)
+        entry = build_message_entry(raw)
         if entry is not None and self._first_text is not None:
             events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._first_text))
 
@@ -313,7 +313,7 @@ def _without_content(raw: bytes) -> str:
     return msgspec.json.encode(item).decode()
 
 
-def message_entry(raw: bytes) -> str | None:
+def build_message_entry(raw: bytes) -> str | None:
     """What goes back of a message beside its words."""
     item = msgspec.json.decode(raw)
     content = item.get("content")

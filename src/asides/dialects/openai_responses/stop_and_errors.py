@@ -56,7 +56,7 @@ def told_error(told: Any, payload: bytes, target: Target) -> ProviderError:
     return error_of(200, {}, told, payload, target)
 
 
-def responses_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """The error that a response with this status is: its body is shaped as chat's, or is a failed response object."""
     try:
         response = msgspec.json.decode(body, type=Response)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.values.usage import Usage, reported_usage
+from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -122,7 +122,7 @@ RESPONSES = msgspec.json.Decoder(Response)
 def usage_of(usage: WireUsage, excludes_thinking: bool) -> Usage:
     """The counts in our one meaning of them."""
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
-    return reported_usage(
+    return normalise_usage(
         input=usage.prompt_tokens if usage.input_tokens is None else usage.input_tokens,
         output=usage.completion_tokens if usage.output_tokens is None else usage.output_tokens,
         thinking=None if outputs is None else outputs.reasoning_tokens,

@@ -11,10 +11,9 @@ Nothing is sent to the provider. Not here: whether its host agrees with its row,
 
 from __future__ import annotations
 
-from asides.testing.conformance.example import Example
-from asides.testing.conformance.provider_suite import ProviderSuite
+from asides.testing.conformance.case import Example
 from asides.testing.conformance.report import Finding, Nonconformance, Report, Verdict
-from asides.testing.conformance.suite import CHECKS, NETWORK, Check, checks, describe, examine
+from asides.testing.conformance.suite import CHECKS, NETWORK, Check, ProviderSuite, checks, describe, examine
 
 __all__ = [
     "CHECKS",

@@ -17,10 +17,8 @@ from asides.dialects.dialect import Dialect, HttpRequest, ServedRequest
 from asides.history.check import OnConflict
 from asides.history.plan import Plan, plan
 from asides.providers.provider import THINKING_FIELDS, ModelRule, Provider, Target
-from asides.testing.conformance.documents import documents_of, renamed, with_documents
-from asides.testing.conformance.example import Example
-from asides.testing.conformance.read_each_way import Decoded, decode_pieces
-from asides.testing.conformance.samples import FIXED, Sample, samples
+from asides.testing.conformance.case import FIXED, Example, Sample, samples
+from asides.testing.conformance.response_bodies import Decoded, decode_pieces, documents_of, renamed, with_documents
 from asides.testing.stage.http_requests import Request
 from asides.values.errors import Unsupported
 from asides.values.events import Event
@@ -132,7 +130,7 @@ class Case(msgspec.Struct, frozen=True):
         return msgspec.json.encode({"model": self.model, **msgspec.json.decode(request.body)})
 
 
-def case_of(
+def build_case(
     provider: Provider,
     *,
     model: str | None = None,

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import random
 
-from asides.testing.conformance.case import Case
-from asides.testing.conformance.read_each_way import Decoded, anonymous, chunkings, in_pieces, seen_of
+from asides.testing.conformance.case import CANARY, PLAIN, UNCOUNTED, USAGE, Case, Sample
 from asides.testing.conformance.report import expect
-from asides.testing.conformance.samples import CANARY, PLAIN, UNCOUNTED, USAGE, Sample
+from asides.testing.conformance.response_bodies import (
+    Decoded,
+    list_chunkings,
+    remove_origins,
+    split_body,
+    visible_texts,
+)
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from asides.values.reply import Reply
 from asides.values.simulate import simulate
@@ -103,7 +108,7 @@ def nothing_leaks(case: Case) -> None:
 
 
 def _check_leak(case: Case, sample: Sample, body: bytes, when: str) -> None:
-    for place, text in seen_of(case.decode(body)).items():
+    for place, text in visible_texts(case.decode(body)).items():
         expect(
             CANARY not in text,
             expected=f"the thought of {sample.name} in reply.thinking alone",
@@ -157,8 +162,8 @@ def any_chunking_is_the_same(case: Case) -> None:
         for stream in _FORMS:
             body = case.body_of(sample, stream=stream)
             at_once = case.decode(body)
-            ways = chunkings(body)[1 : 2 if case.quick else None]
-            ways += [in_pieces(body, [chance.randint(1, 40) for _ in range(5)]) for _ in range(1 if case.quick else 3)]
+            ways = list_chunkings(body)[1 : 2 if case.quick else None]
+            ways += [split_body(body, [chance.randint(1, 40) for _ in range(5)]) for _ in range(1 if case.quick else 3)]
             for pieces in ways:
                 again = case.decode(*pieces)
                 expect(
@@ -193,7 +198,7 @@ def the_server_half_inverts(case: Case) -> None:
                 case, case.write(_own(first), stream=stream), f"{sample.name}, {_named(stream)}, again,"
             ).reply
             expect(
-                anonymous(again) == anonymous(first),
+                remove_origins(again) == remove_origins(first),
                 expected=f"{sample.name}, {_named(stream)}, to survive being written and read",
                 came=f"another {', '.join(_differences(again, first))}",
                 to_do="let writer() write everything that decoder() reads.",

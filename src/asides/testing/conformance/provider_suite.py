@@ -8,7 +8,7 @@ from unittest import SkipTest
 
 from asides.dialects.dialect import Dialect
 from asides.providers.provider import Provider
-from asides.testing.conformance.example import Example
+from asides.testing.conformance.case import Example
 from asides.testing.conformance.suite import CHECKS, NETWORK, checks, describe
 
 

@@ -37,11 +37,11 @@ def decode_pieces(pieces: Iterable[bytes], target: Target, dialect: Dialect) -> 
     for piece in pieces:
         events += decoder.feed(piece)
     events += decoder.finish()
-    folding.take(events)
+    folding.feed(events)
     return Decoded(events, folding.reply(decoder.payloads, streamed=decoder.streamed), decoder.failure)
 
 
-def in_pieces(body: bytes, sizes: Sequence[int]) -> list[bytes]:
+def split_body(body: bytes, sizes: Sequence[int]) -> list[bytes]:
     """The body in pieces of these sizes, over and over."""
     pieces: list[bytes] = []
     start = 0
@@ -53,13 +53,13 @@ def in_pieces(body: bytes, sizes: Sequence[int]) -> list[bytes]:
     return [body]
 
 
-def chunkings(body: bytes) -> list[list[bytes]]:
+def list_chunkings(body: bytes) -> list[list[bytes]]:
     """Whole, byte by byte, in threes, and in halves with an empty read between."""
     half = len(body) // 2
-    return [[body], in_pieces(body, (1,)), in_pieces(body, (3,)), [body[:half], b"", body[half:]]]
+    return [[body], split_body(body, (1,)), split_body(body, (3,)), [body[:half], b"", body[half:]]]
 
 
-def anonymous(reply: Reply) -> Reply:
+def remove_origins(reply: Reply) -> Reply:
     """The reply without where it came from, which only the reader knows, and without what only the reader found odd."""
     parts = tuple(_anonymous_part(part) for part in reply.parts)
     return msgspec.structs.replace(reply, parts=parts, origin=None, warnings=())
@@ -72,7 +72,7 @@ def _anonymous_part(part: Part) -> Part:
     return msgspec.structs.replace(part, **changes)
 
 
-def seen_of(decoded: Decoded) -> dict[str, str]:
+def visible_texts(decoded: Decoded) -> dict[str, str]:
     """Every place where a person may read something of a reply without asking for its thinking."""
     reply, failure = decoded.reply, decoded.failure
     message = reply.to_message()

@@ -8,10 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from asides.providers.provider import Target
-from asides.testing.conformance.case import Case
-from asides.testing.conformance.example import Example
-from asides.testing.conformance.read_each_way import Decoded, chunkings, decode_pieces
+from asides.testing.conformance.case import Case, Example
 from asides.testing.conformance.report import NotHere, expect
+from asides.testing.conformance.response_bodies import Decoded, decode_pieces, list_chunkings
 
 
 def examples_are_read(case: Case) -> None:
@@ -58,7 +57,7 @@ def _read(case: Case, example: Example, form: str, body: bytes) -> Decoded:
         came=f"{type(at_once.failure).__name__}",
         to_do="decode it with asides.decode, which raises the error.",
     )
-    for pieces in chunkings(body)[1:]:
+    for pieces in list_chunkings(body)[1:]:
         again = decode_pieces(pieces, target, case.dialect)
         expect(
             again.reply == at_once.reply and again.failure is None,

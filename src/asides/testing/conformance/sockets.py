@@ -17,11 +17,10 @@ from asides.client import Client
 from asides.dialects.dialect import ServedRequest
 from asides.options import Options
 from asides.settings import Settings
-from asides.testing.conformance.ask_each_way import TOOLS
-from asides.testing.conformance.case import Case
+from asides.testing.conformance.case import ANSWER, CALLING, PLAIN, THOUGHT, Case, Sample
+from asides.testing.conformance.check_next_turn import behind, is_strict, refused
+from asides.testing.conformance.check_requests import TOOLS
 from asides.testing.conformance.report import NotHere, expect
-from asides.testing.conformance.samples import ANSWER, CALLING, PLAIN, THOUGHT, Sample
-from asides.testing.conformance.turns import behind, is_strict, refused
 from asides.testing.stage import Fail, Raw, Say, Scene, Stage
 from asides.values.errors import AsidesError, AuthError, BadRequest, TransportError
 from asides.values.events import Event, ThoughtSealed

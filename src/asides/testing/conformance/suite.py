@@ -16,10 +16,14 @@ import msgspec
 from asides import dialects
 from asides.dialects.dialect import Dialect
 from asides.providers.provider import Provider
-from asides.testing.conformance import ask_each_way as asking
-from asides.testing.conformance import laws, recorded, rows, sockets, surprises, turns
-from asides.testing.conformance.case import Case, case_of, thinking_model
-from asides.testing.conformance.example import Example
+from asides.testing.conformance import check_next_turn as turns
+from asides.testing.conformance import check_replies as laws
+from asides.testing.conformance import check_replies as recorded
+from asides.testing.conformance import check_requests as asking
+from asides.testing.conformance import check_requests as rows
+from asides.testing.conformance import check_sockets as sockets
+from asides.testing.conformance import check_surprises as surprises
+from asides.testing.conformance.case import Case, Example, build_case, thinking_model
 from asides.testing.conformance.report import Broken, Finding, Nonconformance, NotHere, Report
 
 _CHECKS: tuple[Callable[[Case], None], ...] = (
@@ -152,10 +156,10 @@ def checks(
     def within() -> AbstractContextManager[None]:
         if dialect is None or isinstance(dialect, str):
             return nullcontext()
-        return dialects.registered_for_now(dialect.name, dialect)
+        return dialects.register_temporarily(dialect.name, dialect)
 
     def case() -> Case:
-        return case_of(row, model=model, dialect=spoken, examples=brought, quick=quick)
+        return build_case(row, model=model, dialect=spoken, examples=brought, quick=quick)
 
     left = [name for name in CHECKS if name not in skip and (network or name not in NETWORK)]
     return tuple(Check(name, case, within) for name in left)

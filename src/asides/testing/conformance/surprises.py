@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from asides.testing.conformance.case import Case
-from asides.testing.conformance.documents import (
+from asides.testing.conformance.case import CALLING, PLAIN, Case
+from asides.testing.conformance.report import Broken, NotHere, expect
+from asides.testing.conformance.response_bodies import (
+    Decoded,
     documents_of,
     with_documents,
     with_more_fields,
     with_other_values,
     with_stranger,
 )
-from asides.testing.conformance.read_each_way import Decoded
-from asides.testing.conformance.report import Broken, NotHere, expect
-from asides.testing.conformance.samples import CALLING, PLAIN
 from asides.values import errors
 from asides.values.errors import AsidesError
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from asides.providers.endpoint import CHAT, RESPONSES
-from asides.testing.conformance.ask_each_way import QUESTION
-from asides.testing.conformance.case import Case, Sent
-from asides.testing.conformance.read_each_way import Decoded
+from asides.testing.conformance.case import CALLING, CANARY, PLAIN, Case, Sample, Sent
+from asides.testing.conformance.check_requests import QUESTION
 from asides.testing.conformance.report import Broken, NotHere, expect
-from asides.testing.conformance.samples import CALLING, CANARY, PLAIN, Sample
-from asides.testing.stage.rules import HouseRules, Houses
+from asides.testing.conformance.response_bodies import Decoded
+from asides.testing.stage.rules import RequestRules, RulesByDialect
 from asides.values.events import Event, ThoughtSealed
 from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, user
 from asides.values.reply import Reply
@@ -67,7 +66,7 @@ def the_next_turn_follows_the_replay_rule(case: Case) -> None:
 
 def _is_sealed_only(case: Case, reply: Reply) -> bool:
     """Whether this dialect takes thoughts back only with a seal, which these have not."""
-    house = Houses().of(case.dialect.name)
+    house = RulesByDialect().of(case.dialect.name)
     return house is not None and not reply.seals
 
 
@@ -144,7 +143,7 @@ def seals_return(case: Case) -> None:
     """Every seal that a server puts on a reply is kept, byte for byte, and stands in the next request where the replay
     rule says so; a strict server accepts it.
     """
-    house = Houses().of(case.dialect.name)
+    house = RulesByDialect().of(case.dialect.name)
     found = False
     for sample in (PLAIN, CALLING):
         for stream in (True, False):
@@ -184,7 +183,7 @@ def is_strict(case: Case) -> bool:
     return case.dialect.name != RESPONSES or case.target.quirks.encrypted_reasoning
 
 
-def _sealed(case: Case, sample: Sample, house: HouseRules | None, *, stream: bool) -> tuple[list[str], Decoded]:
+def _sealed(case: Case, sample: Sample, house: RequestRules | None, *, stream: bool) -> tuple[list[str], Decoded]:
     """The values of the seals that a strict server puts on a sample, and the sample as it is then read."""
     events: list[Event] = sample.events(case.target)
     if house is not None:

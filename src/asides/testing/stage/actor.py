@@ -10,8 +10,7 @@ import re
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage.arithmetic import find_sum
-from asides.testing.stage.fill_schema import fill
+from asides.testing.stage.actor import fill, find_sum
 from asides.testing.stage.script import Say
 from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult
 from asides.values.tools import Tool

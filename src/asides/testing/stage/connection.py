@@ -14,8 +14,8 @@ from typing import cast
 import msgspec
 
 from asides.testing.stage.http_requests import BrokenRequest, Request, RequestReader
-from asides.testing.stage.request_log import Ledger
-from asides.testing.stage.response_plan import Performance, document
+from asides.testing.stage.request_log import RequestLog
+from asides.testing.stage.response_plan import ResponsePlan, document
 
 # After so many writes without a pause the other connections get their turn.
 _WRITES_PER_TURN = 32
@@ -25,7 +25,7 @@ class Connection(asyncio.Protocol):
     """Answers the requests of one client in the order they came. Lives in the loop of the stage."""
 
     def __init__(
-        self, answer: Callable[[Request], Performance], ledger: Ledger, all_connections: set[Connection]
+        self, answer: Callable[[Request], ResponsePlan], ledger: RequestLog, all_connections: set[Connection]
     ) -> None:
         self._answer = answer
         self._ledger = ledger
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
             performance = msgspec.structs.replace(performance, pieces=())
         return await self._play(performance, http10=request.http10, keep_alive=keep_alive)
 
-    async def _play(self, performance: Performance, *, http10: bool, keep_alive: bool) -> bool:
+    async def _play(self, performance: ResponsePlan, *, http10: bool, keep_alive: bool) -> bool:
         self._performing = True
         if performance.delay:
             await asyncio.sleep(performance.delay)
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
         self._performing = False
         return False
 
-    async def _write_all(self, performance: Performance, head: bytes, *, chunked: bool) -> None:
+    async def _write_all(self, performance: ResponsePlan, head: bytes, *, chunked: bool) -> None:
         """The head, then the pieces. The last goes with the mark of the end: a client that has read it may leave."""
         writes = list(performance.pieces)
         if chunked:
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-def _head(performance: Performance, *, chunked: bool, keep_alive: bool) -> bytes:
+def _head(performance: ResponsePlan, *, chunked: bool, keep_alive: bool) -> bytes:
     status = performance.status
     try:
         phrase = HTTPStatus(status or 0).phrase

@@ -37,7 +37,7 @@ class Received(msgspec.Struct, frozen=True):
         return f"Received({self.method} {self.path}, <{len(self.body)} bytes>, problem={self.problem!r})"
 
 
-class Ledger:
+class RequestLog:
     """Written by the stage's thread, read by any other."""
 
     def __init__(self) -> None:

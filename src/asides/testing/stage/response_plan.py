@@ -20,7 +20,7 @@ Ending: TypeAlias = Literal["whole", "cut", "reset", "hang"]
 """The body is all there · the connection closes before · it is reset · it stays open in silence."""
 
 
-class Performance(msgspec.Struct, frozen=True):
+class ResponsePlan(msgspec.Struct, frozen=True):
     """What is sent, when, and how it ends."""
 
     status: int | None
@@ -43,7 +43,7 @@ Sealing: TypeAlias = Callable[[list[Event]], list[Event]]
 """What a strict provider does to its replies before they go out."""
 
 
-def perform(scene: Scene, request: ServedRequest, dialect: Dialect, sealing: Sealing | None = None) -> Performance:
+def perform(scene: Scene, request: ServedRequest, dialect: Dialect, sealing: Sealing | None = None) -> ResponsePlan:
     """What this scene answers to this request."""
     match scene:
         case Say():
@@ -61,12 +61,12 @@ def perform(scene: Scene, request: ServedRequest, dialect: Dialect, sealing: Sea
             streamed = scene.content_type.startswith("text/event-stream")
             return _deliver(scene, scene.status, scene.content_type, [scene.content], streamed=streamed)
         case Refuse():
-            return Performance(None, ending="reset" if scene.reset else "cut")
+            return ResponsePlan(None, ending="reset" if scene.reset else "cut")
         case Hang():
-            return Performance(None, ending="hang", hang_seconds=scene.seconds)
+            return ResponsePlan(None, ending="hang", hang_seconds=scene.seconds)
 
 
-def fail(scene: Fail, dialect: Dialect) -> Performance:
+def fail(scene: Fail, dialect: Dialect) -> ResponsePlan:
     """The answer that a `Fail` is; it needs no request."""
     body = dialect.write_error(scene.status, scene.message, scene.kind) if scene.body is None else scene.body.encode()
     performance = _deliver(scene, scene.status, "application/json", [body], streamed=False)
@@ -76,14 +76,14 @@ def fail(scene: Fail, dialect: Dialect) -> Performance:
     return msgspec.structs.replace(performance, headers={"retry-after": wait, **performance.headers})
 
 
-def document(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Performance:
+def document(content: object, status: int = 200, headers: dict[str, str] | None = None) -> ResponsePlan:
     """A JSON document of the stage's own."""
     return of_bytes(msgspec.json.encode(content), status, headers)
 
 
-def of_bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Performance:
+def of_bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> ResponsePlan:
     """A JSON document that is written already."""
-    return Performance(status, {"content-type": "application/json", **(headers or {})}, (body,), len(body))
+    return ResponsePlan(status, {"content-type": "application/json", **(headers or {})}, (body,), len(body))
 
 
 def count_words(text: str) -> int:
@@ -118,7 +118,9 @@ def _count(scene: Say, request: ServedRequest) -> Usage:
     return Usage(input=heard, output=said, thinking=thought, total=heard + said)
 
 
-def _deliver(delivery: Delivery, status: int, content_type: str, pieces: list[bytes], *, streamed: bool) -> Performance:
+def _deliver(
+    delivery: Delivery, status: int, content_type: str, pieces: list[bytes], *, streamed: bool
+) -> ResponsePlan:
     # An empty HTTP chunk would be the end of the body.
     pieces = [piece for piece in pieces if piece]
     length = sum(map(len, pieces))
@@ -131,7 +133,7 @@ def _deliver(delivery: Delivery, status: int, content_type: str, pieces: list[by
         body = b"".join(pieces)
         pieces = [body[start : start + delivery.chunk] for start in range(0, len(body), delivery.chunk)]
     headers = {"content-type": content_type, **{name.lower(): value for name, value in delivery.headers.items()}}
-    return Performance(
+    return ResponsePlan(
         status,
         headers,
         tuple(pieces),

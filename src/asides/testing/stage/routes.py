@@ -14,9 +14,9 @@ import msgspec
 from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.request_log import Ledger, Received
-from asides.testing.stage.response_plan import Performance, document, fail, of_bytes, perform
-from asides.testing.stage.rules import Houses
+from asides.testing.stage.request_log import Received, RequestLog
+from asides.testing.stage.response_plan import ResponsePlan, document, fail, of_bytes, perform
+from asides.testing.stage.rules import RulesByDialect
 from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
@@ -44,7 +44,7 @@ class Routes:
     def __init__(
         self,
         script: Callable[[ServedRequest], Scene],
-        ledger: Ledger,
+        ledger: RequestLog,
         *,
         key: str | None,
         models: Sequence[str | ModelInfo],
@@ -56,13 +56,13 @@ class Routes:
         self._key = key
         self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
-        self._houses = Houses()
+        self._houses = RulesByDialect()
         self._dialect = dialect
         # Before ours: whoever registers a dialect knows where it is spoken.
         self._replies = {**_paths_of_others("reply_paths"), **REPLIES}
         self._lists = _paths_of_others("list_paths")
 
-    def answer(self, request: Request) -> Performance:
+    def answer(self, request: Request) -> ResponsePlan:
         """The answer to this request; both are in the ledger before a byte is sent."""
         performance, served, problem = self._find(request)
         received = Received(request.method, request.path, request.headers, request.body, served, problem)
@@ -70,7 +70,7 @@ class Routes:
         headers = {"x-request-id": f"stage-{next(self._numbers)}", **performance.headers}
         return msgspec.structs.replace(performance, headers=headers)
 
-    def _find(self, request: Request) -> tuple[Performance, ServedRequest | None, str | None]:
+    def _find(self, request: Request) -> tuple[ResponsePlan, ServedRequest | None, str | None]:
         path = request.path.rstrip("/") or "/"
         if path in ("/", "/health"):
             return self._only(("GET", "HEAD"), request, lambda: document({"status": "ok", "server": "asides stage"}))
@@ -89,7 +89,7 @@ class Routes:
             return _wrong_method(("POST",), request, dialect)
         return self._reply(request, dialect)
 
-    def _reply(self, request: Request, dialect: Dialect) -> tuple[Performance, ServedRequest | None, str | None]:
+    def _reply(self, request: Request, dialect: Dialect) -> tuple[ResponsePlan, ServedRequest | None, str | None]:
         try:
             served = dialect.read(request.body, request.path)
         except AsidesError as problem:
@@ -113,7 +113,7 @@ class Routes:
             given = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), "")
         return hmac.compare_digest(given.strip().encode(), self._key.encode())
 
-    def _list_models(self, request: Request, dialect: Dialect) -> tuple[Performance, None, str | None]:
+    def _list_models(self, request: Request, dialect: Dialect) -> tuple[ResponsePlan, None, str | None]:
         if not self._may_enter(request):
             return _turn_away(401, _WRONG_KEY, dialect)
         query = dict(parse_qsl(request.query))
@@ -128,9 +128,9 @@ class Routes:
         self,
         methods: tuple[str, ...],
         request: Request,
-        answer: Callable[[], Performance],
+        answer: Callable[[], ResponsePlan],
         dialect: Dialect | None = None,
-    ) -> tuple[Performance, None, str | None]:
+    ) -> tuple[ResponsePlan, None, str | None]:
         if request.method not in methods:
             return _wrong_method(methods, request, dialect)
         return answer(), None, None
@@ -143,7 +143,9 @@ def _at(path: str, endings: Mapping[str, str]) -> str | None:
 def _paths_of_others(attribute: Literal["reply_paths", "list_paths"]) -> dict[str, str]:
     """The ends of paths that dialects which are not ours name as theirs."""
     return {
-        ending: name for name in dialects.others() for ending in getattr(dialects.find_dialect(name), attribute, ())
+        ending: name
+        for name in dialects.list_third_party()
+        for ending in getattr(dialects.find_dialect(name), attribute, ())
     }
 
 
@@ -161,7 +163,9 @@ def _lister(path: str, request: Request) -> str | None:
     return "cohere" if "endpoint" in query else _PLAIN_DIALECT
 
 
-def _wrong_method(methods: tuple[str, ...], request: Request, dialect: Dialect | None) -> tuple[Performance, None, str]:
+def _wrong_method(
+    methods: tuple[str, ...], request: Request, dialect: Dialect | None
+) -> tuple[ResponsePlan, None, str]:
     told = f"{request.path} is asked with {' or '.join(methods)}, not with {request.method}."
     performance, _, _ = _turn_away(405, told, dialect)
     return (
@@ -171,6 +175,6 @@ def _wrong_method(methods: tuple[str, ...], request: Request, dialect: Dialect |
     )
 
 
-def _turn_away(status: int, message: str, dialect: Dialect | None = None) -> tuple[Performance, None, str]:
+def _turn_away(status: int, message: str, dialect: Dialect | None = None) -> tuple[ResponsePlan, None, str]:
     """An error in the words of the dialect; of the plainest one where the request named none."""
     return fail(Fail(status=status, message=message), dialect or dialects.find_dialect(_PLAIN_DIALECT)), None, message

@@ -130,7 +130,7 @@ Scene: TypeAlias = Say | Fail | Raw | Garbage | Refuse | Hang
 Script: TypeAlias = Scene | Sequence[Scene] | Callable[[ServedRequest], Scene]
 
 
-class Playbill:
+class ScriptPlayer:
     """Which scene is next: those of a list in order, the last one again and again; a function is asked each time."""
 
     def __init__(self, script: Script) -> None:

@@ -22,9 +22,9 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage.actor import MODEL, improvise
 from asides.testing.stage.connection import Connection
-from asides.testing.stage.request_log import Ledger, Received
+from asides.testing.stage.request_log import Received, RequestLog
 from asides.testing.stage.routes import Routes
-from asides.testing.stage.script import Playbill, Scene, Script, load_script
+from asides.testing.stage.script import Scene, Script, ScriptPlayer, load_script
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo
 
@@ -60,8 +60,8 @@ class Stage:
         _check_host(host, anywhere=anywhere)
         self._host = _numeric(host)
         self._port = port
-        self._ledger = Ledger()
-        playing = improvise if script is None else Playbill(script).next
+        self._ledger = RequestLog()
+        playing = improvise if script is None else ScriptPlayer(script).next
         self._routes = Routes(playing, self._ledger, key=key, models=models, dialect=dialect)
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None
@@ -186,8 +186,8 @@ def run(
 ) -> None:
     """Play in the calling thread until SIGINT or SIGTERM; `ready` gets the base URL once the port is open."""
     _check_host(host, anywhere=anywhere)
-    ledger = Ledger()
-    playing = _live_improvisation if script is None else Playbill(load_script(script)).next
+    ledger = RequestLog()
+    playing = _live_improvisation if script is None else ScriptPlayer(load_script(script)).next
     routes = Routes(playing, ledger, key=key, models=(MODEL,))
 
     def tell(address: str, stop: asyncio.Event) -> None:
@@ -226,7 +226,7 @@ def _numeric(host: str) -> str:
 
 
 async def _serve(
-    host: str, port: int, routes: Routes, ledger: Ledger, ready: Callable[[str, asyncio.Event], None]
+    host: str, port: int, routes: Routes, ledger: RequestLog, ready: Callable[[str, asyncio.Event], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()

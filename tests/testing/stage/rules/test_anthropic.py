@@ -27,7 +27,7 @@ from asides.values.fold import Fold
 from asides.values.messages import Message, ToolResult, user
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
-from tests.testing.stage.asking import Answer, connected
+from tests.testing.stage.http_client import Answer, connected
 
 BUDGET_MODEL = "claude-sonnet-4-5"
 ADAPTIVE_MODEL = "claude-opus-5-5"
@@ -190,7 +190,7 @@ def test_pain_C3_a_stream_left_at_any_event_can_be_gone_on_with(client: asides.C
             for number, event in enumerate(events):
                 if number == left_at:
                     break
-                folding.take([event])
+                folding.feed([event])
         partial = folding.reply().to_message()
         history = [user("go"), *([partial] if partial is not None and partial.parts else []), user("go on")]
         assert client.ask(model, history, **options).complete, left_at

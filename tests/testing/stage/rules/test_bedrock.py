@@ -26,7 +26,7 @@ from asides.values.events import (
 from asides.values.messages import Message, Text, ToolResult, user
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
-from tests.testing.stage.asking import Answer, connected
+from tests.testing.stage.http_client import Answer, connected
 
 CLAUDE = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 ADAPTIVE = "bedrock:us.anthropic.claude-opus-5-5"

@@ -9,7 +9,7 @@ import pytest
 
 from asides.testing.stage import OpenStage, Say, Stage
 from asides.values.messages import ToolCall
-from tests.testing.stage.asking import Answer, connected
+from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]
 

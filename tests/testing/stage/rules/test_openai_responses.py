@@ -8,7 +8,7 @@ from typing import Any
 import asides
 from asides.testing.stage import OpenStage, Say, Stage
 from asides.values.messages import user
-from tests.testing.stage.asking import Answer, connected
+from tests.testing.stage.http_client import Answer, connected
 
 FIRST = {"model": "gpt-5", "input": "What is 2 + 3?", "store": False, "reasoning": {"effort": "low", "summary": "auto"}}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asides.testing.stage import OpenStage, Say, Stage
-from tests.testing.stage.asking import Answer, connected
+from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.import_messages import read_messages, read_texts
+from asides.dialects.anthropic.import_messages import import_messages, import_texts
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.request_fields import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.thinking import Effort, Thinking, read_thinking
@@ -22,7 +22,7 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    return _Request.of_body(body).read()
+    return _Request.parse_body(body).read()
 
 
 class _Request(RequestFields):
@@ -40,7 +40,7 @@ class _Request(RequestFields):
         tool_choice, parallel = self._tool_choice()
         output = self._output()
         prompt = Prompt(
-            (*marked, *read_messages(told)),
+            (*marked, *import_messages(told)),
             system=system,
             thinking=self._thinking(),
             tools=self._tools(),
@@ -52,27 +52,27 @@ class _Request(RequestFields):
             stop=tuple(self.take("stop_sequences", list[str]) or ()),
             stream=stream,
             user=self._user(),
-            extra=self.left,
+            extra=self.remaining,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 
     def _system(self) -> tuple[str | None, tuple[Message, ...]]:
         """Plain words, or a message of its own where they have marks or come in several blocks."""
-        told = self.left.pop("system", None)
-        texts = read_texts(told)
+        told = self.remaining.pop("system", None)
+        texts = import_texts(told)
         if len(texts) == 1 and not texts[0].cache:
             return texts[0].text, ()
         return None, (Message("system", texts),) if texts else ()
 
     def _sampling(self) -> Sampling:
-        given = {name: self.left.pop(name) for name in _SAMPLING if name in self.left}
+        given = {name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining}
         return read_sampling(given)
 
     def _user(self) -> str | None:
         told = self.take("metadata", dict[str, Any]) or {}
         user = told.pop("user_id", None)
         if told:
-            self.left["metadata"] = told
+            self.remaining["metadata"] = told
         return user if isinstance(user, str) else None
 
     # --- tools and output -------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class _Request(RequestFields):
         own = [tool for tool in told if tool.get("type", "custom") == "custom"]
         if len(own) != len(told):
             # The provider's own tools mean nothing to others; the whole list goes as it came.
-            self.left["tools"] = told
+            self.remaining["tools"] = told
         return tuple(map(_tool, own))
 
     def _tool_choice(self) -> tuple[str | None, bool | None]:
@@ -103,10 +103,10 @@ class _Request(RequestFields):
                 raise ConfigError(f"tool_choice.type {other!r} is not known; use auto, any, tool or none.")
 
     def _output(self) -> OutputSchema | None:
-        match self.left.get("output_config"):
+        match self.remaining.get("output_config"):
             case {"format": {"type": "json_schema", "schema": dict() as schema}}:
-                config = self.left["output_config"]
-                self.left["output_config"] = {name: value for name, value in config.items() if name != "format"}
+                config = self.remaining["output_config"]
+                self.remaining["output_config"] = {name: value for name, value in config.items() if name != "format"}
                 return OutputSchema("answer", schema)
             case _:
                 return None
@@ -117,7 +117,7 @@ class _Request(RequestFields):
         config: dict[str, Any] = self.take("output_config", dict[str, Any]) or {}
         word = config.pop("effort", None)
         if config:
-            self.left["output_config"] = config
+            self.remaining["output_config"] = config
         effort = _effort(word) if isinstance(word, str) else None
         if effort is None:
             return thinking

@@ -12,7 +12,7 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.anthropic.stop_and_errors import STATUSES
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     Event,
     PartArrived,
@@ -76,14 +76,14 @@ class MessagesWriter(ReplyWriter):
         self._calls = False
         self._begun = False
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         if isinstance(event, RefusalDelta):
             self._refusal.append(event.text)
             return b""
         self._calls = self._calls or isinstance(event, ToolCallDelta)
         return b"".join([*self._begin(), *map(self._out.add, self._blocks.of(event))])
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *map(self._out.add, self._blocks.close())]
         return b"".join([*written, self._out.end(*self._ending(stop), self._counts())])
 

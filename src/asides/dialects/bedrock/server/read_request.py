@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, is_own, kept_part
+from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part, is_provider_block
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.request_fields import RequestFields
+from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -44,9 +44,9 @@ def read(body: bytes, path: str) -> ServedRequest:
     if found is None:
         raise ConfigError("the path names no model: use /model/{model}/converse or /model/{model}/converse-stream.")
     stream = found["way"] == "converse-stream"
-    fields = RequestFields.of_body(body)
+    fields = RequestFields.parse_body(body)
     messages = fields.take_messages(_message)
-    inference, native = fields.within("inferenceConfig"), fields.within("additionalModelRequestFields")
+    inference, native = fields.take_object("inferenceConfig"), fields.take_object("additionalModelRequestFields")
     tools, choice = _tools(fields)
     prompt = Prompt(
         messages,
@@ -67,7 +67,7 @@ def read(body: bytes, path: str) -> ServedRequest:
     )
     fields.put_back("inferenceConfig", inference)
     fields.put_back("additionalModelRequestFields", native)
-    prompt = msgspec.structs.replace(prompt, extra=fields.left)
+    prompt = msgspec.structs.replace(prompt, extra=fields.remaining)
     return ServedRequest(prompt, unquote(found["model"]), stream, include_usage=True)
 
 
@@ -79,39 +79,39 @@ def _system(fields: RequestFields) -> str | None:
 def _thinking(native: RequestFields) -> Thinking:
     """Every family's way to ask, as one wish."""
     thinking = Thinking()
-    match native.left.get("thinking"):
+    match native.remaining.get("thinking"):
         case {"type": str()} as told:
-            del native.left["thinking"]
+            del native.remaining["thinking"]
             thinking = read_thinking(told)[0]
         case _:
             pass
-    match native.left.get("output_config"):
+    match native.remaining.get("output_config"):
         case {"effort": str() as effort, **rest}:
-            native.left["output_config"] = rest
+            native.remaining["output_config"] = rest
             if not rest:
-                del native.left["output_config"]
+                del native.remaining["output_config"]
             thinking = msgspec.structs.replace(thinking, effort=read_thinking(effort)[0].effort)
         case _:
             pass
     for name in ("reasoning_effort", "reasoning_config"):
-        if isinstance(native.left.get(name), str):
-            return read_thinking(native.left.pop(name))[0]
-    match native.left:
+        if isinstance(native.remaining.get(name), str):
+            return read_thinking(native.remaining.pop(name))[0]
+    match native.remaining:
         case {"reasoning": {"effort": str() as effort}}:
-            del native.left["reasoning"]
+            del native.remaining["reasoning"]
             return read_thinking(effort)[0]
         case {"reasoningConfig": {"type": "disabled"}}:
-            del native.left["reasoningConfig"]
+            del native.remaining["reasoningConfig"]
             return Thinking(mode="off")
         case {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": str() as effort}}:
-            del native.left["reasoningConfig"]
+            del native.remaining["reasoningConfig"]
             return read_thinking(effort)[0]
         case _:
             return thinking
 
 
 def _tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
-    config = fields.within("toolConfig")
+    config = fields.take_object("toolConfig")
     own: list[Tool] = []
     others: list[Any] = []
     for told in config.take("tools", list[dict[str, Any]]) or ():
@@ -134,17 +134,17 @@ def _tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
         case _:
             pass
     if others:
-        config.left["tools"] = others
+        config.remaining["tools"] = others
     fields.put_back("toolConfig", config)
     return tuple(own), choice
 
 
 def _output(fields: RequestFields) -> OutputSchema | None:
-    match fields.left.get("outputConfig"):
+    match fields.remaining.get("outputConfig"):
         case {"textFormat": {"structure": {"jsonSchema": {"schema": str() as schema, **described}}}, **rest}:
-            fields.left["outputConfig"] = rest
+            fields.remaining["outputConfig"] = rest
             if not rest:
-                del fields.left["outputConfig"]
+                del fields.remaining["outputConfig"]
             try:
                 read_back = msgspec.json.decode(schema, type=dict[str, Any])
             except msgspec.DecodeError:
@@ -183,7 +183,7 @@ def _part(block: dict[str, Any]) -> Part:
             return Thought(text, source="block", via=VIA, seals=seals)
         case {"reasoningContent": {"redactedContent": str() as data}}:
             return Thought("", "hidden", "block", seals=(Seal(REDACTED, data),))
-        case {"toolUse": {"toolUseId": str() as call_id, "name": str() as name, **rest}} if not is_own(
+        case {"toolUse": {"toolUseId": str() as call_id, "name": str() as name, **rest}} if not is_provider_block(
             "toolUse", block["toolUse"]
         ):
             arguments = rest.get("input")
@@ -201,7 +201,7 @@ def _part(block: dict[str, Any]) -> Part:
             return _media(block)
         case _:
             kind, fields = next(iter(block.items()))
-            return kept_part(kind, fields, None)
+            return build_raw_part(kind, fields, None)
 
 
 def _result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.bedrock.encode import EVENT_STREAM
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     Event,
     PartArrived,
@@ -73,7 +73,7 @@ class ConverseWriter(ReplyWriter):
         self._unnamed: list[ToolCallDelta] = []
         self._calls = 0
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
                 return self._delta(event.block, {"text": event.text}) if event.text else b""
@@ -154,7 +154,7 @@ class ConverseWriter(ReplyWriter):
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         written: list[bytes] = []
         numbers = sorted({piece.block for piece in self._unnamed})
         # Ids that nobody gave are those that the fold of the same events gives.

@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.request_fields import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     Image,
@@ -46,7 +46,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    fields = RequestFields.of_body(body)
+    fields = RequestFields.parse_body(body)
     model = fields.take_model()
     messages = fields.take_messages(_message)
     system = None
@@ -65,13 +65,13 @@ def read(body: bytes) -> ServedRequest:
         sampling=_sampling(fields),
         stop=tuple(fields.take("stop_sequences", list[str]) or ()),
         stream=stream,
-        extra=fields.left,
+        extra=fields.remaining,
     )
     return ServedRequest(prompt, model, stream, include_usage=True)
 
 
 def _thinking(fields: RequestFields) -> Thinking:
-    told = fields.within("thinking")
+    told = fields.take_object("thinking")
     kind, budget = told.take("type", str), told.take("token_budget", int)
     fields.put_back("thinking", told)
     if kind is None and budget is None:
@@ -96,25 +96,25 @@ def _tool_choice(fields: RequestFields) -> str | None:
 
 
 def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
-    match fields.left.get("response_format"):
+    match fields.remaining.get("response_format"):
         case {"type": "text"}:
-            del fields.left["response_format"]
+            del fields.remaining["response_format"]
             return None
         case {"type": "json_object", "json_schema": dict() as schema} | {
             "type": "json_object",
             "schema": dict() as schema,
         }:
-            del fields.left["response_format"]
+            del fields.remaining["response_format"]
             return OutputSchema("answer", schema)
         case {"type": "json_object"}:
-            del fields.left["response_format"]
+            del fields.remaining["response_format"]
             return "json"
         case _:
             return None
 
 
 def _sampling(fields: RequestFields) -> Sampling:
-    given = {ours: fields.left.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in fields.left}
+    given = {ours: fields.remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in fields.remaining}
     return read_sampling(given)
 
 

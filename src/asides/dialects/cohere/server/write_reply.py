@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
-from asides.dialects.message_encoder import arguments_text
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.message_encoder import encode_arguments
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     Event,
     PartArrived,
@@ -60,7 +60,7 @@ class ChatWriter(ReplyWriter):
         self._plan: str | None = None
         self._citations: list[Any] = []
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
                 return self._say(event.block, "text", event.text)
@@ -120,12 +120,12 @@ class ChatWriter(ReplyWriter):
         message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
         return self._event("message-start", {"message": message}, id=self._started.id or "")
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         calls = [
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": arguments_text(call)},
+                "function": {"name": call.name, "arguments": encode_arguments(call)},
             }
             for call in fold([self._started, *self._calls]).tool_calls
         ]

@@ -14,8 +14,8 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.encode import MODES, SAMPLING
-from asides.dialects.gemini.import_contents import read_contents, read_texts
-from asides.dialects.request_fields import RequestFields
+from asides.dialects.gemini.import_contents import import_contents, import_texts
+from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling
 from asides.values.thinking import Effort, Thinking
@@ -35,7 +35,7 @@ def read(body: bytes, path: str) -> ServedRequest:
     asked = _ASKED.search(unquote(path))
     if asked is None:
         raise ConfigError("the path names no model; write …/models/{model}:generateContent.")
-    fields = RequestFields(camel_case(RequestFields.of_body(body).left))
+    fields = RequestFields(camel_case(RequestFields.parse_body(body).remaining))
     stream = asked["verb"] == "streamGenerateContent"
     prompt = _Request(fields).read(stream)
     return ServedRequest(prompt, asked["model"], stream, include_usage=True)
@@ -56,18 +56,18 @@ class _Request:
 
     def __init__(self, fields: RequestFields) -> None:
         self.fields = fields
-        self.settings = fields.within("generationConfig")
-        self.left, self.config = fields.left, self.settings.left
+        self.settings = fields.take_object("generationConfig")
+        self.remaining, self.config = fields.remaining, self.settings.remaining
 
     def read(self, stream: bool) -> Prompt:
         contents = self.fields.take("contents", list[Any])
         if not contents:
             raise ConfigError("contents is missing or empty.")
-        instruction = self.left.pop("systemInstruction", None)
-        system = "\n\n".join(read_texts(instruction)) if instruction is not None else ""
+        instruction = self.remaining.pop("systemInstruction", None)
+        system = "\n\n".join(import_texts(instruction)) if instruction is not None else ""
         tools = self._tools()
         prompt = Prompt(
-            read_contents(contents),
+            import_contents(contents),
             system=system or None,
             thinking=self._thinking(),
             tools=tools,
@@ -79,7 +79,7 @@ class _Request:
             stream=stream,
         )
         self.fields.put_back("generationConfig", self.settings)
-        return msgspec.structs.replace(prompt, extra=self.left)
+        return msgspec.structs.replace(prompt, extra=self.remaining)
 
     def _sampling(self) -> Sampling:
         given = {ours: self.config.pop(theirs) for ours, theirs in SAMPLING.items() if theirs in self.config}
@@ -120,13 +120,13 @@ class _Request:
         told = self.fields.take("tools", list[dict[str, Any]]) or []
         if any(set(tool) - {"functionDeclarations"} for tool in told):
             # The API's own tools mean nothing to others; the whole list goes as it came.
-            self.left["tools"] = told
+            self.remaining["tools"] = told
         return tuple(_tool(declared) for tool in told for declared in tool.get("functionDeclarations", []))
 
     def _tool_choice(self) -> str | None:
-        match self.left.get("toolConfig"):
+        match self.remaining.get("toolConfig"):
             case {"functionCallingConfig": {"mode": str() as mode} as config}:
-                del self.left["toolConfig"]
+                del self.remaining["toolConfig"]
                 names = config.get("allowedFunctionNames")
                 if mode == "ANY" and isinstance(names, list) and len(names) == 1:
                     return str(names[0])

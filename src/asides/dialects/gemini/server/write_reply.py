@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.gemini.decode import BESIDE, SERVER_TOOLS, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.stop_and_errors import FINISH_REASONS
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     Event,
     PartArrived,
@@ -73,11 +73,11 @@ class ContentWriter(ReplyWriter):
         self._metadata: Wire = {}
         self._refusal: list[str] = []
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         match event:
             case RefusalDelta():
                 self._refusal.append(event.text)
-            case PartArrived(part=ServerTool(name=name, json=held)) if name in BESIDE:
+            case PartArrived(part=ServerTool(name=name, json=held)) if name in METADATA:
                 self._metadata[name] = msgspec.Raw(held.encode())
             case _:
                 return b"".join([self._say(part) for part in self._parts.take(event, self._started)])
@@ -89,7 +89,7 @@ class ContentWriter(ReplyWriter):
             return b""
         return self._chunk({"content": {"parts": [part], "role": "model"}, "index": 0})
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         last = self._parts.finish(self._started)
         candidate: Wire = {"content": {"parts": [*self._whole, *last], "role": "model"}}
         candidate["finishReason"] = _finish_reason(stop)

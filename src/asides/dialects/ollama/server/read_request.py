@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.request_fields import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     Image,
@@ -44,7 +44,7 @@ _SAMPLING = {
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    fields = RequestFields.of_body(body)
+    fields = RequestFields.parse_body(body)
     model = fields.take_model()
     messages = _messages(fields)
     system = None
@@ -53,7 +53,7 @@ def read(body: bytes) -> ServedRequest:
     # Unsaid means streamed here.
     stream = fields.take("stream", bool)
     stream = True if stream is None else stream
-    options = fields.within("options")
+    options = fields.take_object("options")
     prompt = Prompt(
         messages,
         system=system,
@@ -66,11 +66,11 @@ def read(body: bytes) -> ServedRequest:
         stream=stream,
     )
     fields.put_back("options", options)
-    return ServedRequest(msgspec.structs.replace(prompt, extra=fields.left), model, stream, include_usage=True)
+    return ServedRequest(msgspec.structs.replace(prompt, extra=fields.remaining), model, stream, include_usage=True)
 
 
 def _thinking(fields: RequestFields) -> Thinking:
-    think: object = fields.left.pop("think", None)
+    think: object = fields.remaining.pop("think", None)
     if think is None:
         return Thinking()
     if not isinstance(think, (bool, str)):
@@ -85,24 +85,24 @@ def _limit(options: RequestFields) -> int | None:
 
 
 def _sampling(options: RequestFields, fields: RequestFields) -> Sampling:
-    given = {ours: options.left.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in options.left}
-    given |= {name: fields.left.pop(name) for name in ("logprobs", "top_logprobs") if name in fields.left}
+    given = {ours: options.remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in options.remaining}
+    given |= {name: fields.remaining.pop(name) for name in ("logprobs", "top_logprobs") if name in fields.remaining}
     return read_sampling(given)
 
 
 def _stop(options: RequestFields) -> tuple[str, ...]:
-    if isinstance(options.left.get("stop"), str):
-        return (options.left.pop("stop"),)
+    if isinstance(options.remaining.get("stop"), str):
+        return (options.remaining.pop("stop"),)
     return tuple(options.take("stop", list[str]) or ())
 
 
 def _output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:
-    match fields.left.get("format"):
+    match fields.remaining.get("format"):
         case "json":
-            del fields.left["format"]
+            del fields.remaining["format"]
             return "json"
         case dict() as schema:
-            del fields.left["format"]
+            del fields.remaining["format"]
             return OutputSchema("answer", schema)
         case _:
             return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     Event,
     PartArrived,
@@ -47,7 +47,7 @@ class ChatLineWriter(ReplyWriter):
         self._calls: list[ToolCallDelta] = []
         self._thought: int | None = None
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
                 return self._say("content", event.text)
@@ -77,7 +77,7 @@ class ChatLineWriter(ReplyWriter):
         message = {"role": "assistant", "content": ""} | {field: text}
         return self._line({"message": message, "done": False})
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}
         if thinking := "".join(self._texts["thinking"]):
             message["thinking"] = thinking

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_chat.import_messages import read_messages
-from asides.dialects.request_fields import RequestFields, read_sampling
+from asides.dialects.openai_chat.import_messages import import_messages
+from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling, Text
 from asides.values.thinking import Effort, Mode, Show, Summary, Thinking, read_thinking
@@ -27,7 +27,7 @@ _TOGGLE_FIELDS = ("type", "budget_tokens", "display")
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    return _Request.of_body(body).read()
+    return _Request.parse_body(body).read()
 
 
 class _Request(RequestFields):
@@ -52,7 +52,7 @@ class _Request(RequestFields):
             stream=stream,
             metadata=self._metadata(),
             user=self.take("user", str),
-            extra=self.left,
+            extra=self.remaining,
         )
         return ServedRequest(prompt, model, stream, include_usage)
 
@@ -60,7 +60,7 @@ class _Request(RequestFields):
         told = self.take("messages", list[Any])
         if not told:
             raise ConfigError("messages is missing or empty.")
-        messages = read_messages(told)
+        messages = import_messages(told)
         first = messages[0]
         if first.role == "system" and first.name is None and all(isinstance(part, Text) for part in first.parts):
             return first.text or None, messages[1:]
@@ -70,7 +70,7 @@ class _Request(RequestFields):
         options = self.take("stream_options", dict[str, Any]) or {}
         asked = options.pop("include_usage", False)
         if options:
-            self.left["stream_options"] = options
+            self.remaining["stream_options"] = options
         return asked is True
 
     def _limit(self) -> int | None:
@@ -78,13 +78,13 @@ class _Request(RequestFields):
         return newer if newer is not None else older
 
     def _sampling(self) -> Sampling:
-        given = {name: self.left.pop(name) for name in Sampling.__struct_fields__ if name in self.left}
+        given = {name: self.remaining.pop(name) for name in Sampling.__struct_fields__ if name in self.remaining}
         return read_sampling(given)
 
     def _stop(self) -> tuple[str, ...]:
-        told = self.left.get("stop")
+        told = self.remaining.get("stop")
         if isinstance(told, str):
-            del self.left["stop"]
+            del self.remaining["stop"]
             return (told,)
         return tuple(self.take("stop", list[str]) or ())
 
@@ -99,37 +99,37 @@ class _Request(RequestFields):
         own = [tool for tool in told if tool.get("type", "function") == "function"]
         if len(own) != len(told):
             # A host's own tools mean nothing to others; the whole list goes as it came.
-            self.left["tools"] = told
+            self.remaining["tools"] = told
         functions: list[Any] = [tool.get("function") for tool in own]
         return tuple(map(_tool, functions + legacy))
 
     def _tool_choice(self) -> str | None:
         for field in ("tool_choice", "function_call"):
-            match self.left.get(field):
+            match self.remaining.get(field):
                 case str() as choice:
-                    del self.left[field]
+                    del self.remaining[field]
                     return choice
                 case {"type": "function", "function": {"name": str() as name}} | {"name": str() as name}:
-                    del self.left[field]
+                    del self.remaining[field]
                     return name
                 case _:
                     continue
         return None
 
     def _output(self) -> OutputSchema | Literal["json"] | None:
-        told = self.left.get("response_format")
+        told = self.remaining.get("response_format")
         match told:
             case {"type": "text"}:
-                del self.left["response_format"]
+                del self.remaining["response_format"]
                 return None
             case {"type": "json_object"}:
-                del self.left["response_format"]
+                del self.remaining["response_format"]
                 return "json"
             case {"type": "json_schema", "json_schema": {"schema": dict() as schema} as described}:
-                del self.left["response_format"]
+                del self.remaining["response_format"]
                 beside = {name: value for name, value in described.items() if name not in ("name", "schema", "strict")}
                 if beside:
-                    self.left["response_format"] = {"json_schema": beside}
+                    self.remaining["response_format"] = {"json_schema": beside}
                 return OutputSchema(str(described.get("name", "answer")), schema, described.get("strict") is True)
             case _:
                 return None
@@ -142,7 +142,7 @@ class _Request(RequestFields):
             self._effort_wish(),
             self._object_wish("reasoning", _OPENROUTER_FIELDS),
             self._object_wish("thinking", _TOGGLE_FIELDS),
-            self._switch_wish(self.left, "enable_thinking"),
+            self._switch_wish(self.remaining, "enable_thinking"),
             self._template_wish(),
             self._prompt_mode_wish(),
             *(self._budget_wish(name) for name in _BUDGET_FIELDS),
@@ -150,20 +150,20 @@ class _Request(RequestFields):
         return _together([wish for wish in wishes if wish is not None])
 
     def _effort_wish(self) -> Thinking | None:
-        if self.left.get("reasoning_effort") == "default":
+        if self.remaining.get("reasoning_effort") == "default":
             return None  # one host's word for its own habit; it stays as it is
         effort = self.take("reasoning_effort", str)
         return None if effort is None else read_thinking(reasoning_effort=effort)[0]
 
     def _object_wish(self, name: str, known: tuple[str, ...]) -> Thinking | None:
-        told = self.left.get(name)
+        told = self.remaining.get(name)
         if not isinstance(told, dict):
             return None
         beside = {field: value for field, value in told.items() if field not in known}
         asked = {field: value for field, value in told.items() if field in known and value is not None}
-        del self.left[name]
+        del self.remaining[name]
         if beside:
-            self.left[name] = beside
+            self.remaining[name] = beside
         if not asked:
             return None
         if asked.get("type") == "auto":
@@ -180,18 +180,18 @@ class _Request(RequestFields):
         return Thinking(mode="on" if holder.pop(name) else "off")
 
     def _template_wish(self) -> Thinking | None:
-        told = self.left.get("chat_template_kwargs")
+        told = self.remaining.get("chat_template_kwargs")
         if not isinstance(told, dict):
             return None
         wishes = [self._switch_wish(told, name) for name in _TEMPLATE_SWITCHES]
         if not told:
-            del self.left["chat_template_kwargs"]
+            del self.remaining["chat_template_kwargs"]
         return next((wish for wish in wishes if wish is not None), None)
 
     def _prompt_mode_wish(self) -> Thinking | None:
-        if self.left.get("prompt_mode") != "reasoning":
+        if self.remaining.get("prompt_mode") != "reasoning":
             return None
-        del self.left["prompt_mode"]
+        del self.remaining["prompt_mode"]
         return Thinking(mode="on")
 
     def _budget_wish(self, name: str) -> Thinking | None:

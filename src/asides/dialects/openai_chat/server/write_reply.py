@@ -1,4 +1,4 @@
-"""The server half: requests in (`read`, `read_message`), replies and errors out (`ChatWriter`, `write_error`).
+"""The server half: requests in (`read`, `import_message`), replies and errors out (`ChatWriter`, `write_error`).
 
 Not here: sockets and status lines, which are the stage's and the gateway's. A whole response is a stream that was put
 together: both are made of the same deltas.
@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.openai_chat.import_messages import read_message, read_messages
 from asides.dialects.openai_chat.server.read_request import read
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
     Event,
@@ -73,7 +72,7 @@ class ChatWriter(ReplyWriter):
         self._out: _Chunks | _Whole = (_Chunks if stream else _Whole)(created)
         self._begun = False
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         return b"".join([*self._begin(), *map(self._out.add, self._deltas.of(event))])
 
     def _begin(self) -> list[bytes]:
@@ -82,7 +81,7 @@ class ChatWriter(ReplyWriter):
         self._begun = True
         return [self._out.begin(self._started)]
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *map(self._out.add, self._deltas.held(self._started))]
         usage = None if self._shown_usage is None else _usage(self._shown_usage)
         return b"".join([*written, self._out.end(self._deltas.finish_reason(stop), usage)])

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_responses.import_items import read_items
-from asides.dialects.request_fields import RequestFields, read_sampling
+from asides.dialects.openai_responses.import_items import import_items
+from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, user
 from asides.values.thinking import Thinking, read_thinking
@@ -23,7 +23,7 @@ _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 def read(body: bytes) -> ServedRequest:
     """The request in these bytes. Raises ConfigError with words for whoever sent it."""
-    return _Request.of_body(body).read()
+    return _Request.parse_body(body).read()
 
 
 class _Request(RequestFields):
@@ -34,7 +34,7 @@ class _Request(RequestFields):
         state = self._state()
         messages = self._messages(state)
         stream = self.take("stream", bool) or False
-        self.left.pop("stream_options", None)
+        self.remaining.pop("stream_options", None)
         thinking, state = self._reasoning(state)
         prompt = Prompt(
             messages,
@@ -50,22 +50,22 @@ class _Request(RequestFields):
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
             state=state,
-            extra=self.left,
+            extra=self.remaining,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 
     def _messages(self, state: ProviderState) -> tuple[Message, ...]:
-        told = self.left.pop("input", None)
+        told = self.remaining.pop("input", None)
         if isinstance(told, str):
             return (user(told),)
         if told is None and state.continues:
             return ()
         if not isinstance(told, list) or not told:
             raise ConfigError("input is missing: a text, or a list of items.")
-        return read_items(told)
+        return import_items(told)
 
     def _state(self) -> ProviderState:
-        conversation = self.left.pop("conversation", None)
+        conversation = self.remaining.pop("conversation", None)
         if isinstance(conversation, Mapping):
             conversation = conversation.get("id")
         if conversation is not None and not isinstance(conversation, str):
@@ -88,7 +88,7 @@ class _Request(RequestFields):
             raise ConfigError(f"reasoning: {problem}.") from None
         effort, summary = told.pop("effort", None), told.pop("summary", told.pop("generate_summary", None))
         if told:
-            self.left["reasoning"] = told
+            self.remaining["reasoning"] = told
         if effort is None and summary is None:
             return Thinking(show="none"), state
         wish: dict[str, Any] = {"summary": summary}
@@ -98,7 +98,7 @@ class _Request(RequestFields):
         return msgspec.structs.replace(thinking, show="summary" if summary is not None else "none"), state
 
     def _sampling(self) -> Sampling:
-        given = {name: self.left.pop(name) for name in _SAMPLING if name in self.left}
+        given = {name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining}
         return read_sampling(given)
 
     def _tools(self) -> tuple[Tool, ...]:
@@ -106,16 +106,16 @@ class _Request(RequestFields):
         own = [tool for tool in told if tool.get("type") == "function"]
         if len(own) != len(told):
             # The provider's own tools mean nothing to others; the whole list goes as it came.
-            self.left["tools"] = told
+            self.remaining["tools"] = told
         return tuple(read_tool(tool) for tool in own)
 
     def _tool_choice(self) -> str | None:
-        match self.left.get("tool_choice"):
+        match self.remaining.get("tool_choice"):
             case str() as choice:
-                del self.left["tool_choice"]
+                del self.remaining["tool_choice"]
                 return choice
             case {"type": "function", "name": str() as name}:
-                del self.left["tool_choice"]
+                del self.remaining["tool_choice"]
                 return name
             case _:
                 return None
@@ -124,7 +124,7 @@ class _Request(RequestFields):
         told = self.take("text", dict[str, Any]) or {}
         described = told.pop("format", None)
         if told:
-            self.left["text"] = told
+            self.remaining["text"] = told
         match described:
             case {"type": "json_object"}:
                 return "json"

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_responses.server.items import WrittenItem, written_item
-from asides.dialects.reply_writer import ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import Event, StopReason
 from asides.values.usage import Usage
 
@@ -37,7 +37,7 @@ class ResponsesWriter(ReplyWriter):
         self._number = 0
         self._begun = False
 
-    def _take(self, event: Event) -> bytes:
+    def _write_event(self, event: Event) -> bytes:
         return b"".join([*self._begin(), *self._add(event)])
 
     # --- items ------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class ResponsesWriter(ReplyWriter):
         response = self._response("in_progress")
         return [self._event(kind, response=response) for kind in ("response.created", "response.in_progress")]
 
-    def _end(self, stop: StopReason) -> bytes:
+    def _write_end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *self._close()]
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(stop.reason)
         response = self._response("completed" if reason is None else "incomplete")

@@ -28,7 +28,7 @@ _RULES = {
 }
 
 
-class HouseRules(Protocol):
+class RequestRules(Protocol):
     """The rules of one dialect, as its real providers enforce them."""
 
     def refuse(self, request: Request) -> str | None:
@@ -61,20 +61,20 @@ class SealsNothing:
         return events
 
 
-class Houses:
+class RulesByDialect:
     """The rules of every dialect, for one stage. Its secret is its own, so that no other stage's seals are taken."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._known: dict[str, HouseRules | None] = {}
+        self._known: dict[str, RequestRules | None] = {}
 
-    def of(self, dialect: str) -> HouseRules | None:
+    def of(self, dialect: str) -> RequestRules | None:
         """The rules of this dialect; None where its providers check nothing."""
         if dialect not in self._known:
             self._known[dialect] = self._load(dialect)
         return self._known[dialect]
 
-    def _load(self, dialect: str) -> HouseRules | None:
+    def _load(self, dialect: str) -> RequestRules | None:
         if (module := _RULES.get(dialect)) is not None:
             return cast("HouseRules", import_module(module).Rules(self._secret))
         # A dialect that is not ours brings its rules itself, where its providers have any.

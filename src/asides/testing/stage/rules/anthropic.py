@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.anthropic.blocks import REDACTED, SIGNATURE
-from asides.dialects.anthropic.encode_thinking import INTERLEAVED
+from asides.dialects.anthropic.encode import INTERLEAVED
 from asides.providers.provider import ModelRule
 from asides.providers.table import plain_row
 from asides.testing.stage.http_requests import Request

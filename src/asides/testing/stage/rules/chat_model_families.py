@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from asides.testing.stage.rules.tool_pairs import Wire
+from asides.testing.stage.rules import Wire
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ import msgspec
 
 from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.openai_chat.wire import signature_in
+from asides.dialects.openai_chat.wire import read_signature
+from asides.testing.stage.rules import Wire, call_ids, turn_under_way
 from asides.testing.stage.rules.chat_model_families import Family
-from asides.testing.stage.rules.tool_pairs import Wire, call_ids, turn_under_way
 from asides.values.events import Event, ReplyEnded, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
 from asides.values.thinking import Seal
@@ -170,7 +170,7 @@ class Issued:
     def _signature_problems(self, message: Wire, place: int, model: str, *, needed: bool) -> Iterator[str]:
         for number, call in enumerate(message.get("tool_calls") or ()):
             carrier = call.get("extra_content")
-            value = None if carrier is None else signature_in(msgspec.json.encode(carrier))
+            value = None if carrier is None else read_signature(msgspec.json.encode(carrier))
             function = call.get("function") or {}
             if value is None:
                 if needed and number == 0:

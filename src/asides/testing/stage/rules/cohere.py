@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from asides.testing.stage.rules import SealsNothing
-from asides.testing.stage.rules.tool_pairs import Unpaired, Wire, unpaired
+from asides.testing.stage.rules import SealsNothing, Unpaired, Wire, unpaired
 
 _CONTENT_TYPES = ("text", "thinking")
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from asides.testing.stage.rules import SealsNothing
-from asides.testing.stage.rules.tool_pairs import Wire, unpaired
+from asides.testing.stage.rules import SealsNothing, Wire, unpaired
 
 _ROLES = ("system", "user", "assistant", "tool")
 

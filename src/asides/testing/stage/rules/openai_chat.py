@@ -13,9 +13,9 @@ from itertools import pairwise
 import msgspec
 
 from asides.testing.stage.http_requests import Request
+from asides.testing.stage.rules import Wire, call_ids, turn_under_way, unpaired
 from asides.testing.stage.rules.chat_model_families import Family, family_of
 from asides.testing.stage.rules.chat_thinking_replay import Issued
-from asides.testing.stage.rules.tool_pairs import Wire, call_ids, turn_under_way, unpaired
 from asides.values.events import Event
 
 # OpenAI's own endpoint: tools beside an effort (since GPT-5.4).

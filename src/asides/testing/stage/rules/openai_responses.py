@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.openai_responses.server.items import item_id
+from asides.dialects.openai_responses.server.write_reply import make_item_id
 from asides.testing.stage.http_requests import Request
 from asides.values.events import (
     Event,
@@ -201,7 +201,7 @@ class Rules:
                 kinds[block] = kind
             if isinstance(event, ToolCallDelta) and event.id is not None:
                 calls.append(event.id)
-        ids = [item_id(kind, response, number) for number, kind in enumerate(kinds.values())]
+        ids = [make_item_id(kind, response, number) for number, kind in enumerate(kinds.values())]
         for (name, kind), follower in zip(zip(ids, kinds.values(), strict=True), ids[1:], strict=False):
             if kind == "reasoning":
                 self._follower[name], self._leader[follower] = follower, name
