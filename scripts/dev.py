@@ -1,13 +1,13 @@
-"""The front door for contributors: one command, its own environment, the same in CI and on a desk.
+"""The commands for contributors. They run in their own environment, the same in CI and on your machine.
 
-python3 scripts/dev.py check           lint, types, test: all that CI runs
+python3 scripts/dev.py check           lint, types and test: everything that CI runs
 python3 scripts/dev.py lint            ruff: rules and format
-python3 scripts/dev.py format          ruff: mend what can be mended
+python3 scripts/dev.py format          ruff: fix what it can fix
 python3 scripts/dev.py types           mypy and pyright, both strict, tests included
-python3 scripts/dev.py test [...]      pytest; what follows goes to it
-python3 scripts/dev.py coverage        the tests, with branch coverage
-python3 scripts/dev.py docs            write the generated pages, then run every example of the docs
-python3 scripts/dev.py bench [...]     the benchmark; what follows goes to it
+python3 scripts/dev.py test [...]      pytest; further arguments go to it
+python3 scripts/dev.py coverage        the tests with branch coverage
+python3 scripts/dev.py docs            write the generated files, then run every example of the docs
+python3 scripts/dev.py bench [...]     the benchmark; further arguments go to it
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ Task = Callable[[Path, Sequence[str]], int]
 
 
 def lint(python: Path, _: Sequence[str]) -> int:
-    """Rules and format, nothing changed."""
+    """Check rules and format; change nothing."""
     return max(run([python, "-m", "ruff", "check"]), run([python, "-m", "ruff", "format", "--check"]))
 
 
 def format_(python: Path, _: Sequence[str]) -> int:
-    """Mend what can be mended without thinking."""
+    """Fix what ruff can fix."""
     return run([python, "-m", "ruff", "check", "--fix"]) or run([python, "-m", "ruff", "format"])
 
 
 def types(python: Path, _: Sequence[str]) -> int:
-    """Two checkers, since they disagree on what they catch."""
+    """Run both type checkers, since each finds errors that the other misses."""
     return max(run([python, "-m", "mypy"]), run([python, "-m", "basedpyright", "--pythonpath", python]))
 
 
 def test(python: Path, words: Sequence[str]) -> int:
-    """The suite on all cores; what the words name by file, on one, where a debugger works too."""
+    """Run the tests on all cores; files that are named run on one core, where a debugger works."""
     named = any(word.startswith(("tests", "-n")) for word in words)
     return run([python, "-m", "pytest", *([] if named else ["-n", "auto"]), *words])
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:
-    """The suite, with the branches it took."""
+    """Run the tests with branch coverage."""
     return run([python, "-m", "pytest", "--cov", "--cov-report=term", *words])
 
 
 def docs(python: Path, _: Sequence[str]) -> int:
-    """Write the generated pages, then run every example."""
-    for page in ("provider_table.py", "requirements_map.py", "terminal_picture.py"):
-        failed = run([python, ROOT / "scripts" / page])
+    """Write the generated files, then run every example."""
+    for script in ("public_names.py", "provider_table.py", "requirements_map.py", "terminal_picture.py"):
+        failed = run([python, ROOT / "scripts" / script])
         if failed:
             return failed
     return run([python, "-m", "pytest", "tests/test_docs.py"])
 
 
 def bench(python: Path, words: Sequence[str]) -> int:
-    """The benchmark. The peers get environments of their own, once; `--quick` does without them."""
+    """Run the benchmark. The other libraries are installed once, each in its own environment; `--quick` skips them."""
     if "--quick" not in words and not (ROOT / "bench" / ".venvs").exists():
         failed = run([python, "bench/install_peers.py"])
         if failed:
@@ -67,7 +67,7 @@ def bench(python: Path, words: Sequence[str]) -> int:
 
 
 def check(python: Path, words: Sequence[str]) -> int:
-    """What has to be green before anything is merged; every part is run, so that one visit shows every fault."""
+    """Run all checks that must pass before a merge. A failure does not stop the others."""
     failures: list[str] = []
     for task in (lint, types, test):
         print(f"── {task.__name__} ──", flush=True)
@@ -76,7 +76,7 @@ def check(python: Path, words: Sequence[str]) -> int:
             failures.append(task.__name__)
         print(f"   {task.__name__}: {time.monotonic() - began:.0f} s", flush=True)
     if failures:
-        print(f"not green: {', '.join(failures)}")
+        print(f"failed: {', '.join(failures)}")
     return 1 if failures else 0
 
 
@@ -93,7 +93,7 @@ TASKS: dict[str, Task] = {
 
 
 def main() -> int:
-    """Do the task that the first word names."""
+    """Run the task that the first argument names."""
     task = TASKS.get(sys.argv[1]) if len(sys.argv) > 1 else None
     if task is None:
         print(__doc__, file=sys.stderr)

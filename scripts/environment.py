@@ -1,7 +1,6 @@
-"""The environments that the scripts run in, made with `venv` and `pip` alone and remade when their inputs change.
+"""The environments of the scripts: made with `venv` and `pip` alone, and made again when their inputs change.
 
-Not here: what is run in them (try.py, dev.py). Needs nothing but the standard library, since it runs before anything
-is installed.
+Uses only the standard library, since it runs before anything is installed. Not here: what runs in them (try, dev).
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ MINIMUM = (3, 11)
 
 
 def ensure(folder: str, install: Sequence[str], inputs: Iterable[Path]) -> Path:
-    """The Python of an environment that holds `install`; made again whenever the bytes of an input changed."""
+    """The Python of an environment with `install` in it. It is made again when the content of an input changes."""
     if sys.version_info < MINIMUM:
         sys.exit(f"asides needs Python {'.'.join(map(str, MINIMUM))} or newer; this is {sys.version.split()[0]}.")
     home = ROOT / folder
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = home / "inputs.sha256"
-    wanted = _digest(install, inputs)
-    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+    digest = _digest(install, inputs)
+    if python.exists() and stamp.exists() and stamp.read_text() == digest:
         return python
-    print(f"· making {folder} with Python {sys.version.split()[0]}: {' '.join(install)}", file=sys.stderr, flush=True)
+    print(f"· creating {folder} with Python {sys.version.split()[0]}: {' '.join(install)}", file=sys.stderr, flush=True)
     shutil.rmtree(home, ignore_errors=True)
     if subprocess.run([sys.executable, "-m", "venv", str(home)], check=False).returncode:
         sys.exit("python3 -m venv failed; on Debian and Ubuntu it is in the package python3-venv.")
-    # An environment variable, since the environment that builds the wheel has to obey it as well; relative, since
-    # pip takes a space for the end of a path.
-    obeying = {**os.environ, "PIP_CONSTRAINT": CONSTRAINTS.name, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    # A variable, since it must also reach the environment that builds the wheel; a relative path, since pip splits
+    # its value at spaces.
+    environment = {**os.environ, "PIP_CONSTRAINT": CONSTRAINTS.name, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     installed = subprocess.run(
-        [str(python), "-m", "pip", "install", "--quiet", *install], cwd=ROOT, env=obeying, check=False
+        [str(python), "-m", "pip", "install", "--quiet", *install], cwd=ROOT, env=environment, check=False
     )
     if installed.returncode:
-        sys.exit(f"pip could not install {' '.join(install)}; the lines above say why.")
-    stamp.write_text(wanted)
+        sys.exit(f"pip could not install {' '.join(install)}; see the lines above.")
+    stamp.write_text(digest)
     return python
 
 
 def run(command: Sequence[str | Path]) -> int:
-    """Run a command in the root of the project, output untouched; its exit code."""
+    """Run a command in the root of the project and return its exit code."""
     return subprocess.run([str(word) for word in command], cwd=ROOT, check=False).returncode
 
 

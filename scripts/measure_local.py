@@ -1,8 +1,8 @@
-"""The figures of docs/local.md, measured on this machine: start, speed, memory, right answers. Prints a table.
+"""Measures the figures of docs/local.md on this machine (start, speed, memory, correct answers) and prints a table.
 
     python scripts/measure_local.py
 
-Run it in an environment with asides[local], on a machine that has nothing else to do. Memory is read from /proc.
+Run it in an environment with asides[local], on an idle machine. It reads memory from /proc.
 """
 
 from __future__ import annotations
@@ -30,55 +30,55 @@ STREAMS = 50
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure and print."""
     rows = [("machine", f"{platform.machine()}, {os.cpu_count()} cores"), ("day", f"{datetime.now(UTC):%Y-%m-%d}")]
-    rows.append(("start of the server, median", f"{statistics.median(_starts()):.2f} s"))
-    rows.append(("`asides ask` with the start and the end of it, median", f"{statistics.median(_commands()):.2f} s"))
+    rows.append(("server start, median", f"{statistics.median(_time_starts()):.2f} s"))
+    rows.append(("`asides ask` with server start and stop, median", f"{statistics.median(_time_commands()):.2f} s"))
     asides.ask(MODEL, QUESTION)
-    rows.append(("memory after the first answer", f"{_memory():.0f} MB"))
-    rows.append(("tokens a second, one question after another", f"{_speed():.0f}"))
-    right, seconds, tokens = asyncio.run(_sums())
-    rows.append((f"tokens a second, {STREAMS} streams at once", f"{tokens / seconds:.0f}"))
-    rows.append((f"right of {SUMS} sums of two-digit numbers", str(right)))
-    rows.append((f"memory after {SUMS} sums", f"{_memory():.0f} MB"))
+    rows.append(("memory after the first answer", f"{_read_memory():.0f} MB"))
+    rows.append(("tokens per second, one question after another", f"{_measure_speed():.0f}"))
+    right, seconds, tokens = asyncio.run(_ask_sums())
+    rows.append((f"tokens per second, {STREAMS} streams at once", f"{tokens / seconds:.0f}"))
+    rows.append((f"correct of {SUMS} sums of two-digit numbers", str(right)))
+    rows.append((f"memory after {SUMS} sums", f"{_read_memory():.0f} MB"))
     for name, value in rows:
         print(f"| {name} | {value} |")
 
 
-def _starts() -> list[float]:
-    taken: list[float] = []
+def _time_starts() -> list[float]:
+    seconds: list[float] = []
     for _ in range(STARTS):
         stop()
         began = time.monotonic()
         launch("tiny")
-        taken.append(time.monotonic() - began)
-    return taken
+        seconds.append(time.monotonic() - began)
+    return seconds
 
 
-def _commands() -> list[float]:
-    taken: list[float] = []
+def _time_commands() -> list[float]:
+    seconds: list[float] = []
     for _ in range(STARTS):
         began = time.monotonic()
         command = [sys.executable, "-m", "asides", "ask", "-q", "-m", MODEL, QUESTION]
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-        taken.append(time.monotonic() - began)
-    return taken
+        seconds.append(time.monotonic() - began)
+    return seconds
 
 
-def _memory() -> float:
+def _read_memory() -> float:
     (child,) = server_pool.running()
     status = Path(f"/proc/{child.pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
 
 
-def _speed() -> float:
+def _measure_speed() -> float:
     began, tokens = time.monotonic(), 0
     for _ in range(20):
         tokens += asides.ask(MODEL, QUESTION).usage.output or 0
     return tokens / (time.monotonic() - began)
 
 
-async def _sums() -> tuple[int, float, int]:
+async def _ask_sums() -> tuple[int, float, int]:
     chance = random.Random(20261115)
     at_once = asyncio.Semaphore(STREAMS)
 

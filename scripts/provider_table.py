@@ -1,8 +1,8 @@
-"""Writes what the rows say into the docs, between marks: the tables of docs/providers.md and docs/thinking.md, and the
-list in README.md.
+"""Writes the facts of the provider rows into the docs: the tables of docs/providers.md and docs/thinking.md, and the
+list in README.md, each between two marks.
 
     python scripts/provider_table.py            write them
-    python scripts/provider_table.py --check    fail when one is not what would be written
+    python scripts/provider_table.py --check    fail when one is not current
 
 Not here: the rows (src/asides/providers/table.py), which are the only place to change a fact.
 """
@@ -19,7 +19,7 @@ from asides.providers.provider import AskBy
 from asides.values.thinking import Effort
 
 ROOT = Path(__file__).resolve().parent.parent
-# KeyError on a new word is the reminder to describe it here.
+# A new value of AskBy raises KeyError here: describe it in this table.
 _ASKED = {
     "reasoning_effort": "`reasoning_effort`",
     "reasoning_object": "`reasoning: {…}`",
@@ -36,8 +36,8 @@ _ASKED = {
     "reasoning_config": "`reasoning_config`",
     "nothing": "cannot be asked",
 }
-# Where a dialect has fields of its own for the same wish.
-_SPELLED = {
+# Dialects with other fields for the same request.
+_ASKED_IN_DIALECT = {
     ("openai_responses", "reasoning_effort"): "`reasoning: {effort, summary}`",
     ("ollama", "reasoning_effort"): _ASKED["think"],
     ("anthropic", "thinking_toggle"): "`thinking: {type}` and `output_config: {effort}`",
@@ -52,8 +52,8 @@ _SENT_BACK = {
 }
 
 
-def table(rows: Sequence[Provider]) -> str:
-    """Every row, for docs/providers.md."""
+def write_provider_table(rows: Sequence[Provider]) -> str:
+    """The table of docs/providers.md: every row."""
     lines = [
         "| write | is | key | asked for thinking by | may inline tags | thinking goes back | facts of |",
         "|---|---|---|---|---|---|---|",
@@ -68,24 +68,24 @@ def table(rows: Sequence[Provider]) -> str:
             key += " (optional)"
         back = ", ".join(dict.fromkeys(_SENT_BACK[rule.when] for rule in row.replay)) or _SENT_BACK["never"]
         tags = "yes" if row.quirks.tags else "no"
-        cells = (write, name, key, _asked(row), tags, back, row.since or "–")
+        cells = (write, name, key, _describe_request(row), tags, back, row.since or "–")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _asked(row: Provider) -> str:
-    """How a host is asked; one that passes fields on leaves it to each model."""
-    passes_on = row.quirks.ask_by == "nothing" and any(rule.ask_by is not None for rule in row.models)
-    return "the fields of each model" if passes_on else _worded(row.quirks.ask_by, row)
+def _describe_request(row: Provider) -> str:
+    """The fields that ask for thinking. A host that forwards fields leaves them to each model."""
+    forwards = row.quirks.ask_by == "nothing" and any(rule.ask_by is not None for rule in row.models)
+    return "the fields of each model" if forwards else _describe_fields(row.quirks.ask_by, row)
 
 
-def _worded(way: AskBy, row: Provider) -> str:
-    """The fields, as the dialect of the row spells them."""
+def _describe_fields(ask_by: AskBy, row: Provider) -> str:
+    """The fields in the dialect of the row."""
     takes_efforts = any(rule.efforts != () for rule in row.models if rule.thinking != "never")
-    return _SPELLED.get((row.dialect, way), _ASKED[way]) if takes_efforts else _ASKED[way]
+    return _ASKED_IN_DIALECT.get((row.dialect, ask_by), _ASKED[ask_by]) if takes_efforts else _ASKED[ask_by]
 
 
-def names(rows: Sequence[Provider]) -> str:
+def write_names(rows: Sequence[Provider]) -> str:
     """The names alone, for README.md."""
     return ", ".join(f"`{row.name}`" for row in rows) + "."
 
@@ -96,113 +96,114 @@ _EFFORTS: tuple[str, ...] = get_args(Effort)
 _KINDS = {"raw": "the text itself", "summary": "a summary", "hidden": "nothing (hidden)"}
 
 
-def thinking_table(rows: Sequence[Provider]) -> str:
-    """How thinking is asked for, what comes and goes back, and what it is bound to; hosts that agree share a line."""
+def write_thinking_table(rows: Sequence[Provider]) -> str:
+    """The table of docs/thinking.md: how to ask a host for thinking, and what it allows. Equal hosts share a line."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        spoken = _spoken(row)
-        rules = [rule for each in spoken for rule in each.models if rule.thinking != "never"]
+        variants = _list_variants(row)
+        rules = [rule for variant in variants for rule in variant.models if rule.thinking != "never"]
         cells = (
-            _some(way for each in spoken for way in _ways(each)),
-            _efforts(rules),
-            _off(rules),
-            _budgets(rules, row),
-            _some(_KINDS[rule.kind] for rule in rules) or "what it sends",
-            _some(_SENT_BACK[rule.when] for each in spoken for rule in each.replay or (ReplayRule(),)),
-            _limits(rules),
+            _join(fields for variant in variants for fields in _list_requests(variant)),
+            _describe_efforts(rules),
+            _describe_off(rules),
+            _describe_budgets(rules, row),
+            _join(_KINDS[rule.kind] for rule in rules) or "what it sends",
+            _join(_SENT_BACK[rule.when] for variant in variants for rule in variant.replay or (ReplayRule(),)),
+            _describe_refusals(rules),
         )
         lines.setdefault(cells, []).append(f"`{row.name}:`")
     head = [
-        "| write | asked by | efforts | off | budget, in tokens | comes back | goes back | not while it thinks |",
+        "| provider | asked with | efforts | off | budget, in tokens | you receive | sent back | refused meanwhile |",
         "|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *(f"| {' | '.join((', '.join(names), *cells))} |" for cells, names in lines.items())])
 
 
-def _spoken(row: Provider) -> list[Provider]:
-    """The row in every dialect that may be chosen for a call."""
+def _list_variants(row: Provider) -> list[Provider]:
+    """The row in every dialect that a call may use."""
     others = [row.with_dialect(variant.dialect) for variant in row.also] if row.chooses else []
     return [row, *(other for other in others if other is not None)]
 
 
-def _ways(row: Provider) -> list[str]:
-    """Every way in which a model of this host may be asked."""
-    ways = [_worded(rule.ask_by, row) for rule in row.models if rule.ask_by is not None]
-    return ways if row.quirks.ask_by == "nothing" and row.models else [_worded(row.quirks.ask_by, row), *ways]
+def _list_requests(row: Provider) -> list[str]:
+    """The fields that ask the models of this host for thinking."""
+    fields = [_describe_fields(rule.ask_by, row) for rule in row.models if rule.ask_by is not None]
+    if row.quirks.ask_by == "nothing" and row.models:
+        return fields
+    return [_describe_fields(row.quirks.ask_by, row), *fields]
 
 
-def _efforts(rules: Sequence[ModelRule]) -> str:
-    """The efforts that any of them takes."""
+def _describe_efforts(rules: Sequence[ModelRule]) -> str:
+    """The efforts that any of the models takes."""
     known = {effort for rule in rules for effort in rule.efforts or ()}
     named = ", ".join(f"`{effort}`" for effort in _EFFORTS if effort in known)
     return named or ("none" if rules and all(rule.efforts == () for rule in rules) else "passed on")
 
 
-def _off(rules: Sequence[ModelRule]) -> str:
+def _describe_off(rules: Sequence[ModelRule]) -> str:
     stops = {rule.thinking for rule in rules} - {"unknown"}
     if not stops:
         return "not known"
     return "by model" if len(stops) > 1 else "yes" if stops == {"optional"} else "no"
 
 
-def _budgets(rules: Sequence[ModelRule], row: Provider) -> str:
-    ranges = sorted(
-        {rule.budget for rule in rules if rule.budget is not None}, key=lambda told: (told[0], told[1] or 0)
-    )
-    told = [f"{least} and more" if most is None else f"{least}–{most}" for least, most in ranges]
+def _describe_budgets(rules: Sequence[ModelRule], row: Provider) -> str:
+    budgets = {rule.budget for rule in rules if rule.budget is not None}
+    ranges = sorted(budgets, key=lambda budget: (budget[0], budget[1] or 0))
+    cells = [f"{least} and more" if most is None else f"{least}–{most}" for least, most in ranges]
     where = "" if row.quirks.budget_in is None else f"in `{row.quirks.budget_in}`"
-    return ", ".join(part for part in (_some(told), where) if part) or "–"
+    return ", ".join(part for part in (_join(cells), where) if part) or "–"
 
 
-def _limits(rules: Sequence[ModelRule]) -> str:
-    """What some of them refuse while they think, or always."""
+def _describe_refusals(rules: Sequence[ModelRule]) -> str:
+    """The settings that some of the models refuse, while they think or always."""
     refused = dict.fromkeys((name for rule in rules for name in (*rule.forbids, *rule.refuses)), "")
     for rule in rules:
         if rule.temperature is not None:
             refused["temperature"] = f" (some take {rule.temperature:g})"
         if rule.top_p is not None:
             refused["top_p"] = f" (some take {rule.top_p[0]:g}–{rule.top_p[1]:g})"
-    told = [f"`{name}`{but}" for name, but in refused.items()]
+    cells = [f"`{name}`{exception}" for name, exception in refused.items()]
     if not all(rule.forced_tools and rule.forced_tools_with_budget for rule in rules):
-        told.append("a forced `tool_choice`")
+        cells.append("a forced `tool_choice`")
     if not all(rule.tools_while_thinking for rule in rules):
-        told.append("tools in chat completions")
-    return ", ".join(told) or "–"
+        cells.append("tools in chat completions")
+    return ", ".join(cells) or "–"
 
 
-def _some(told: Iterable[str]) -> str:
-    """What differs by model."""
-    return ", or ".join(dict.fromkeys(told))
+def _join(texts: Iterable[str]) -> str:
+    """Alternatives that depend on the model, each once."""
+    return ", or ".join(dict.fromkeys(texts))
 
 
-def between(page: str, content: str, name: str) -> str:
+def insert(page: str, content: str, name: str) -> str:
     """The page with the content between its marks of this name."""
     begin, end = f"<!-- {name}:begin -->\n", f"\n<!-- {name}:end -->"
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(f"the page has lost its marks: {begin.strip()} and {end.strip()}")
+        raise ValueError(f"the page lacks its marks: {begin.strip()} and {end.strip()}")
     return before + begin + content + end + after
 
 
 def main(words: list[str]) -> int:
-    """Write or check; 0 when all is well."""
+    """Write or check; 0 when all pages are current."""
     rows = list_providers()
     stale: list[str] = []
     pages = (
-        (ROOT / "docs" / "providers.md", table(rows), "providers"),
-        (ROOT / "docs" / "thinking.md", thinking_table(rows), "thinking"),
-        (ROOT / "README.md", names(rows), "providers"),
+        (ROOT / "docs" / "providers.md", write_provider_table(rows), "providers"),
+        (ROOT / "docs" / "thinking.md", write_thinking_table(rows), "thinking"),
+        (ROOT / "README.md", write_names(rows), "providers"),
     )
     for path, content, name in pages:
         page = path.read_text(encoding="utf-8")
-        written = between(page, content, name)
+        written = insert(page, content, name)
         if written != page:
             stale.append(path.relative_to(ROOT).as_posix())
             if words != ["--check"]:
                 path.write_text(written, encoding="utf-8")
     if stale and words == ["--check"]:
-        print(f"{' and '.join(stale)}: not what the rows say: python3 scripts/dev.py docs")
+        print(f"not current: {', '.join(stale)}; run python3 scripts/dev.py docs")
         return 1
     return 0
 

@@ -1,9 +1,9 @@
-"""Draws a terminal for the docs: runs the command line at a real one, with the embedded model, and keeps what it wrote.
+"""Draws the terminal of the docs: runs the command line at a real terminal, with the embedded model, as a picture.
 
     python scripts/terminal_picture.py            write docs/terminal.svg
-    python scripts/terminal_picture.py --check    fail when it is not what would be drawn
+    python scripts/terminal_picture.py --check    fail when it is not current
 
-Run by `dev.py docs`, inside its environment. Needs a system with terminals of Unix.
+`dev.py docs` runs it, inside its environment. Needs a Unix system.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Line = list[tuple[str, str]]
 """Pieces of text, each with its class."""
 
 
-def recorded() -> str:
-    """What the command writes to a terminal: both streams, as they come."""
+def record() -> str:
+    """What the command writes to a terminal, both streams in order."""
     master, slave = pty.openpty()
-    kept = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    inherited = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
+    environment = {name: os.environ[name] for name in inherited if name in os.environ}
     environment |= {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     with subprocess.Popen(
         [sys.executable, "-m", "asides", *WORDS], stdin=slave, stdout=slave, stderr=slave, env=environment
@@ -56,11 +56,11 @@ def _read(descriptor: int) -> Iterator[bytes]:
         while data := os.read(descriptor, 65536):
             yield data
     except OSError:
-        return  # Linux says so when the last writer is gone.
+        return  # Linux raises this when the last writer has closed the terminal.
 
 
-def lines(written: str) -> list[Line]:
-    """The screen, line by line. What was drawn over is not in it."""
+def read_screen(written: str) -> list[Line]:
+    """The lines of the screen, without text that was overwritten."""
     shown: list[Line] = [[]]
     style = ""
     for code, text in _PIECE.findall(written):
@@ -80,14 +80,14 @@ def lines(written: str) -> list[Line]:
     return shown
 
 
-def drawn(shown: list[Line]) -> str:
-    """The picture."""
+def draw(shown: list[Line]) -> str:
+    """The screen as SVG."""
     typed = " ".join(f'"{word}"' if " " in word else word for word in WORDS)
     screen: list[Line] = [[("$ ", "dim"), (f"asides {typed}", "typed")], *shown]
     width = _MARGIN * 2 + _WIDTH * COLUMNS
     height = _BAR + _MARGIN + _HEIGHT * len(screen)
     rows = [
-        f'<text x="{_MARGIN}" y="{_BAR + _HEIGHT * place + 16}" xml:space="preserve">{_pieces(line)}</text>'
+        f'<text x="{_MARGIN}" y="{_BAR + _HEIGHT * place + 16}" xml:space="preserve">{_draw_line(line)}</text>'
         for place, line in enumerate(screen)
         if line
     ]
@@ -106,7 +106,7 @@ def drawn(shown: list[Line]) -> str:
     )
 
 
-def _pieces(line: Line) -> str:
+def _draw_line(line: Line) -> str:
     merged: Line = []
     for text, style in line:
         if merged and merged[-1][1] == style:
@@ -117,12 +117,12 @@ def _pieces(line: Line) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Write or check; 0 when all is well."""
-    picture = drawn(lines(recorded()))
+    """Write or check; 0 when the picture is current."""
+    picture = draw(read_screen(record()))
     if words == ["--check"]:
         if PICTURE.exists() and PICTURE.read_text(encoding="utf-8") == picture:
             return 0
-        print(f"{PICTURE.relative_to(ROOT)} is not what the terminal shows: python3 scripts/dev.py docs")
+        print(f"{PICTURE.relative_to(ROOT)} is not current; run python3 scripts/dev.py docs")
         return 1
     PICTURE.write_text(picture, encoding="utf-8")
     return 0

@@ -1,10 +1,10 @@
-"""The first command: install asides into its own environment and ask the model that comes with it.
+"""The first command to run: installs asides into its own environment and asks the model that comes with it.
 
     python3 scripts/try.py
     python3 scripts/try.py "What is 23 * 47?"
 
-No key, no account, no network but the package index. The thinking is shown dim on standard error, the answer stands
-alone on standard output.
+It needs no key, no account, and no network but the package index. The thinking goes to standard error, dim; only the
+answer goes to standard output.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ QUESTION = "What is 23 * 47?"
 
 
 def main() -> int:
-    """Make the environment where needed, then ask in it."""
+    """Create the environment if needed, then ask."""
     sources = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    # Not editable: what answers here is the wheel that a user would get, without a single development tool beside it.
+    # Not editable: this is the wheel that a user gets, without development tools.
     python = ensure(".venv-try", [".[local]"], [PROJECT, CONSTRAINTS, *sources])
-    # The model is named, since whoever tries this may have the keys of others in the environment.
+    # Name the model, since the environment may contain keys of other providers.
     command = ["ask", "-m", "local:tiny", "-t", "--usage", "--no-stdin", " ".join(sys.argv[1:]) or QUESTION]
-    # -I: neither this folder's sources nor a PYTHONPATH may stand in for the installed package.
+    # -I: import the installed package, not the sources of this folder or of a PYTHONPATH.
     return run([python, "-I", "-m", "asides", *command])
 
 

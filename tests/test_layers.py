@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.cli.options import COMMANDS
+from asides.cli.arguments import COMMANDS
 from asides.dialects import DIALECTS
 from asides.providers.find import list_providers
 from asides.providers.provider import ModelRule, Quirks

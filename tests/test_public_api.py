@@ -28,12 +28,11 @@ _CONTRACT = """
 
 
 def _names_for_checkers() -> dict[str, tuple[str, str]]:
-    """Name → module and name there, as the imports under TYPE_CHECKING say."""
-    tree = ast.parse(_SOURCE.read_text(encoding="utf-8"))
-    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    """Name → module and name there, as the imports of the stub have it."""
+    tree = ast.parse(_SOURCE.with_suffix(".pyi").read_text(encoding="utf-8"))
     return {
         alias.asname or alias.name: (statement.module or "", alias.name)
-        for statement in guarded.body
+        for statement in tree.body
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
@@ -48,6 +47,18 @@ def _run(code: str) -> str:
         timeout=50,
     )
     return found.stdout
+
+
+def test_the_stub_is_current() -> None:
+    script = _SOURCE.parents[2] / "scripts" / "public_names.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_table_is_sorted() -> None:
+    table: dict[str, str] = vars(asides)["_NAMES_BY_MODULE"]
+    assert list(table) == sorted(table)
+    assert [names for names in table.values() if names.split() != sorted(names.split())] == []
 
 
 def test_all_is_sorted_and_has_no_name_twice() -> None:

@@ -1,4 +1,4 @@
-"""`python -m asides`: the command line, under the name that needs no script on the path."""
+"""`python -m asides`: the command line, without a script on the path."""
 
 from asides.cli.app import main
 

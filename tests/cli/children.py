@@ -1,7 +1,8 @@
-"""The command line as people run it: a process of its own, with pipes or with a terminal. Not a test."""
+"""Runs the command line for the tests: in this process, or in its own with pipes or a terminal. Not a test."""
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -13,11 +14,12 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from asides.cli.app import main
+from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Stage
 
 MODEL = "openai-compatible:staged"
@@ -26,7 +28,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 class Ended(NamedTuple):
-    """A process that is over."""
+    """A process that has ended."""
 
     code: int
     out: str
@@ -34,13 +36,13 @@ class Ended(NamedTuple):
 
 
 def at(stage: Stage) -> list[str]:
-    """The options that ask this stage."""
+    """The options that send the question to this stage."""
     return ["-m", MODEL, "--base-url", stage.url]
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "NO_COLOR")}
-    return {**kept, "PYTHONPATH": str(_SOURCES), "PYTHONIOENCODING": "utf-8", **(more or {})}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "NO_COLOR")}
+    return {**inherited, "PYTHONPATH": str(_SOURCES), "PYTHONIOENCODING": "utf-8", **(more or {})}
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -48,7 +50,7 @@ def command(arguments: Sequence[str]) -> list[str]:
 
 
 def asides(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
-    """Run it to its end."""
+    """Run it as a process until it ends."""
     done = subprocess.run(
         command(arguments),
         input=stdin.encode() if isinstance(stdin, str) else stdin,
@@ -61,15 +63,47 @@ def asides(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | N
 
 
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
-    """Run it in this process, where sockets are as real and starting is free."""
+    """Run it in this process: the sockets are real, and starting costs nothing."""
     code = main(arguments)
     captured = capsys.readouterr()
     return Ended(code, captured.out, captured.err)
 
 
+def piped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: str | bytes, *arguments: str
+) -> Ended:
+    """Run it in this process, with this on its standard input."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
+    return here(capsys, *arguments)
+
+
+def ask(capsys: pytest.CaptureFixture[str], stage: Stage, *arguments: str) -> Ended:
+    """Run `asides ask` in this process, against this stage."""
+    return here(capsys, "ask", *at(stage), "--no-stdin", *arguments)
+
+
+def only_body(stage: Stage) -> dict[str, Any]:
+    """The body of the only request."""
+    (request,) = stage.requests
+    return dict(request.json)
+
+
+def dialogue(stage: Stage, number: int) -> list[tuple[str, Any]]:
+    """The roles and texts of the request of this number."""
+    return [(message["role"], message.get("content")) for message in stage.requests[number].json["messages"]]
+
+
+def load_saved(folder: Path, name: str) -> list[tuple[str, str]]:
+    """The roles and texts of a saved conversation."""
+    with SqliteStore(folder / "conversations.db") as store:
+        found = store.load(name)
+    return [] if found is None else [(message.role, message.text) for message in found.messages]
+
+
 @contextmanager
 def started(*arguments: str, stdin: int = subprocess.DEVNULL) -> Generator[subprocess.Popen[bytes]]:
-    """One that is still running, its output in pipes."""
+    """Start it, with its output in pipes."""
     with subprocess.Popen(
         command(arguments), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as child:
@@ -81,15 +115,15 @@ def started(*arguments: str, stdin: int = subprocess.DEVNULL) -> Generator[subpr
 
 
 def read_some(child: subprocess.Popen[bytes], until: bytes) -> bytes:
-    """What it has written to stdout, once `until` is in it."""
+    """Read its stdout until `until` is in it."""
     assert child.stdout is not None
     seen = _read_until(child.stdout.fileno(), until, b"", _PATIENCE_SECONDS)
-    assert until in seen, f"{until!r} did not come; there is {seen!r}"
+    assert until in seen, f"{until!r} did not appear; there is {seen!r}"
     return seen
 
 
 def _read_until(descriptor: int, until: bytes, seen: bytes, seconds: float) -> bytes:
-    """What there is once `until` is in it, or the time is over, or nothing more can come."""
+    """Read until `until` is there, the time is over, or the stream has ended."""
     deadline = time.monotonic() + seconds
     while until not in seen:
         ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
@@ -102,67 +136,69 @@ def _read_until(descriptor: int, until: bytes, seen: bytes, seconds: float) -> b
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 65536)
-    except OSError:  # What Linux says of a terminal when its last writer is gone.
+    except OSError:  # Linux raises this when the last writer has closed the terminal.
         return b""
 
 
-# A session's leader takes its terminal, so that Ctrl-C becomes a signal; then it becomes the command. Not done between
-# fork and exec: a stage has threads in the process that forks.
+# The session leader takes the terminal, so that Ctrl-C becomes a signal; then it becomes the command. This does not
+# happen between fork and exec, since the process that forks has the threads of a stage.
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 
 class Keyboard:
-    """A process at a terminal: what it wrote to it, and keys for it."""
+    """A process at a terminal: reads what it wrote, and types keys."""
 
     def __init__(self, child: subprocess.Popen[bytes], descriptor: int) -> None:
         self._child = child
         self._descriptor = descriptor
         self.seen = b""
-        self._heard = 0
+        self._waited_for = 0
 
     def wait_for(self, text: str) -> None:
-        """Until this is on the terminal, behind what was waited for before."""
-        assert self._hears(text, _PATIENCE_SECONDS), f"{text!r} did not come; there is {self.seen[self._heard :]!r}"
+        """Wait until this is on the terminal, after the text of the last wait."""
+        assert self._wait(text, _PATIENCE_SECONDS), (
+            f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}"
+        )
 
     def interrupt_for(self, text: str) -> None:
-        """Ctrl-C until this comes: between showing a prompt and listening, Python's own readline hears no signal."""
+        """Press Ctrl-C until this appears: Python's readline misses a signal between the prompt and its first read."""
         for _ in range(20):
             self.interrupt()
-            if self._hears(text, 1.0):
+            if self._wait(text, 1.0):
                 return
-        raise AssertionError(f"{text!r} did not come; there is {self.seen[self._heard :]!r}")
+        raise AssertionError(f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}")
 
-    def _hears(self, text: str, seconds: float) -> bool:
-        wanted = text.encode()
-        fresh = _read_until(self._descriptor, wanted, self.seen[self._heard :], seconds)
-        self.seen = self.seen[: self._heard] + fresh
-        if wanted in fresh:
-            self._heard += fresh.index(wanted) + len(wanted)
-        return wanted in fresh
+    def _wait(self, text: str, seconds: float) -> bool:
+        awaited = text.encode()
+        fresh = _read_until(self._descriptor, awaited, self.seen[self._waited_for :], seconds)
+        self.seen = self.seen[: self._waited_for] + fresh
+        if awaited in fresh:
+            self._waited_for += fresh.index(awaited) + len(awaited)
+        return awaited in fresh
 
     def type(self, keys: str) -> None:
         os.write(self._descriptor, keys.encode())
 
     def interrupt(self) -> None:
-        """Ctrl-C, as the terminal passes it on."""
+        """Press Ctrl-C."""
         self.type("\x03")
 
     def end(self) -> int:
-        """Read what is left; the exit code."""
+        """Read the rest, and return the exit code."""
         while data := _read(self._descriptor):
             self.seen += data
         return self._child.wait(_PATIENCE_SECONDS)
 
     @property
     def text(self) -> str:
-        """Everything that was written, escapes included."""
+        """Everything it wrote, escapes included."""
         return self.seen.decode()
 
     @property
     def screen(self) -> list[str]:
-        """What a person sees in the end."""
+        """The lines that a person sees in the end."""
         return screen_of(self.text)
 
 
@@ -170,7 +206,7 @@ class Keyboard:
 def at_terminal(
     *arguments: str, env: Mapping[str, str] | None = None, stdout: int | None = None
 ) -> Generator[Keyboard]:
-    """Start it at a terminal of its own; with `stdout`, only stdin and stderr are there."""
+    """Start it at its own terminal; with `stdout`, only stdin and stderr are connected to that."""
     master, slave = pty.openpty()
     terminal = {"TERM": "xterm", "COLUMNS": "80", **(env or {})}
     try:
@@ -197,7 +233,7 @@ _STEP = re.compile(r"\x1b\[\d*(?:;\d+)*m|\x1b\[\?\d+[hl]|\x1b\[K|\r|\n|[^\x1b\r\
 
 
 def screen_of(written: str) -> list[str]:
-    """The lines that are left on a screen: carriage returns cover, an erase erases."""
+    """The lines that remain on a screen after carriage returns and erases."""
     lines = [""]
     column = 0
     for step in _STEP.findall(written):

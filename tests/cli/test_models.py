@@ -1,4 +1,4 @@
-"""`asides models --refresh`: what is offered today beside what is known, and where the two disagree."""
+"""`asides models`: the rules; with `--refresh`, what is offered today and where the two disagree."""
 
 from __future__ import annotations
 
@@ -6,37 +6,70 @@ import json
 
 import pytest
 
-from asides.cli.models import differences
+from asides.cli.app import main
+from asides.cli.models import find_differences
+from asides.providers.find import list_providers
 from asides.providers.provider import ModelRule
 from asides.testing.stage import OpenStage
 from asides.values.model_info import ModelInfo, ThinkingInfo
-from tests.cli.children import here
+from tests.cli.children import (
+    here,
+)
+
+
+def test_rules_for_models_and_capabilities_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "-m", "deepseek"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("deepseek\n")
+    assert "deepseek-reasoner*" in out
+    assert main(["models", "-m", "deepseek:deepseek-reasoner", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert (fields["thinking"], fields["can_stop"]) == ("always", False)
+    assert main(["models", "-m", "groq:nobody-knows-it"]) == 0
+    assert "efforts:       not known" in capsys.readouterr().out
+    assert main(["models", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == {row.name for row in list_providers()}
+
+
+def test_a_provider_or_model_may_be_named_without_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = []
+    for arguments in (["models", "deepseek"], ["models", "-m", "deepseek"]):
+        assert main(arguments) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].startswith("deepseek\n")
+
 
 _THINKS = ThinkingInfo(True, None, ("adaptive", "enabled"), ("low", "medium", "high", "max"))
+
+
 _AS_KNOWN = ModelInfo("claude-opus-4-6", context=200_000, max_output=128_000, thinking=_THINKS)
+
+
 _OTHERWISE = ModelInfo("claude-3-5-haiku-20241022", max_output=8_192, thinking=ThinkingInfo(True, efforts=()))
+
+
 _CAPSYS = pytest.CaptureFixture[str]
 
 
-@pytest.mark.requirement("FT-59", "FT-45")
-def test_a_list_shows_what_both_say_and_marks_where_they_disagree(stage: OpenStage, capsys: _CAPSYS) -> None:
+def test_the_list_shows_rules_and_reports_and_where_they_differ(stage: OpenStage, capsys: _CAPSYS) -> None:
     at = ["-m", "anthropic", "--refresh", "--base-url", stage(models=[_AS_KNOWN, _OTHERWISE]).url]
-    told = here(capsys, "models", *at)
-    assert told.code == 0
-    head, same, other = told.out.splitlines()
+    done = here(capsys, "models", *at)
+    assert done.code == 0
+    head, same, other = done.out.splitlines()
     assert head.split("  ")[0] == "MODEL"
     efforts = ["low", "medium", "high", "max"]
-    said = ["thinks", "adaptive", "enabled:", *efforts]
-    assert same.split() == ["claude-opus-4-6", "optional", *efforts, *said, "200000", "128000"]
+    reported = ["thinks", "adaptive", "enabled:", *efforts]
+    assert same.split() == ["claude-opus-4-6", "optional", *efforts, *reported, "200000", "128000"]
     assert other.endswith("8192    thinking: the rule says never")
-    assert "anthropic lists 2 models; 1 of them differ from the rules." in told.err
+    assert "anthropic lists 2 models; 1 of them differ from the rules." in done.err
 
 
-def test_as_json_the_two_stand_apart(stage: OpenStage, capsys: _CAPSYS) -> None:
+def test_json_has_rules_and_reports_in_separate_fields(stage: OpenStage, capsys: _CAPSYS) -> None:
     url = stage(models=[_AS_KNOWN, _OTHERWISE]).url
-    told = here(capsys, "models", "anthropic", "--refresh", "--json", "--base-url", url)
-    assert told.code == 0
-    same, other = json.loads(told.out)
+    done = here(capsys, "models", "anthropic", "--refresh", "--json", "--base-url", url)
+    assert done.code == 0
+    same, other = json.loads(done.out)
     assert same["id"] == "claude-opus-4-6"
     assert same["thinking"] == {
         "supported": True,
@@ -50,15 +83,17 @@ def test_as_json_the_two_stand_apart(stage: OpenStage, capsys: _CAPSYS) -> None:
 
 def test_one_model_of_the_list_or_none(stage: OpenStage, capsys: _CAPSYS) -> None:
     url = stage(models=["qwen/qwen3-32b", "other"]).url
-    told = here(capsys, "models", "-m", "groq:qwen/qwen3-32b", "--refresh", "--base-url", url)
-    assert (told.code, len(told.out.splitlines())) == (0, 2)
-    assert "groq lists 1 model." in told.err
-    told = here(capsys, "models", "-m", "groq:gone", "--refresh", "--base-url", url)
-    assert (told.code, told.out) == (6, "")
-    assert "groq does not list gone" in told.err
+    done = here(capsys, "models", "-m", "groq:qwen/qwen3-32b", "--refresh", "--base-url", url)
+    assert (done.code, len(done.out.splitlines())) == (0, 2)
+    assert "groq lists 1 model." in done.err
+    done = here(capsys, "models", "-m", "groq:gone", "--refresh", "--base-url", url)
+    assert (done.code, done.out) == (6, "")
+    assert "groq does not list gone" in done.err
 
 
-def test_what_goes_wrong_has_its_exit_code(stage: OpenStage, capsys: _CAPSYS, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_failure_of_a_refresh_has_its_exit_code(
+    stage: OpenStage, capsys: _CAPSYS, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "-m PROVIDER" in here(capsys, "models", "--refresh").err
     assert here(capsys, "models", "--refresh").code == 2
     assert "for --refresh" in here(capsys, "models", "-m", "groq", "--base-url", "http://127.0.0.1:9").err
@@ -70,7 +105,7 @@ def test_what_goes_wrong_has_its_exit_code(stage: OpenStage, capsys: _CAPSYS, mo
 
 
 @pytest.mark.parametrize(
-    ("rule", "told", "found"),
+    ("rule", "reported", "found"),
     [
         (ModelRule(), ThinkingInfo(True, True, ("enabled",), ("low",)), []),
         (ModelRule(thinking="optional", efforts=("low", "high")), None, []),
@@ -93,9 +128,9 @@ def test_what_goes_wrong_has_its_exit_code(stage: OpenStage, capsys: _CAPSYS, mo
         (ModelRule(thinking="optional", forms=("adaptive", "disabled")), ThinkingInfo(True, types=("adaptive",)), []),
     ],
 )
-def test_only_what_both_say_can_disagree(rule: ModelRule, told: ThinkingInfo | None, found: list[str]) -> None:
-    assert differences(rule, ModelInfo("m", thinking=told)) == found
+def test_only_facts_that_both_have_can_differ(rule: ModelRule, reported: ThinkingInfo | None, found: list[str]) -> None:
+    assert find_differences(rule, ModelInfo("m", thinking=reported)) == found
 
 
 def test_the_most_tokens_of_output_may_differ_too() -> None:
-    assert differences(ModelRule(max_output=8), ModelInfo("m", max_output=9)) == ["output: the rule says 8"]
+    assert find_differences(ModelRule(max_output=8), ModelInfo("m", max_output=9)) == ["output: the rule says 8"]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import time
 
-from asides.cli.progress import Progress, elapsed_line
 from asides.cli.render import Display
+from asides.cli.stopwatch import Stopwatch
 from asides.cli.terminal import LiveLine, Terminal
-from asides.values.events import Event, TextDelta, ThinkingDelta, UsageReported
-from asides.values.usage import Usage
+from asides.testing.stage import OpenStage, Say
+from asides.values.events import Event, TextDelta, ThinkingDelta
+from tests.cli.children import (
+    asides,
+    at,
+)
 
 
 class Tape(io.StringIO):
-    """A stream that writes, among others, to one place: what a person at a shared screen would see."""
+    """A stream that also writes to a list that it shares with others: what a person at one screen sees."""
 
     def __init__(self, shared: list[str], *, terminal: bool) -> None:
         super().__init__()
@@ -29,11 +33,11 @@ class Tape(io.StringIO):
 
 
 def play(events: list[Event], *, out: bool, err: bool) -> tuple[str, str, str]:
-    """stdout, stderr, and both as they came."""
+    """stdout, stderr, and both in the order of the writes."""
     both: list[str] = []
     streams = Tape(both, terminal=out), Tape(both, terminal=err)
-    display = Display(Terminal(*streams, {"NO_COLOR": "1", "TERM": "xterm"}), Progress(), shows_thinking=True)
-    display.take(events)
+    display = Display(Terminal(*streams, {"NO_COLOR": "1", "TERM": "xterm"}), Stopwatch(), show_thinking=True)
+    display.show(events)
     display.end()
     return streams[0].getvalue(), streams[1].getvalue(), "".join(both)
 
@@ -69,9 +73,9 @@ def test_a_note_in_the_middle_of_an_answer_does_not_stand_in_it() -> None:
     both: list[str] = []
     out = Tape(both, terminal=True)
     terminal = Terminal(out, Tape(both, terminal=True), {"NO_COLOR": "1"})
-    terminal.answer("half")
-    terminal.note("n")
-    terminal.answer(" whole")
+    terminal.write_answer("half")
+    terminal.print_note("n")
+    terminal.write_answer(" whole")
     terminal.end_answer()
     assert "".join(both) == "half\nn\n whole\n"
     assert out.getvalue() == "half whole\n"
@@ -96,7 +100,7 @@ def test_a_live_line_is_cut_to_the_screen_and_leaves_nothing() -> None:
 def test_no_live_line_in_the_middle_of_an_answer_or_where_nobody_sees_it() -> None:
     both: list[str] = []
     terminal = Terminal(Tape(both, terminal=True), Tape(both, terminal=True), {"TERM": "xterm"})
-    terminal.answer("half")
+    terminal.write_answer("half")
     terminal.draw("thinking")
     assert both == ["half"]
     silent = Tape([], terminal=False)
@@ -104,27 +108,8 @@ def test_no_live_line_in_the_middle_of_an_answer_or_where_nobody_sees_it() -> No
     assert silent.getvalue() == ""
 
 
-def test_progress_counts_seconds_and_tokens() -> None:
-    now = [10.0]
-    progress = Progress(lambda: now[0])
-    now[0] = 12.5
-    assert progress.words() == "waiting… 2 s"
-    progress.take([ThinkingDelta("x" * 48)])
-    now[0] = 15.0
-    assert progress.words() == "thinking… 2 s, ~12 tokens"
-    progress.take([UsageReported(Usage(thinking=31))])
-    assert progress.words() == "thinking… 2 s, 31 tokens"
-    progress.take([TextDelta("y")])
-    assert progress.words() == "answering… 5 s"
-    now[0] = 16.0
-    progress.end()
-    now[0] = 99.0
-    assert progress.seconds == {"thinking": 2.5, "first_word": 5.0, "total": 6.0}
-    assert elapsed_line(progress) == "time: thinking 2.5 s, first word after 5.0 s, whole 6.0 s"
-
-
-def test_what_never_came_has_no_seconds() -> None:
-    now = [0.0]
-    progress = Progress(lambda: now[0])
-    now[0] = 2.0
-    assert elapsed_line(progress) == "time: thinking not seen, first word never, whole 2.0 s"
+def test_a_character_that_a_stream_cannot_encode_is_escaped_and_json_stays_valid(stage: OpenStage) -> None:
+    server = stage(Say(text="naïve 日本"))
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    assert asides("ask", *at(server), "?", env=ascii_only).out == "na\\xefve \\u65e5\\u672c\n"
+    assert '"text": "na\\u00efve \\u65e5\\u672c"' in asides("ask", *at(server), "--json", "?", env=ascii_only).out

@@ -128,7 +128,7 @@ def test_pain_G4_thinking_can_be_seen_and_stdout_stays_clean(stage: OpenStage) -
     assert piped.out == "42\n"
     thought, tokens, seconds = piped.err.splitlines()
     assert thought == THOUGHT
-    assert tokens == "tokens: input 1, output 9, of it thinking 8, total 10"
+    assert tokens == "tokens: 1 in, 9 out (8 thinking), 10 total"
     assert seconds.startswith("time: thinking ")
 
 

@@ -1,4 +1,4 @@
-"""The command line: `asides ask`, `chat`, `decode` … The answer on stdout, everything else on stderr.
+"""The command line: `asides ask`, `chat`, `decode` … The answer goes to stdout, everything else to stderr.
 
-Not here: anything that a library user could not do as well; the command line only reads arguments and prints.
+One file per command, plus what they share. It only reads arguments and prints; the library does the work.
 """

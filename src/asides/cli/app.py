@@ -1,6 +1,6 @@
-"""The front door: `main(argv)` finds the command, runs it, and turns whatever happens into words and an exit code.
+"""`main(argv)`: finds the command, runs it, and turns every error and signal into a message and an exit code.
 
-Not here: what the commands do. Each is a module that is loaded when it is asked for, since `--help` should not wait.
+Not here: the commands. Each is a module that is loaded when it runs, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 
-from asides.cli.exit_codes import Exit, of_error
-from asides.cli.options import COMMANDS, describe, parse
-from asides.cli.terminal import Terminal, of_process
+from asides.cli.arguments import COMMANDS, format_help, parse_arguments
+from asides.cli.exit_codes import Exit, code_for_error
+from asides.cli.terminal import Terminal, open_terminal
 
 _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)
 
 
 class _Terminated(BaseException):
-    """SIGTERM came. Raised in the main thread, so that connections are closed and the live line is erased."""
+    """SIGTERM arrived. Raised in the main thread, so that connections are closed and the live line is erased."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    terminal = of_process()
+    terminal = open_terminal()
     try:
-        with _termination_raised():
+        with _raise_on_sigterm():
             code = _run(list(sys.argv[1:] if arguments is None else arguments), terminal)
         terminal.flush()
     except KeyboardInterrupt:
-        return _leave(terminal, Exit.INTERRUPTED)
+        return _end(terminal, Exit.INTERRUPTED)
     except _Terminated:
-        return _leave(terminal, Exit.TERMINATED)
+        return _end(terminal, Exit.TERMINATED)
     except _PIPE_ERRORS:
-        return _abandon()
-    except Exception as problem:  # noqa: BLE001 - the last place where anything can still be said
-        if isinstance(problem, OSError):
-            _give_up_broken_streams()
+        return _end_without_reader()
+    except Exception as error:  # noqa: BLE001 - the last place that can still report it
+        if isinstance(error, OSError):
+            _discard_broken_streams()
         with suppress(*_PIPE_ERRORS):
-            return _complain(terminal, problem)
-        return _abandon()
+            return _report_error(terminal, error)
+        return _end_without_reader()
     return code
 
 
@@ -52,89 +52,88 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
     command = COMMANDS.get(name)
     if command is not None:
         try:
-            options = parse(name, command, arguments[1:])
+            options = parse_arguments(name, command, arguments[1:])
         except SystemExit as ended:
-            # argparse has said what there was to say, and ends the process; whoever called main() wants the number.
+            # argparse has printed its message and ends the process; the caller of main() needs the code.
             return ended.code if isinstance(ended.code, int) else Exit.USAGE
         terminal.quiet = getattr(options, "quiet", False)
-        return int(getattr(import_module(command.module), command.function)(options, terminal))
+        return int(import_module(command.module).run(options, terminal))
     if not arguments:
-        sys.stderr.write(describe())
+        sys.stderr.write(format_help())
         return Exit.USAGE
     if name in ("-h", "--help", "help"):
-        terminal.answer(describe())
+        terminal.write_answer(format_help())
         return Exit.DONE
     if name in ("-V", "--version"):
         from asides.values.version import VERSION
 
-        terminal.answer(f"asides {VERSION}\n")
+        terminal.write_answer(f"asides {VERSION}\n")
         return Exit.DONE
     from difflib import get_close_matches
 
     close = get_close_matches(name, COMMANDS, n=1)
-    meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}."
-    terminal.complain(f"no command is called {name!r}; {meant}")
+    advice = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}."
+    terminal.print_error(f"no command is called {name!r}; {advice}")
     return Exit.USAGE
 
 
-def _complain(terminal: Terminal, problem: Exception) -> int:
+def _report_error(terminal: Terminal, error: Exception) -> int:
     from asides.values.errors import AsidesError
 
     if os.environ.get("ASIDES_DEBUG") == "1":
         import traceback
 
         terminal.end_answer()
-        traceback.print_exception(problem)
-    elif isinstance(problem, AsidesError):
-        from asides.cli.render import error_line
+        traceback.print_exception(error)
+    elif isinstance(error, AsidesError):
+        from asides.cli.render import describe_error
 
-        terminal.complain(error_line(problem))
-    elif isinstance(problem, OSError) and problem.strerror:
-        terminal.complain(f"the system says: {problem.strerror}.")
+        terminal.print_error(describe_error(error))
+    elif isinstance(error, OSError) and error.strerror:
+        terminal.print_error(f"the system says: {error.strerror}.")
     else:
-        # Its message may hold anything, the question included.
-        kind = type(problem).__name__
-        terminal.complain(f"unexpected {kind}: this is a bug of asides. ASIDES_DEBUG=1 shows where it happened.")
-    return of_error(problem)
+        # Not its message: that may contain anything, the question included.
+        kind = type(error).__name__
+        terminal.print_error(f"unexpected {kind}: this is a bug in asides. ASIDES_DEBUG=1 shows where it happened.")
+    return code_for_error(error)
 
 
-def _leave(terminal: Terminal, code: Exit) -> int:
+def _end(terminal: Terminal, code: Exit) -> int:
     with suppress(*_PIPE_ERRORS):
         terminal.end_answer()
         return code
-    return _abandon()
+    return _end_without_reader()
 
 
-def _abandon() -> int:
-    """Nobody reads any more."""
-    _give_up_broken_streams()
+def _end_without_reader() -> int:
+    _discard_broken_streams()
     return Exit.PIPE_CLOSED
 
 
-def _give_up_broken_streams() -> None:
-    """Point streams that take no more nowhere: what they still hold would be tried again when the interpreter ends."""
+def _discard_broken_streams() -> None:
+    """Point broken streams at /dev/null: Python would try again to write their rest when the interpreter ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             with suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, stream.fileno())
-                os.close(nowhere)
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)
         except ValueError:  # It is closed.
             continue
 
 
 @contextmanager
-def _termination_raised() -> Generator[None]:
+def _raise_on_sigterm() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(_number: int, _frame: FrameType | None) -> None:
+    def terminate(_number: int, _frame: FrameType | None) -> None:
         raise _Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:

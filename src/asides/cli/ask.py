@@ -5,18 +5,18 @@ from __future__ import annotations
 from argparse import Namespace
 
 from asides.cli.exit_codes import Exit
-from asides.cli.gate import Gate
-from asides.cli.inputs import read_asked, read_prompt
+from asides.cli.inputs import read_prompt
 from asides.cli.render import (
-    broken_object,
-    code_with_reason,
-    error_object,
+    ThinkingVisibility,
+    encode_error,
+    encode_failure,
+    encode_reply,
+    encode_run,
     print_json,
-    reply_object,
-    run_object,
-    tell_about,
+    report_failure,
+    report_reply,
 )
-from asides.cli.request import Asking, read_tools, tell_figures
+from asides.cli.request import LiveRequest, print_figures, read_call_config, read_tools
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.values.errors import AsidesError
@@ -25,33 +25,34 @@ _INTERRUPTED = {"type": "Interrupted", "message": "stopped with Ctrl-C"}
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Ask, show the answer, and say by the exit code how it went."""
-    asking: Asking | None = None
-    gate: Gate | None = None
+    """Ask, show the answer, and return the exit code."""
+    request: LiveRequest | None = None
+    visibility: ThinkingVisibility | None = None
     try:
-        asked = read_asked(arguments, terminal)
-        gate = asked.gate
+        config = read_call_config(arguments, terminal)
+        visibility = config.visibility
         tools = read_tools(arguments, terminal)
         message = read_prompt(arguments, terminal)
-        with Client(settings=asked.settings) as client:
-            asking = Asking(client, asked, terminal, shows_answer=not arguments.json)
-            reply = asking.run([message], stream=not arguments.no_stream, tools=tools)
+        with Client(settings=config.settings) as client:
+            request = LiveRequest(client, config, terminal, show_answer=not arguments.json)
+            reply = request.run([message], stream=not arguments.no_stream, tools=tools)
     except AsidesError as error:
         if arguments.json:
-            came = None if asking is None else asking.result
-            print_json(terminal, broken_object(error.partial, error_object(error), gate, came))
+            result = None if request is None else request.result
+            print_json(terminal, encode_failure(encode_error(error), visibility, error.partial, result))
         raise
     except KeyboardInterrupt:
-        partial = None if asking is None else asking.partial
+        partial, result = (None, None) if request is None else (request.partial, request.result)
         if arguments.json:
-            print_json(terminal, broken_object(partial, _INTERRUPTED, gate, None if asking is None else asking.result))
-        terminal.complain("stopped; the answer is not whole." if partial is not None and partial.text else "stopped.")
+            print_json(terminal, encode_failure(_INTERRUPTED, visibility, partial, result))
+        incomplete = partial is not None and partial.text
+        terminal.print_error("stopped; the answer is incomplete." if incomplete else "stopped.")
         return Exit.INTERRUPTED
     if arguments.json:
-        said = reply_object(reply, gate) if asking.result is None else run_object(asking.result, gate)
-        print_json(terminal, {**said, "elapsed": asking.progress.seconds})
-        code = code_with_reason(reply, terminal)
+        fields = encode_reply(reply, visibility) if request.result is None else encode_run(request.result, visibility)
+        print_json(terminal, {**fields, "elapsed": request.stopwatch.seconds})
+        code = report_failure(reply, terminal)
     else:
-        code = tell_about(reply, gate, terminal)
-    tell_figures(reply, asking.progress, arguments, terminal)
+        code = report_reply(reply, visibility, terminal)
+    print_figures(reply, request.stopwatch, arguments, terminal)
     return code

@@ -1,6 +1,6 @@
-"""`asides chat`: questions and answers in turn, the earlier ones along. What could not be sent again is never kept.
+"""`asides chat`: question after question, each sent with the earlier messages. The conversation can always be sent on.
 
-Not here: how one question is asked and shown (asking), and where conversations are kept (kept).
+Not here: asking one question and showing its reply (request), and where conversations are saved (saved_conversations).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from asides.cli.exit_codes import Exit, of_error
-from asides.cli.history import listing, open_store, wanted_name
-from asides.cli.inputs import Asked, message_of, read_asked, read_file
-from asides.cli.render import error_line, tell_about
-from asides.cli.request import Asking, read_tools, tell_figures
+from asides.cli.exit_codes import Exit, code_for_error
+from asides.cli.inputs import build_message, read_file
+from asides.cli.render import describe_error, report_reply
+from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config, read_tools
+from asides.cli.saved_conversations import list_conversations, open_store, read_conversation_name
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.conversations.store.protocol import StoreConflict
@@ -34,96 +34,100 @@ if TYPE_CHECKING:
     from asides.agents.config import AgentOptions
 
 _HELP = """\
-/thinking LEVEL   ask for it: off, auto, on, minimal … max, or a number of tokens
-/show on|off      show it
-/model NAME       go on with another model
-/reset            forget what was said
-/keep NAME        keep what was said, and what is said from now on, under a name
-/list             what is kept; asides chat --conversation NAME goes on with it
-/delete NAME      forget one that is kept
-/quit, /exit      leave (Ctrl-D does too); Ctrl-C stops an answer
-Lines that begin with // are said with one slash."""
+/thinking LEVEL   ask for thinking: off, auto, on, minimal … max, or a number of tokens
+/show on|off      show the thinking, or hide it
+/model NAME       switch to another model
+/reset            forget the conversation
+/keep NAME        save the conversation under a name, and all that follows
+/list             list the saved conversations; asides chat --conversation NAME continues one
+/delete NAME      delete a saved conversation
+/quit, /exit      leave (so does Ctrl-D); Ctrl-C stops an answer
+A line that begins with // is sent with one slash."""
 _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Talk until /quit, Ctrl-D or the end of the input. Without a person at the keyboard the first failure ends it."""
-    with ExitStack() as opened:
-        name = wanted_name(arguments, os.environ)
-        store = None if name is None else opened.enter_context(open_store(os.environ))
-        talk = Conversation(store=store, name=name)
-        # Whoever is named wins; else it is who was spoken with before.
-        arguments.model = arguments.model or talk.model
-        asked = read_asked(arguments, terminal)
-        if (system := asked.options.get("system")) is not None:
-            talk.system = system
-        first = [read_file(path) for path in arguments.file]
+    """Chat until /quit, Ctrl-D or the end of the input. Without a person at the keyboard, the first failure ends it."""
+    with ExitStack() as stack:
+        name = read_conversation_name(arguments, os.environ)
+        store = None if name is None else stack.enter_context(open_store(os.environ))
+        conversation = Conversation(store=store, name=name)
+        # A model on the command line wins over the one of the conversation.
+        arguments.model = arguments.model or conversation.model
+        config = read_call_config(arguments, terminal)
+        if (system := config.options.get("system")) is not None:
+            conversation.system = system
+        files = [read_file(path) for path in arguments.file]
         tools = read_tools(arguments, terminal)
-        client = opened.enter_context(Client(settings=asked.settings))
-        return Chat(arguments, asked, client, terminal, talk, first, tools).run()
+        client = stack.enter_context(Client(settings=config.settings))
+        return Chat(arguments, config, client, terminal, conversation, files, tools).run()
 
 
 class Chat:
-    """A conversation at a terminal, or with lines that are piped in."""
+    """A conversation at a terminal, or with piped lines."""
 
     def __init__(
         self,
         arguments: Namespace,
-        asked: Asked,
+        config: CallConfig,
         client: Client,
         terminal: Terminal,
-        talk: Conversation,
+        conversation: Conversation,
         files: list[Part],
         tools: AgentOptions | None,
     ) -> None:
         self._arguments = arguments
-        self._asked = asked
+        self._config = config
         self._client = client
         self._terminal = terminal
-        self._talk = talk
+        self._conversation = conversation
         self._files = files
         self._tools = tools
-        self._kept = False
-        self._attended = sys.stdin is not None and sys.stdin.isatty()
-        talk.model = asked.model
+        self._is_recorded = False
+        """Whether the last question is in the conversation."""
+        self._interactive = sys.stdin is not None and sys.stdin.isatty()
+        conversation.model = config.model
 
     def run(self) -> int:
-        """The exit code: 0 when the talk was ended, else that of the failure."""
-        if self._attended:
-            with suppress(ImportError):
-                import_module("readline")  # Editing and the arrow keys come with the import.
-            self._terminal.note(f"{self._asked.model}. /help lists the commands, Ctrl-D leaves.")
-            if self._talk.name is not None:
-                self._terminal.note(
-                    f"({len(self._talk)} messages in {self._talk.name!r}; what is said now is kept there)"
-                )
+        """Chat; return 0 when the user ended it, else the code of the failure."""
+        if self._interactive:
+            self._greet()
         if reconfigure := getattr(sys.stdin, "reconfigure", None):
             reconfigure(errors="replace")
         while True:
             try:
-                line = self._read()
+                line = self._read_line()
             except EOFError:
-                if self._attended:
-                    self._terminal.figure("")
+                if self._interactive:
+                    self._terminal.print_info("")
                 return Exit.DONE
             except KeyboardInterrupt:
-                if not self._attended:
+                if not self._interactive:
                     raise
-                self._terminal.note("\n(Ctrl-D or /quit leaves)")
+                self._terminal.print_note("\n(Ctrl-D or /quit leaves)")
                 continue
             if not line.strip():
                 continue
             command = _COMMAND.fullmatch(line.strip())
             if command is not None:
-                if self._obey(command[1].lower(), (command[2] or "").strip()):
+                if self._run_command(command[1].lower(), (command[2] or "").strip()):
                     return Exit.DONE
                 continue
             code = self._ask(line[1:] if line.startswith("//") else line)
-            if code is not Exit.DONE and not self._attended:
+            if code is not Exit.DONE and not self._interactive:
                 return code
 
-    def _read(self) -> str:
-        if not self._attended:
+    def _greet(self) -> None:
+        with suppress(ImportError):
+            import_module("readline")  # Importing it gives input() line editing and the arrow keys.
+        self._terminal.print_note(f"{self._config.model}. /help lists the commands, Ctrl-D leaves.")
+        if self._conversation.name is not None:
+            self._terminal.print_note(
+                f"({len(self._conversation)} messages in {self._conversation.name!r}; new ones are saved there)"
+            )
+
+    def _read_line(self) -> str:
+        if not self._interactive:
             line = sys.stdin.readline() if sys.stdin is not None else ""
             if not line:
                 raise EOFError
@@ -135,68 +139,70 @@ class Chat:
         sys.stderr.flush()
         return input()
 
-    # --- one turn -----------------------------------------------------------------------------------------------------
+    # --- one question -------------------------------------------------------------------------------------------------
 
     def _ask(self, words: str) -> Exit:
-        question = message_of(self._files, words)
-        asking = Asking(self._client, self._asked, self._terminal)
-        self._kept = False
+        question = build_message(self._files, words)
+        request = LiveRequest(self._client, self._config, self._terminal)
+        self._is_recorded = False
         try:
-            reply = self._put(question, asking)
+            reply = self._send(question, request)
         except KeyboardInterrupt:
-            if not self._attended:
+            if not self._interactive:
                 raise
-            self._terminal.note(f"(stopped; {self._what_is_kept()})")
+            self._terminal.print_note(f"(stopped; {self._describe_record()})")
             return Exit.INTERRUPTED
         except AsidesError as error:
-            self._terminal.complain(error_line(error))
-            self._terminal.note(f"({self._what_is_kept()})")
-            return of_error(error)
+            self._terminal.print_error(describe_error(error))
+            self._terminal.print_note(f"({self._describe_record()})")
+            return code_for_error(error)
         finally:
-            if self._kept:
+            if self._is_recorded:
                 self._files = []
-        code = tell_about(reply, self._asked.gate, self._terminal)
-        tell_figures(reply, asking.progress, self._arguments, self._terminal)
-        if not self._kept:
-            self._terminal.note("(the question was not kept)")
+        code = report_reply(reply, self._config.visibility, self._terminal)
+        print_figures(reply, request.stopwatch, self._arguments, self._terminal)
+        if not self._is_recorded:
+            self._terminal.print_note(f"({self._describe_record()})")
         return code
 
-    def _put(self, question: Message, asking: Asking) -> Reply:
-        """Ask it. However that ends, the conversation can be sent on."""
+    def _send(self, question: Message, request: LiveRequest) -> Reply:
+        """Ask. However that ends, the conversation can be sent on."""
         stream = not self._arguments.no_stream
-        if self._talk.system is not None:
-            self._asked.options["system"] = self._talk.system
+        if self._conversation.system is not None:
+            self._config.options["system"] = self._conversation.system
         if self._tools is not None:
-            before = self._talk.messages
+            before = self._conversation.messages
             try:
-                return asking.run([question], stream=stream, tools=self._tools, conversation=self._talk)
+                return request.run([question], stream=stream, tools=self._tools, conversation=self._conversation)
             finally:
-                self._kept = self._talk.messages is not before
-        turn = self._talk.turn(question)
+                self._is_recorded = self._conversation.messages is not before
+        turn = self._conversation.turn(question)
         turn.begin()
         try:
-            return asking.run(turn.messages, stream=stream)
+            return request.run(turn.messages, stream=stream)
         finally:
-            turn.end(asking.partial)
-            self._kept = turn.kept
+            turn.end(request.partial)
+            self._is_recorded = turn.kept
 
-    def _what_is_kept(self) -> str:
-        return "what was shown of the answer is kept" if self._kept else "the question was not kept"
+    def _describe_record(self) -> str:
+        if self._is_recorded:
+            return "the answer so far stays in the conversation"
+        return "the question was dropped"
 
     # --- commands -----------------------------------------------------------------------------------------------------
 
-    def _obey(self, name: str, argument: str) -> bool:
-        """Carry a command out; True when it was the last."""
+    def _run_command(self, name: str, argument: str) -> bool:
+        """Run a slash command; return True when it ends the chat."""
         try:
             match name:
                 case "quit" | "exit":
                     return True
                 case "help":
-                    self._terminal.figure(_HELP)
+                    self._terminal.print_info(_HELP)
                 case "reset":
-                    self._forget()
+                    self._reset()
                 case "keep":
-                    self._keep(argument)
+                    self._save(argument)
                 case "list":
                     self._list()
                 case "delete":
@@ -208,89 +214,87 @@ class Chat:
                 case "model":
                     self._set_model(argument)
                 case _:
-                    self._terminal.complain(f"no command is called /{name}; /help lists them. // says one slash.")
+                    self._terminal.print_error(
+                        f"no command is called /{name}; /help lists them. Begin a line with // to send one slash."
+                    )
         except AsidesError as error:
-            self._terminal.complain(error_line(error))
+            self._terminal.print_error(describe_error(error))
         return False
 
     def _set_thinking(self, level: str) -> None:
         if level:
             read_thinking(level)
-            self._asked.options["thinking"] = level
+            self._config.options["thinking"] = level
         else:
-            self._asked.options.pop("thinking", None)
-        self._terminal.note(f"(thinking: {level or 'as the settings and the model have it'})")
+            self._config.options.pop("thinking", None)
+        self._terminal.print_note(f"(thinking: {level or 'the default of the settings and the model'})")
 
     def _set_show(self, word: str) -> None:
         if word not in ("on", "off"):
-            self._terminal.complain("write /show on or /show off.")
+            self._terminal.print_error("write /show on or /show off.")
             return
-        settings = msgspec.structs.replace(self._asked.settings, show_reasoning_thinking=word == "on")
-        self._asked = self._asked._replace(settings=settings)
-        self._terminal.note(f"(thinking is {'shown' if word == 'on' else 'not shown'})")
+        settings = msgspec.structs.replace(self._config.settings, show_reasoning_thinking=word == "on")
+        self._config = self._config._replace(settings=settings)
+        self._terminal.print_note(f"(thinking is {'shown' if word == 'on' else 'hidden'})")
 
     def _set_model(self, name: str) -> None:
         if not name:
-            self._terminal.figure(self._asked.model)
+            self._terminal.print_info(self._config.model)
             return
-        self._asked = self._asked.towards(name)
-        self._talk.model = self._asked.model
-        self._terminal.note(f"({self._asked.model} from here on)")
+        self._config = self._config.with_model(name)
+        self._conversation.model = self._config.model
+        self._terminal.print_note(f"({self._config.model} from here on)")
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         try:
-            self._talk.clear()
+            self._conversation.clear()
         except StoreConflict:
-            # Somebody else said something; that was said in this conversation, too.
-            self._talk.refresh()
-            self._talk.clear()
-        self._terminal.note("(forgotten)")
+            # Another process added to this conversation; that is cleared too.
+            self._conversation.refresh()
+            self._conversation.clear()
+        self._terminal.print_note("(the conversation is empty)")
 
-    # --- what is kept -------------------------------------------------------------------------------------------------
+    # --- saved conversations ------------------------------------------------------------------------------------------
 
-    def _keep(self, name: str) -> None:
+    def _save(self, name: str) -> None:
         if not name:
-            self._terminal.complain("write /keep and a name for it.")
+            self._terminal.print_error("write /keep and a name for it.")
             return
-        if self._talk.name is not None:
-            if not self._is_gone():
-                self._terminal.complain(f"this conversation is kept already, as {self._talk.name!r}.")
+        if self._conversation.name is not None:
+            if not self._is_deleted():
+                self._terminal.print_error(f"this conversation is already saved as {self._conversation.name!r}.")
                 return
-            self._talk = self._talk.fork(name=name)
-            self._tell_where(name)
-            return
-        store = open_store(os.environ)
-        kept = Conversation(self._talk.model, system=self._talk.system, store=store, name=name)
-        if kept.messages:
-            self._terminal.complain(f"there is a conversation {name!r} already. To do: take another name.")
-            return
-        kept.extend(self._talk.messages, usage=self._talk.usage)
-        self._talk = kept
-        self._tell_where(name)
+            self._conversation = self._conversation.fork(name=name)
+        else:
+            store = open_store(os.environ)
+            saved = Conversation(self._conversation.model, system=self._conversation.system, store=store, name=name)
+            if saved.messages:
+                self._terminal.print_error(f"there is a conversation {name!r} already. To do: choose another name.")
+                return
+            saved.extend(self._conversation.messages, usage=self._conversation.usage)
+            self._conversation = saved
+        self._terminal.print_note(f"(saved as {name!r}; asides chat --conversation {shlex.quote(name)} continues it)")
 
-    def _is_gone(self) -> bool:
-        """Whether somebody else deleted what is kept of this conversation."""
+    def _is_deleted(self) -> bool:
+        """Whether another process has deleted the saved conversation."""
         try:
-            self._talk.refresh()
+            self._conversation.refresh()
         except StoreConflict as conflict:
             return conflict.found is None
         return False
 
-    def _tell_where(self, name: str) -> None:
-        self._terminal.note(f"(kept as {name!r}; asides chat --conversation {shlex.quote(name)} goes on with it)")
-
     def _list(self) -> None:
         with open_store(os.environ) as store:
-            lines = listing(store)
-        self._terminal.figure("\n".join(lines) or "nothing is kept; /keep NAME keeps this conversation.")
+            lines = list_conversations(store)
+        self._terminal.print_info("\n".join(lines) or "no conversation is saved; /keep NAME saves this one.")
 
     def _delete(self, name: str) -> None:
-        if not name or name == self._talk.name:
-            self._terminal.complain("write /delete and the name of a conversation, not of the one that is open.")
+        if not name or name == self._conversation.name:
+            self._terminal.print_error("write /delete and the name of a conversation, not of the one that is open.")
             return
         with open_store(os.environ) as store:
-            gone = store.delete(name)
-        if gone:
-            self._terminal.note(f"({name!r} is forgotten)")
+            deleted = store.delete(name)
+        if deleted:
+            self._terminal.print_note(f"({name!r} is deleted)")
         else:
-            self._terminal.complain(f"no conversation is called {name!r}; /list shows them.")
+            self._terminal.print_error(f"no conversation is called {name!r}; /list shows them.")

@@ -1,4 +1,4 @@
-"""`asides decode`: a recorded response, taken apart as a live one would be. Nothing is sent."""
+"""`asides decode`: splits a recorded response into answer and thinking, as a live call would. Sends nothing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from argparse import Namespace
 from pathlib import Path
 
 from asides import dialects
-from asides.cli.gate import Gate
-from asides.cli.progress import Progress, usage_line
-from asides.cli.read_body import opened
+from asides.cli.inputs import open_chunks
 from asides.cli.render import (
     Display,
-    broken_object,
-    code_with_reason,
-    error_object,
+    ThinkingVisibility,
+    encode_error,
+    encode_failure,
+    encode_reply,
     print_json,
-    reply_object,
-    tell_about,
+    report_failure,
+    report_reply,
 )
+from asides.cli.request import ONE_PIECE
+from asides.cli.stopwatch import Stopwatch, describe_usage
 from asides.cli.terminal import Terminal
 from asides.flows.offline import decode
 from asides.providers.find import find_provider
@@ -27,61 +28,60 @@ from asides.values.errors import AsidesError, ConfigError, UnknownProvider
 from asides.values.reply import Reply
 from asides.values.simulate import simulate
 
-_IN_ONE_PIECE = 1 << 30
-_USUAL_DIALECT = "openai_chat"
+_DEFAULT_DIALECT = "openai_chat"
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """The answer on stdout, the thinking apart; the exit code is the one of the live call."""
+    """The answer on stdout, the thinking apart; the exit code is that of the live call."""
     settings = load_settings(show_reasoning_thinking=arguments.show_thinking)
-    dialect, file = _named(arguments)
-    gate = Gate(settings, f"{arguments.provider or dialect}:{arguments.model or ''}")
+    dialect, file = _read_dialect_and_file(arguments)
+    visibility = ThinkingVisibility(settings, f"{arguments.provider or dialect}:{arguments.model or ''}")
     try:
-        with opened(file) as pieces:
+        with open_chunks(file) as chunks:
             reply = decode(
                 dialect,
-                pieces,
+                chunks,
                 streaming=arguments.stream is not False,
-                provider=_row(arguments.provider, settings),
+                provider=_find_row(arguments.provider, settings),
                 model=arguments.model,
                 status=arguments.status,
             )
     except AsidesError as error:
         if arguments.json:
-            print_json(terminal, broken_object(error.partial, error_object(error), gate))
+            print_json(terminal, encode_failure(encode_error(error), visibility, error.partial))
         elif error.partial is not None:
-            _show(error.partial, gate, terminal)
+            _show(error.partial, visibility, terminal)
         raise
     if arguments.json:
-        print_json(terminal, reply_object(reply, gate))
-        code = code_with_reason(reply, terminal)
+        print_json(terminal, encode_reply(reply, visibility))
+        code = report_failure(reply, terminal)
     else:
-        _show(reply, gate, terminal)
-        code = tell_about(reply, gate, terminal)
+        _show(reply, visibility, terminal)
+        code = report_reply(reply, visibility, terminal)
     if arguments.usage:
-        terminal.figure(usage_line(reply))
+        terminal.print_info(describe_usage(reply))
     return code
 
 
-def _named(arguments: Namespace) -> tuple[str, str]:
-    """The dialect and the file: told by option and name, or by two names in the order of `asides.decode`."""
+def _read_dialect_and_file(arguments: Namespace) -> tuple[str, str]:
+    """From `--dialect NAME FILE`, or from `DIALECT FILE` in the order of `asides.decode`."""
     if arguments.second is None:
         if dialects.is_known(arguments.file) and not Path(arguments.file).exists():
             return arguments.file, "-"
-        return arguments.dialect or _USUAL_DIALECT, arguments.file
+        return arguments.dialect or _DEFAULT_DIALECT, arguments.file
     if arguments.dialect is not None:
-        raise ConfigError(f"the dialect is told twice, {arguments.file!r} and --dialect; one recording at a time.")
+        raise ConfigError(f"the dialect is given twice, {arguments.file!r} and --dialect; one recording at a time.")
     return arguments.file, arguments.second
 
 
-def _row(name: str | None, settings: Settings) -> Provider | str | None:
+def _find_row(name: str | None, settings: Settings) -> Provider | str | None:
     try:
         return None if name is None else find_provider(name, settings.providers)
     except UnknownProvider:
-        return name  # Bytes of a host that nobody knows can still be read; the reply says so.
+        return name  # The bytes of an unknown host can still be decoded; the reply has a warning.
 
 
-def _show(reply: Reply, gate: Gate, terminal: Terminal) -> None:
-    display = Display(terminal, Progress(), shows_thinking=gate.shows)
-    display.take(simulate(reply, _IN_ONE_PIECE))
+def _show(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> None:
+    display = Display(terminal, Stopwatch(), show_thinking=visibility.is_shown)
+    display.show(simulate(reply, ONE_PIECE))
     display.end()

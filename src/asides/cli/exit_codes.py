@@ -1,7 +1,4 @@
-"""What the process says when it ends: one number for each way, the same in every command.
-
-Not here: the words for people, which go to stderr.
-"""
+"""The exit codes of the process, the same in every command, and which outcome or error gets which."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """The exit codes. Documented in `asides --help` and in docs/command-line.md; a test holds the three together."""
+    """The exit codes. `asides --help` and docs/command-line.md list them; a test keeps the three the same."""
 
     DONE = 0
     UNEXPECTED = 1
@@ -36,22 +33,22 @@ class Exit(IntEnum):
 
 _MEANINGS = {
     Exit.DONE: "answered (or the model called tools: see --json)",
-    Exit.UNEXPECTED: "something unexpected: a bug of asides",
-    Exit.USAGE: "usage or settings: nothing was sent",
-    Exit.KEY: "no API key, or one that is not accepted",
+    Exit.UNEXPECTED: "unexpected error: a bug in asides",
+    Exit.USAGE: "wrong usage or settings: nothing was sent",
+    Exit.KEY: "the API key is missing or not accepted",
     Exit.BUSY: "rate limited, out of credit, or overloaded",
     Exit.TRANSPORT: "no connection, a timeout, or a connection that broke",
-    Exit.REJECTED: "the request was rejected, or the response makes no sense",
-    Exit.NO_ANSWER: "the model thought and gave no answer, or its run with tools came to none",
+    Exit.REJECTED: "the provider rejected the request, or its response is not readable",
+    Exit.NO_ANSWER: "the model gave no answer, or a run with tools ended without one",
     Exit.REFUSED: "the model refused, or a filter stopped it",
     Exit.INTERRUPTED: "Ctrl-C",
-    Exit.PIPE_CLOSED: "whoever read the output went away",
+    Exit.PIPE_CLOSED: "the program that read the output went away",
     Exit.TERMINATED: "SIGTERM",
 }
 
 
-def of_outcome(outcome: Outcome) -> Exit:
-    """The code for a reply that came whole."""
+def code_for_outcome(outcome: Outcome) -> Exit:
+    """The code for a complete reply."""
     match outcome:
         case "answered" | "tool_calls":
             return Exit.DONE
@@ -61,7 +58,7 @@ def of_outcome(outcome: Outcome) -> Exit:
             return Exit.REFUSED
 
 
-def of_error(error: Exception) -> Exit:
+def code_for_error(error: Exception) -> Exit:
     """The code for an error of the library; UNEXPECTED for any other."""
     from asides.values import errors
 

@@ -1,93 +1,159 @@
-"""`asides models --refresh`: what a provider offers today beside what our rules know, and where the two disagree.
+"""`asides models`: our rules for models; with `--refresh`, what a provider offers today and where the two disagree.
 
-Not here: asking (client), the list itself (dialects) and the rules (providers/table).
+Not here: the rules (providers/table), and reading a provider's list (dialects).
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.providers import columns, efforts_of, print_lines
-from asides.cli.render import print_json
+from asides.cli.render import NOTHING, format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.terminal import Terminal
-from asides.client import Client
-from asides.providers.find import find_provider
+from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import ModelRule, Provider
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo
 
-_HEAD = ("MODEL", "THINKS", "EFFORTS", "THEY SAY", "CONTEXT", "OUTPUT", "DIFFERS")
-_NOTHING = "–"
-# What `thinking.type` says to make a model think; the others say when not to.
+_RULE_HEAD = ("MODELS", "THINKS", "BY DEFAULT", "EFFORTS", "BUDGET", "COMES BACK", "SINCE")
+_OFFER_HEAD = ("MODEL", "THINKS", "EFFORTS", "PROVIDER SAYS", "CONTEXT", "OUTPUT", "DIFFERS")
+# The values of `thinking.type` that make a model think; others turn thinking off.
 _THINKING_FORMS = ("adaptive", "enabled")
 
 
-def run_refresh(arguments: Namespace, terminal: Terminal) -> int:
-    """Ask, compare, print."""
-    asked = arguments.model or arguments.name
-    if asked is None:
-        raise ConfigError("whose models? --refresh asks one provider: -m PROVIDER.")
+def run(arguments: Namespace, terminal: Terminal) -> int:
+    """Print the rules of all providers, of one, or for one model; or what one provider offers today."""
+    named = arguments.model or arguments.name
+    if arguments.refresh:
+        return _refresh(named, arguments, terminal)
+    if arguments.base_url or arguments.api_key:
+        raise ConfigError("--base-url and --api-key are for --refresh: without it nothing is sent.")
+    rows = load_settings().providers
+    if named is None:
+        chosen: Sequence[Provider] = list_providers(rows)
+    else:
+        name, _, model = named.partition(":")
+        row = find_provider(name, rows)
+        if model:
+            return _print_model(row, model, arguments, terminal)
+        chosen = (row,)
+    if arguments.json:
+        print_json(terminal, {row.name: msgspec.to_builtins(row.models) for row in chosen})
+        return Exit.DONE
+    for place, row in enumerate(row for row in chosen if row.models):
+        print_lines(terminal, [*([""] if place else []), row.name, *indent_lines(format_rules(row.models))])
+    terminal.print_note("These are rules; the first match counts. A model without a rule is asked without any change.")
+    return Exit.DONE
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------
+
+
+def _print_model(row: Provider, model: str, arguments: Namespace, terminal: Terminal) -> int:
+    known = row.capabilities(model)
+    fields: dict[str, Any] = {"model": f"{row.name}:{model}", **msgspec.to_builtins(known)}
+    if arguments.json:
+        print_json(terminal, fields)
+    else:
+        fields |= {"efforts": _format_efforts(known.efforts), "budget": _format_budget(known.budget)}
+        print_lines(terminal, format_columns([(f"{name}:", format_cell(value)) for name, value in fields.items()]))
+    return Exit.DONE
+
+
+def format_rules(rules: Iterable[ModelRule]) -> list[str]:
+    """The rules as a table."""
+    lines = [
+        (
+            rule.models,
+            rule.thinking,
+            rule.default or NOTHING,
+            _format_efforts(rule.efforts),
+            _format_budget(rule.budget),
+            rule.kind,
+            rule.since,
+        )
+        for rule in rules
+    ]
+    return format_columns([_RULE_HEAD, *lines])
+
+
+def _format_efforts(efforts: Sequence[str] | None) -> str:
+    return "not known" if efforts is None else " ".join(efforts) or "none"
+
+
+def _format_budget(budget: tuple[int, int | None] | None) -> str:
+    return NOTHING if budget is None else f"{budget[0]} to {budget[1] or 'any'}"
+
+
+# --- what a provider offers today -----------------------------------------------------------------------------------
+
+
+def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int:
+    from asides.cli.request import warn_about_key
+    from asides.client import Client
+
+    if named is None:
+        raise ConfigError("--refresh asks one provider for its models. To do: name it with -m PROVIDER.")
     settings = load_settings()
-    name, _, only = asked.partition(":")
+    name, _, only = named.partition(":")
     row = find_provider(name, settings.providers)
     if arguments.api_key:
-        better = f": {' or '.join(row.key_env)}" if row.key_env else ""
-        terminal.note(f"others on this machine can read a key on the command line; the environment is better{better}")
+        warn_about_key(row, terminal)
     with Client(settings=settings) as client:
         models = client.models(row.name, base_url=arguments.base_url, api_key=arguments.api_key)
     if only:
         models = tuple(model for model in models if model.id == only)
         if not models:
-            terminal.complain(f"{row.name} does not list {only}. It may know it all the same, under an alias.")
+            terminal.print_error(f"{row.name} does not list {only}. It may still know it, under an alias.")
             return Exit.REJECTED
     if arguments.json:
-        print_json(terminal, [_object(row, model) for model in models])
+        print_json(terminal, [_encode_offer(row, model) for model in models])
         return Exit.DONE
-    lines = [_line(row, model) for model in models]
-    print_lines(terminal, columns([_HEAD, *lines]))
+    lines = [_format_offer(row, model) for model in models]
+    print_lines(terminal, format_columns([_OFFER_HEAD, *lines]))
     different = sum(bool(line[-1]) for line in lines)
-    told = f"{row.name} lists {len(models)} {'model' if len(models) == 1 else 'models'}"
-    terminal.note(f"{told}; {different} of them differ from the rules." if different else f"{told}.")
+    summary = f"{row.name} lists {len(models)} {'model' if len(models) == 1 else 'models'}"
+    terminal.print_note(f"{summary}; {different} of them differ from the rules." if different else f"{summary}.")
     return Exit.DONE
 
 
-def _line(row: Provider, model: ModelInfo) -> tuple[str, ...]:
+def _format_offer(row: Provider, model: ModelInfo) -> tuple[str, ...]:
     rule = row.rule(model.id)
     return (
         model.id,
         f"{rule.thinking}{' (assumed)' if rule.assumed else ''}",
-        efforts_of(rule.efforts),
-        _said(model),
-        _NOTHING if model.context is None else str(model.context),
-        _NOTHING if model.max_output is None else str(model.max_output),
-        "; ".join(differences(rule, model)),
+        _format_efforts(rule.efforts),
+        _format_reported_thinking(model),
+        NOTHING if model.context is None else str(model.context),
+        NOTHING if model.max_output is None else str(model.max_output),
+        "; ".join(find_differences(rule, model)),
     )
 
 
-def _said(model: ModelInfo) -> str:
+def _format_reported_thinking(model: ModelInfo) -> str:
     thinking = model.thinking
     if thinking is None:
-        return _NOTHING
+        return NOTHING
     if not thinking.supported:
         return "never"
-    told = ("always" if thinking.always else "thinks", *thinking.types)
-    return f"{' '.join(told)}{': ' + ' '.join(thinking.efforts) if thinking.efforts else ''}"
+    words = ("always" if thinking.always else "thinks", *thinking.types)
+    return f"{' '.join(words)}{': ' + ' '.join(thinking.efforts) if thinking.efforts else ''}"
 
 
-def _object(row: Provider, model: ModelInfo) -> dict[str, Any]:
+def _encode_offer(row: Provider, model: ModelInfo) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(model)
     del fields["raw"]
-    rule = row.rule(model.id)
-    return {**fields, "known": msgspec.to_builtins(row.capabilities(model.id)), "differs": differences(rule, model)}
+    known, rule = row.capabilities(model.id), row.rule(model.id)
+    return {**fields, "known": msgspec.to_builtins(known), "differs": find_differences(rule, model)}
 
 
-def differences(rule: ModelRule, model: ModelInfo) -> list[str]:
-    """Where a provider's own word and our rule contradict each other; what one of them leaves out does not."""
+def find_differences(rule: ModelRule, model: ModelInfo) -> list[str]:
+    """Where our rule and the provider's report contradict each other; a fact that one of them lacks does not count."""
     found: list[str] = []
     if rule.max_output is not None and model.max_output is not None and rule.max_output != model.max_output:
         found.append(f"output: the rule says {rule.max_output}")
@@ -101,7 +167,7 @@ def differences(rule: ModelRule, model: ModelInfo) -> list[str]:
     if thinking.always is not None and rule.thinking != "unknown" and thinking.always != (rule.thinking == "always"):
         found.append(f"thinking: the rule says {rule.thinking}")
     if thinking.efforts is not None and rule.efforts is not None and set(thinking.efforts) != set(rule.efforts):
-        found.append(f"efforts: the rule says {efforts_of(rule.efforts)}")
+        found.append(f"efforts: the rule says {_format_efforts(rule.efforts)}")
     forms = tuple(form for form in _THINKING_FORMS if form in rule.forms)
     if thinking.types and forms and set(thinking.types) & set(_THINKING_FORMS) != set(forms):
         found.append(f"types: the rule says {' '.join(forms)}")

@@ -1,83 +1,154 @@
-"""A reply on its way to people and programs: events as they come, the notes behind them, or one JSON object.
-
-Not here: where the words go and how they look (terminal).
-"""
+"""Text and JSON for replies, runs, errors and tables. Not here: the streams and how they look (terminal)."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from asides.cli.exit_codes import Exit, of_outcome
-from asides.cli.progress import Progress
-from asides.cli.steps import step_line
+from asides.cli.exit_codes import Exit, code_for_outcome
+from asides.cli.stopwatch import Stopwatch
 from asides.cli.terminal import LiveLine, Terminal
 from asides.values.errors import AsidesError, MissingKey, ProviderError
 from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.messages import ToolCall
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.result import RunEvent, StepStarted
+from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
 
 if TYPE_CHECKING:
-    # It brings the settings and the table of providers along, which `separate` has no use for.
-    from asides.cli.gate import Gate
+    # These load the providers, which `separate` does not need.
+    from asides.settings import Settings
     from asides.values.result import Result
+
+NOTHING = "–"
+"""An empty cell of a table."""
+_LONGEST_CALL = 160
+
+
+class ThinkingVisibility(NamedTuple):
+    """Whether the thinking of a model is shown: the user must request it, and the settings must allow the model."""
+
+    settings: Settings
+    model: str
+    """As provider:model."""
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether `-t` or `show_reasoning_thinking` asks to show thinking."""
+        return self.settings.show_reasoning_thinking
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether `reasoning_allowed_models` names this model."""
+        return msgspec.structs.replace(self.settings, show_reasoning_thinking=True).shows_thinking(self.model)
+
+    @property
+    def is_shown(self) -> bool:
+        """Requested and allowed."""
+        return self.settings.shows_thinking(self.model)
+
+
+# --- while it arrives -----------------------------------------------------------------------------------------------
 
 
 class Display:
-    """One reply as it comes: the answer to stdout; thinking to stderr when it is shown, a live line when it is not."""
+    """Shows one reply, or a run, as it arrives: the answer on stdout; the thinking, or a live line, on stderr."""
 
     def __init__(
-        self, terminal: Terminal, progress: Progress, *, shows_thinking: bool, shows_answer: bool = True
+        self, terminal: Terminal, stopwatch: Stopwatch, *, show_thinking: bool, show_answer: bool = True
     ) -> None:
         self._terminal = terminal
-        self._shows_thinking = shows_thinking
-        self.shows_answer = shows_answer
+        self._show_thinking = show_thinking
+        self.show_answer = show_answer
         self._thought: int | None = None
-        self._live = LiveLine(terminal, progress.words)
+        self._live = LiveLine(terminal, stopwatch.status_line)
 
-    def begin(self) -> None:
-        """The question is on its way."""
+    def start(self) -> None:
+        """The request is being sent."""
         self._live.start()
 
-    def take(self, events: Sequence[RunEvent]) -> None:
-        """Show these: events of a reply, or of a run."""
+    def show(self, events: Iterable[RunEvent]) -> None:
+        """Show these events."""
         for event in events:
-            if isinstance(event, TextDelta) and self.shows_answer:
+            if isinstance(event, TextDelta) and self.show_answer:
                 self._live.stop()
                 self._thought = None
-                self._terminal.answer(event.text)
-            elif isinstance(event, ThinkingDelta) and self._shows_thinking:
+                self._terminal.write_answer(event.text)
+            elif isinstance(event, ThinkingDelta) and self._show_thinking:
                 self._live.stop()
                 if self._thought is not None and event.block != self._thought:
-                    self._terminal.end_aside()
+                    self._terminal.end_thought()
                 self._thought = event.block
-                self._terminal.aside(event.text)
+                self._terminal.write_thinking(event.text)
             elif isinstance(event, StepStarted):
                 self._thought = None
                 self._live.start()
-            elif (line := step_line(event)) is not None:
-                # Not begun again before the next step: somebody may be asked for approval here.
+            elif (line := _describe_tool_event(event)) is not None:
+                # The live line starts again with the next step: until then the user may be asked for approval.
                 self._live.stop()
                 self._thought = None
-                self._terminal.note(line)
+                self._terminal.print_note(line)
         self._terminal.flush()
 
     def end(self) -> None:
-        """Nothing more comes, for whatever reason: leave a clean terminal."""
+        """Nothing more arrives, for whatever reason: leave a clean terminal."""
         self._live.stop()
         self._terminal.end_answer()
 
 
-# --- behind the answer ----------------------------------------------------------------------------------------------
+def _describe_tool_event(event: RunEvent) -> str | None:
+    if isinstance(event, ToolStarted):
+        return f"→ {describe_call(event.call)}"
+    if isinstance(event, ToolFinished):
+        mark = "✗" if event.result.is_error else "←"
+        text = _shorten(" ".join(event.result.text.split())) or "(no text)"
+        return f"{mark} {event.call.name}: {text} ({event.seconds:.1f} s)"
+    return None
 
 
-def hidden_thinking(reply: Reply) -> str | None:
-    """What to say to somebody who wants to see thinking that the provider keeps to itself."""
+def describe_call(call: ToolCall, *, whole: bool = False) -> str:
+    """A tool call as code; shortened, unless `whole`."""
+    arguments = ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in call.arguments.items())
+    return f"{call.name}({arguments if whole else _shorten(arguments)})"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_CALL else f"{text[:_LONGEST_CALL]}…"
+
+
+# --- after the answer -----------------------------------------------------------------------------------------------
+
+
+def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> Exit:
+    """Print on stderr what there is to know besides the answer; return the exit code."""
+    if visibility.is_requested and not visibility.is_allowed and reply.thinking is not None:
+        terminal.print_note(
+            f"the thinking of {visibility.model} is not shown: reasoning_allowed_models does not name it"
+        )
+    elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
+        terminal.print_info(hidden)
+    for notice in dict.fromkeys(reply.warnings):
+        if notice.code != "max_tokens_chosen":  # Only filled in a missing figure: worth a field, not a line.
+            terminal.print_note(f"warning: {notice}")
+    code = report_failure(reply, terminal)
+    if code is Exit.DONE and (line := _describe_outcome(reply)) is not None:
+        terminal.print_note(line)
+    return code
+
+
+def report_failure(reply: Reply, terminal: Terminal) -> Exit:
+    """The exit code of a reply. Unless that is 0, print the reason."""
+    code = code_for_outcome(reply.outcome)
+    if code is not Exit.DONE and (line := _describe_outcome(reply)) is not None:
+        terminal.print_error(line)
+    return code
+
+
+def _describe_hidden_thinking(reply: Reply) -> str | None:
     thought, tokens = reply.thinking, reply.usage.thinking
     if thought is not None and thought.kind != "hidden":
         return None
@@ -86,19 +157,22 @@ def hidden_thinking(reply: Reply) -> str | None:
     return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
 
 
-def outcome_line(reply: Reply) -> str | None:
-    """Why there is no answer, or not all of one; None when there is nothing to say."""
-    spent = _spent(reply)
+def _describe_outcome(reply: Reply) -> str | None:
+    """Why the answer is missing or incomplete; None when there is nothing to report."""
+    tokens = reply.usage.thinking or reply.usage.output
+    spent = f" ({tokens})" if tokens else ""
     match reply.outcome:
         case "answered":
             cut = reply.stop.reason == "length"
-            return "the answer was cut off at the limit of tokens; raise --max-tokens." if cut else None
+            return "the answer was cut off at the token limit; raise --max-tokens." if cut else None
         case "tool_calls":
             names = ", ".join(call.name or "?" for call in reply.tool_calls)
             return f"the model called tools ({names}); --json has the calls."
         case "starved":
-            what = f"the model used up its tokens{spent} while thinking"
-            return f"no answer: {what}; raise --max-tokens or ask for less --thinking."
+            return (
+                f"no answer: the model used up its tokens{spent} while thinking; raise --max-tokens or ask for less "
+                "--thinking."
+            )
         case "unterminated":
             when = f" after thinking{spent}" if reply.thinking else ""
             return f"no answer: the model stopped{when}; ask again, or ask for less --thinking."
@@ -108,13 +182,8 @@ def outcome_line(reply: Reply) -> str | None:
             return "the provider's filter stopped the answer; change the question."
 
 
-def _spent(reply: Reply) -> str:
-    tokens = reply.usage.thinking or reply.usage.output
-    return f" ({tokens})" if tokens else ""
-
-
-def error_line(error: AsidesError) -> str:
-    """An error for somebody at a shell. The library's messages name arguments of Python where ours are options."""
+def describe_error(error: AsidesError) -> str:
+    """An error message for the command line: where the library names arguments of Python, it names options."""
     if isinstance(error, MissingKey):
         variables = " or ".join(error.variables)
         return f"{error.provider} needs an API key: {f'set {variables}' if variables else 'pass --api-key'}."
@@ -138,52 +207,32 @@ _OPTIONS = [
             r"begin another one, or keep what is known of it with fork\(name=…\)",
             "write /keep and a name to go on with it",
         ),
-        (r"(?:; | \()\.partial has what came\)?", ""),
+        (r"(?:; | \()\.partial has [\w ]+\)?", ""),
     )
 ]
 
 
-def code_with_reason(reply: Reply, terminal: Terminal) -> Exit:
-    """The exit code that a reply is worth, with the reason where that is not 0."""
-    code = of_outcome(reply.outcome)
-    if code is not Exit.DONE and (line := outcome_line(reply)) is not None:
-        terminal.complain(line)
-    return code
+# --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def tell_about(reply: Reply, gate: Gate, terminal: Terminal) -> Exit:
-    """What there is to know about a reply besides the answer, on stderr; the exit code that it is worth."""
-    if gate.wanted and not gate.allows and reply.thinking is not None:
-        terminal.note(f"the thinking of {gate.model} is not shown: reasoning_allowed_models does not name it")
-    elif gate.shows and (hidden := hidden_thinking(reply)):
-        terminal.figure(hidden)
-    for notice in dict.fromkeys(reply.warnings):
-        if notice.code != "max_tokens_chosen":  # A figure where nobody gave one: worth a field, not a line.
-            terminal.note(f"warning: {notice}")
-    code = code_with_reason(reply, terminal)
-    if code is Exit.DONE and (line := outcome_line(reply)) is not None:
-        terminal.note(line)
-    return code
-
-
-# --- for programs ---------------------------------------------------------------------------------------------------
-
-
-def reply_object(reply: Reply, gate: Gate) -> dict[str, Any]:
-    """A reply as separate fields. Seals stay inside; thinking too, where its model is not among the allowed ones."""
+def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
+    """A reply as JSON fields. No seals; no thinking of a model that the settings do not allow to show."""
     thought = reply.thinking
-    told = None if thought is None else thought.text or None
+    thinking = None if thought is None else thought.text or None
     warnings = [msgspec.to_builtins(notice) for notice in reply.warnings]
-    if told is not None and not gate.allows:
-        told = None
+    if thinking is not None and not visibility.is_allowed:
+        thinking = None
         detail = "reasoning_allowed_models does not name this model; its thinking is left out"
         warnings.append(msgspec.to_builtins(Notice("thinking_withheld", detail)))
     return {
         "text": reply.text,
-        "thinking": told,
+        "thinking": thinking,
         "thinking_type": None if thought is None else thought.kind,
         "thinking_source": reply.metadata["thinking_source"],
-        "tool_calls": [_call(call) for call in msgspec.to_builtins(reply.tool_calls)],
+        "tool_calls": [
+            {name: call[name] for name in ("id", "name", "arguments", "raw_arguments")}
+            for call in msgspec.to_builtins(reply.tool_calls)
+        ],
         "refusal": reply.refusal,
         "usage": msgspec.to_builtins(reply.usage),
         "outcome": reply.outcome,
@@ -194,56 +243,92 @@ def reply_object(reply: Reply, gate: Gate) -> dict[str, Any]:
     }
 
 
-def run_object(result: Result[Any], gate: Gate) -> dict[str, Any]:
-    """A run with tools: the fields of its last reply, what it cost in all, and its steps."""
+def encode_run(result: Result[Any], visibility: ThinkingVisibility) -> dict[str, Any]:
+    """A run with tools as JSON fields: those of its last reply, the usage of the whole run, and its steps."""
     steps = [
         {
-            **{name: said[name] for name in ("text", "thinking", "tool_calls", "usage", "outcome")},
+            **{name: reply[name] for name in ("text", "thinking", "tool_calls", "usage", "outcome")},
             "results": [
-                {"call_id": told.call_id, "text": told.text, "is_error": told.is_error} for told in step.results
+                {"call_id": output.call_id, "text": output.text, "is_error": output.is_error} for output in step.results
             ],
         }
         for step in result.steps
-        for said in [reply_object(step.reply, gate)]
+        for reply in [encode_reply(step.reply, visibility)]
     ]
     usage = msgspec.to_builtins(result.usage)
-    return {**reply_object(result.reply, gate), "usage": usage, "outcome": result.outcome, "steps": steps}
+    return {**encode_reply(result.reply, visibility), "usage": usage, "outcome": result.outcome, "steps": steps}
 
 
-def broken_object(
-    partial: Reply | None, error: dict[str, Any], gate: Gate | None, run: Result[Any] | None = None
+def encode_failure(
+    error: dict[str, Any],
+    visibility: ThinkingVisibility | None,
+    partial: Reply | None,
+    run: Result[Any] | None = None,
 ) -> dict[str, Any]:
-    """What there is of a reply that was not to be, or of a run: the same fields, no outcome, and the error."""
-    if gate is None or (partial is None and (run is None or not run.steps)):
+    """What arrived before a failure, as the fields of a reply or a run; no outcome, and the error."""
+    if visibility is None or (partial is None and (run is None or not run.steps)):
         return {"text": "", "thinking": None, "outcome": None, "complete": False, "error": error}
-    told = {} if partial is None else reply_object(partial, gate)
+    fields = {} if partial is None else encode_reply(partial, visibility)
     if run is not None and run.steps:
-        so_far = run_object(run, gate)
-        # What was spent is that of all its steps.
-        told = {**so_far, **told, "usage": so_far["usage"]}
-    return {**told, "outcome": None, "error": error}
+        so_far = encode_run(run, visibility)
+        # The usage is that of all steps.
+        fields = {**so_far, **fields, "usage": so_far["usage"]}
+    return {**fields, "outcome": None, "error": error}
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    return {name: call[name] for name in ("id", "name", "arguments", "raw_arguments")}
-
-
-def error_object(error: AsidesError) -> dict[str, Any]:
-    """An error as fields, its message included and what the provider sent left out."""
-    told: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+def encode_error(error: AsidesError) -> dict[str, Any]:
+    """An error as JSON fields: its message, but not the body that the provider sent."""
+    fields: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, ProviderError):
-        told |= {
+        fields |= {
             "status": error.status,
             "code": error.code,
             "request_id": error.request_id,
             "retry_after": error.retry_after,
         }
-    return told
+    return fields
 
 
 def print_json(terminal: Terminal, value: Any) -> None:
-    """One object on stdout: on one line for programs, indented for people."""
-    # Where stdout carries Unicode, what it cannot carry (half a surrogate pair) is escaped in JSON's own way.
+    """Print JSON on stdout: on one line for programs, indented on a terminal."""
+    # UTF-8 cannot encode half a surrogate pair; the stream escapes it as "\ud83d", which JSON reads back.
     indent = 2 if terminal.out_is_terminal else None
-    terminal.answer(json.dumps(value, ensure_ascii=not terminal.carries_unicode, indent=indent))
+    terminal.write_answer(json.dumps(value, ensure_ascii=not terminal.supports_unicode, indent=indent))
     terminal.end_answer()
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def format_cell(value: object) -> str:
+    """A value as the text of one cell."""
+    match value:
+        case None | "" | () | []:
+            return NOTHING
+        case bool():
+            return "true" if value else "false"
+        case msgspec.Struct():
+            fields = {name: part for name, part in msgspec.structs.asdict(value).items() if part is not None}
+            return ", ".join(f"{name} {part}" for name, part in fields.items())
+        case list() | tuple():
+            return ", ".join(format_cell(part) for part in value)
+        case _:
+            return str(value)
+
+
+def format_columns(table: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines, padded to columns; the last column has no fixed width."""
+    if not table:
+        return []
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def indent_lines(lines: Iterable[str]) -> list[str]:
+    """The lines, two spaces to the right."""
+    return [f"  {line}" for line in lines]
+
+
+def print_lines(terminal: Terminal, lines: Iterable[str]) -> None:
+    """Print lines on stdout."""
+    terminal.write_answer("".join(f"{line}\n" for line in lines))

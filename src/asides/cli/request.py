@@ -1,45 +1,183 @@
-"""The one way in which the command line asks: a question goes out, the reply is shown while it comes, notes follow.
+"""One question to a model: its options and model from the arguments, then asking it and showing the reply.
 
-Not here: what is asked (question), and what a command makes of the reply (ask, chat).
+Not here: the question itself (inputs), and what a command does with the reply (ask, chat).
 """
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from asides.cli.inputs import Asked
-from asides.cli.progress import Progress, elapsed_line, usage_line
-from asides.cli.render import Display
+from asides.cli.inputs import clean_text, read_json_file, read_json_object
+from asides.cli.render import Display, ThinkingVisibility
+from asides.cli.stopwatch import Stopwatch, describe_elapsed, describe_usage
 from asides.cli.terminal import Terminal
-from asides.client import Client
-from asides.values.errors import AsidesError
+from asides.options import Options
+from asides.providers.find import find_target, list_providers
+from asides.providers.provider import Provider, Target
+from asides.providers.table import WITHOUT_A_KEY
+from asides.settings import Settings, load_settings
+from asides.values.errors import AsidesError, UnknownModel
 from asides.values.messages import Message
 from asides.values.reply import Reply
 from asides.values.simulate import simulate
 
 if TYPE_CHECKING:
-    # An agent brings much along that a plain question has no use for.
+    # These load much that `explain`, or a question without tools, does not need.
     from asides.agents.config import AgentOptions, ConversationLike
+    from asides.client import Client
     from asides.values.result import Result
 
-_IN_ONE_PIECE = 1 << 30
+ONE_PIECE = 1 << 30
+"""A size for `simulate` that cuts nothing."""
+
+# Options that go to the library exactly as typed.
+_PlainOption: TypeAlias = Literal[
+    "thinking",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "stop",
+    "seed",
+    "base_url",
+    "api_key",
+    "timeout",
+    "retries",
+    "on_conflict",
+]
+_PLAIN_OPTIONS: tuple[_PlainOption, ...] = get_args(_PlainOption)
 
 
-class Asking:
-    """One question under way. `partial` is what has come, also when it ended badly."""
+# --- model and options ----------------------------------------------------------------------------------------------
 
-    def __init__(self, client: Client, asked: Asked, terminal: Terminal, *, shows_answer: bool = True) -> None:
+
+class CallConfig(NamedTuple):
+    """The model, the options and the settings; the same for every question of a chat."""
+
+    target: Target
+    options: Options
+    settings: Settings
+
+    @property
+    def model(self) -> str:
+        """The model as the library takes it: provider:model."""
+        return f"{self.target.provider.name}:{self.target.model}"
+
+    @property
+    def visibility(self) -> ThinkingVisibility:
+        """Whether the thinking of the model is shown."""
+        return ThinkingVisibility(self.settings, self.model)
+
+    def with_model(self, model: str) -> CallConfig:
+        """The same for another model. `--base-url` and `--api-key` hold only for the provider they were given for."""
+        target = find_target(model, base_url=self.options.get("base_url"), rows=self.settings.providers)
+        if target.provider.name == self.target.provider.name:
+            return self._replace(target=target)
+        options = self.options.copy()
+        options.pop("base_url", None)
+        options.pop("api_key", None)
+        return self._replace(target=find_target(model, rows=self.settings.providers), options=options)
+
+
+def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
+    """The model and the options from the arguments, with the settings as their defaults."""
+    settings = load_settings(show_reasoning_thinking=arguments.show_thinking)
+    model = arguments.model or settings.model or _choose_default_model(arguments, settings, os.environ, terminal)
+    target = find_target(model, base_url=arguments.base_url, rows=settings.providers)
+    if arguments.api_key:
+        warn_about_key(target.provider, terminal)
+    return CallConfig(target, _read_options(arguments), settings)
+
+
+def warn_about_key(provider: Provider, terminal: Terminal) -> None:
+    """Advise against a key on the command line."""
+    variables = f": {' or '.join(provider.key_env)}" if provider.key_env else ""
+    terminal.print_note(
+        f"others on this machine can read a key on the command line; an environment variable is safer{variables}"
+    )
+
+
+def _read_options(arguments: Namespace) -> Options:
+    """The options that were given; the settings supply the others."""
+    options: Options = {}
+    for name in _PLAIN_OPTIONS:
+        if (value := getattr(arguments, name)) is not None:
+            options[name] = value
+    if arguments.system is not None:
+        options["system"] = clean_text(arguments.system)
+    if arguments.extra is not None:
+        options["extra"] = read_json_object(arguments.extra, "--extra")
+    if arguments.schema is not None:
+        options["output"] = read_json_file(arguments.schema, "--schema")
+    return options
+
+
+def _choose_default_model(
+    arguments: Namespace, settings: Settings, environ: Mapping[str, str], terminal: Terminal
+) -> str:
+    """The embedded model, with a note, where no provider is set up; else an UnknownModel that lists the choices."""
+    from asides.local import is_installed  # loads all that starting a process needs, for the rare case of no model
+
+    with_key = [
+        row for row in list_providers(settings.providers) if any(environ.get(name, "").strip() for name in row.key_env)
+    ]
+    installed = is_installed()
+    if installed and not (with_key or settings.providers or arguments.base_url or arguments.api_key):
+        terminal.print_note(
+            f"asking {WITHOUT_A_KEY}, a very small model; for a real one: -m PROVIDER:MODEL "
+            "(`asides providers` lists them)"
+        )
+        return WITHOUT_A_KEY
+    raise UnknownModel(
+        'no model is named: write -m PROVIDER:MODEL, set ASIDES_MODEL, or put model = "…" into asides.toml. '
+        f"{_describe_choice(with_key, settings, installed=installed)}"
+    )
+
+
+def _describe_choice(with_key: list[Provider], settings: Settings, *, installed: bool) -> str:
+    sentences: list[str] = []
+    if with_key:
+        sentences.append(f"There are keys for {', '.join(row.name for row in with_key)}.")
+    if settings.providers:
+        sentences.append(f"Your settings define {', '.join(row.name for row in settings.providers)}.")
+    if sentences:
+        sentences.append("`asides models -m PROVIDER` shows what is known about its models.")
+    else:
+        sentences.append("No provider's key is in the environment; `asides providers` lists the names.")
+    how = "" if installed else ": pip install 'asides[local]'"
+    sentences.append(f"{WITHOUT_A_KEY} needs no key{how}.")
+    return " ".join(sentences)
+
+
+def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
+    """The options of a run with the tools of `--tools`; None without any, and then nothing is loaded for them."""
+    if not arguments.tools:
+        return None
+    from asides.cli.tool_options import read_tool_options
+
+    return read_tool_options(arguments, terminal)
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+class LiveRequest:
+    """Asks one question and shows the reply as it arrives. `partial` is what has arrived, also after a failure."""
+
+    def __init__(self, client: Client, config: CallConfig, terminal: Terminal, *, show_answer: bool = True) -> None:
         self._client = client
-        self._asked = asked
-        self.progress = Progress()
+        self._config = config
+        self.stopwatch = Stopwatch()
         self.partial: Reply | None = None
         self.result: Result[Any] | None = None
-        """What a run came to, with all its steps; of a question without tools there is none."""
+        """The result of a run with tools, with all its steps; None without tools."""
         self._terminal = terminal
-        self._shows_answer = shows_answer
-        self._display = Display(terminal, self.progress, shows_thinking=asked.gate.shows, shows_answer=shows_answer)
+        self._show_answer = show_answer
+        self._display = Display(
+            terminal, self.stopwatch, show_thinking=config.visibility.is_shown, show_answer=show_answer
+        )
 
     def run(
         self,
@@ -49,76 +187,64 @@ class Asking:
         tools: AgentOptions | None = None,
         conversation: ConversationLike | None = None,
     ) -> Reply:
-        """The reply; with tools, the last one of the run. However this ends, nothing is left half-drawn, none open."""
-        if tools is not None:
-            return self._watched(lambda: self._steps(tools, messages, conversation, stream=stream))
-        return self._watched(lambda: self._stream(messages) if stream else self._whole(messages))
-
-    def _watched(self, ask: Callable[[], Reply]) -> Reply:
-        self._display.begin()
+        """The reply; with tools, the last one of the run. However it ends, the terminal is clean."""
+        self._display.start()
         try:
-            return ask()
+            if tools is not None:
+                return self._run_agent(tools, messages, conversation, stream=stream)
+            return self._stream(messages) if stream else self._ask(messages)
         except AsidesError as error:
             self.partial = error.partial or self.partial
             raise
         finally:
-            self.progress.end()
+            self.stopwatch.stop()
             self._display.end()
 
-    def _steps(
+    def _run_agent(
         self, tools: AgentOptions, messages: Sequence[Message], conversation: ConversationLike | None, *, stream: bool
     ) -> Reply:
         from asides.agents.sync import Agent
 
-        options: Any = {**self._asked.options, **tools, "stream": stream}
-        # Somebody who watches sees words as they come. A program gets the answer alone, which is the last step's.
-        live = self._shows_answer and self._terminal.out_is_terminal
-        self._display.shows_answer = live
-        agent = Agent(self._asked.model, client=self._client, **options)
+        options: Any = {**self._config.options, **tools, "stream": stream}
+        # A person at a terminal sees the text of every step as it arrives. A program gets that of the last step alone.
+        live = self._show_answer and self._terminal.out_is_terminal
+        self._display.show_answer = live
+        agent = Agent(self._config.model, client=self._client, **options)
         with agent.stream(messages, conversation=conversation) as run:
             try:
                 for batch in run.batches():
-                    self.progress.take(batch)
-                    self._display.take(batch)
+                    self.stopwatch.record(batch)
+                    self._display.show(batch)
                 self.result = run.result
             finally:
                 if self.result is None:
                     self.result = run.partial
                 self.partial = self.result.reply
-                if self._shows_answer and not live:
-                    self._terminal.answer(self.partial.text)
+                if self._show_answer and not live:
+                    self._terminal.write_answer(self.partial.text)
         return self.partial
 
     def _stream(self, messages: Sequence[Message]) -> Reply:
-        with self._client.stream(self._asked.model, messages, **self._asked.options) as events:
+        with self._client.stream(self._config.model, messages, **self._config.options) as events:
             try:
                 for batch in events.batches():
-                    self.progress.take(batch)
-                    self._display.take(batch)
+                    self.stopwatch.record(batch)
+                    self._display.show(batch)
                 return events.reply
             finally:
                 self.partial = events.partial
 
-    def _whole(self, messages: Sequence[Message]) -> Reply:
-        reply = self.partial = self._client.ask(self._asked.model, messages, **self._asked.options)
-        events = simulate(reply, _IN_ONE_PIECE)
-        self.progress.take(events)
-        self._display.take(events)
+    def _ask(self, messages: Sequence[Message]) -> Reply:
+        reply = self.partial = self._client.ask(self._config.model, messages, **self._config.options)
+        events = simulate(reply, ONE_PIECE)
+        self.stopwatch.record(events)
+        self._display.show(events)
         return reply
 
 
-def tell_figures(reply: Reply, progress: Progress, arguments: Namespace, terminal: Terminal) -> None:
-    """The figures that were asked for."""
+def print_figures(reply: Reply, stopwatch: Stopwatch, arguments: Namespace, terminal: Terminal) -> None:
+    """Print the lines of `--usage` and `--elapsed`, where they were given."""
     if arguments.usage:
-        terminal.figure(usage_line(reply))
+        terminal.print_info(describe_usage(reply))
     if arguments.elapsed:
-        terminal.figure(elapsed_line(progress))
-
-
-def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
-    """What a run with the tools that are named needs; None where none are, and then nothing is loaded for them."""
-    if not arguments.tools:
-        return None
-    from asides.cli.tools import read_tooling
-
-    return read_tooling(arguments, terminal)
+        terminal.print_info(describe_elapsed(stopwatch))

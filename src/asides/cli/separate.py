@@ -1,4 +1,4 @@
-"""`asides separate`: a text with thinking inside, taken apart while it comes. For pipes, so it loads little."""
+"""`asides separate`: takes the thinking out of a text with inline tags, as it arrives. Made for pipes: loads little."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from asides.cli.exit_codes import Exit
-from asides.cli.progress import Progress
-from asides.cli.read_body import opened
+from asides.cli.inputs import open_chunks
 from asides.cli.render import Display, print_json
+from asides.cli.stopwatch import Stopwatch
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
 from asides.wire.inline_tags import Separator, StartsInside, separate
@@ -18,34 +18,34 @@ _STARTS_INSIDE: dict[str, StartsInside] = {"auto": "auto", "yes": True, "no": Fa
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """The answer on stdout as soon as it is certain, the thinking on stderr with -t."""
+    """The answer on stdout as soon as it is certain; with -t, the thinking on stderr."""
     tags = None if arguments.tags is None else [(opening, closing) for opening, closing in arguments.tags]
     starts_inside = _STARTS_INSIDE[arguments.starts_inside]
     try:
         separator = Separator(tags, arguments.position, starts_inside)
-    except ValueError as problem:
-        raise ConfigError(str(problem)) from None
-    with opened(arguments.file) as pieces:
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    with open_chunks(arguments.file) as chunks:
         if arguments.json:
-            separated = separate("".join(_texts(pieces)), tags, arguments.position, starts_inside)
+            separated = separate("".join(_decode(chunks)), tags, arguments.position, starts_inside)
             fields = {"text": separated.text, "thinking": separated.thinking, "truncated": separated.truncated}
             print_json(terminal, fields)
             return Exit.DONE
-        display = Display(terminal, Progress(), shows_thinking=arguments.show_thinking)
+        display = Display(terminal, Stopwatch(), show_thinking=arguments.show_thinking)
         try:
-            for text in _texts(pieces):
-                display.take(separator.feed(text))
-            display.take(separator.finish())
+            for text in _decode(chunks):
+                display.show(separator.feed(text))
+            display.show(separator.finish())
         finally:
             display.end()
     if separator.truncated:
-        terminal.note("warning: the text ends in the middle of the thinking")
+        terminal.print_note("warning: the text ends in the middle of the thinking")
     return Exit.DONE
 
 
-def _texts(pieces: Iterator[bytes]) -> Iterator[str]:
-    """UTF-8 that may be cut anywhere; what is none becomes U+FFFD."""
+def _decode(chunks: Iterator[bytes]) -> Iterator[str]:
+    """Text from UTF-8 that may be cut anywhere; invalid bytes become U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:
-        yield decoder.decode(piece)
+    for chunk in chunks:
+        yield decoder.decode(chunk)
     yield decoder.decode(b"", final=True)

@@ -1,4 +1,4 @@
-"""`asides stage`: the offline server, until Ctrl-C. Not here: the server itself, and what it plays (stage)."""
+"""`asides stage`: runs the offline provider until Ctrl-C. Not here: the server and what it plays (testing/stage)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from asides.cli.exit_codes import Exit
 from asides.cli.terminal import Terminal
 from asides.providers.find import plain_row
 from asides.testing.stage import MODEL
-from asides.testing.stage import run as play
+from asides.testing.stage import run as run_stage
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Its address on stdout, so that a script can read it; how to use it on stderr."""
+    """Its address goes to stdout, so that a script can read it; how to use it goes to stderr."""
 
-    def ready(url: str) -> None:
-        terminal.answer(f"{url}\n")
+    def announce(url: str) -> None:
+        terminal.write_answer(f"{url}\n")
         terminal.flush()
         key = " --api-key …" if arguments.key else ""
         model = f"{plain_row('openai_chat').name}:{MODEL}"
-        terminal.note(f'Try: asides ask -m {model} --base-url {url}{key} -t "What is 23 * 47?"')
-        terminal.note("Ctrl-C ends it.")
+        terminal.print_note(f'Try: asides ask -m {model} --base-url {url}{key} -t "What is 23 * 47?"')
+        terminal.print_note("Ctrl-C ends it.")
 
     script = None if arguments.script is None else Path(arguments.script)
-    play(arguments.host, arguments.port, script, ready, key=arguments.key)
+    run_stage(arguments.host, arguments.port, script, announce, key=arguments.key)
     return Exit.DONE

@@ -1,11 +1,18 @@
-"""`asides` with a person in front of it: a real terminal (pty), real keys, a stage behind a socket."""
+"""Replies as people see them: at a real terminal (pty), and in the words of errors."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
+from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
-from tests.cli.children import at, at_terminal, screen_of
+from tests.cli.children import (
+    at,
+    at_terminal,
+    screen_of,
+)
 
 DIM, PLAIN, ERASE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 
@@ -14,24 +21,24 @@ def test_the_reader_of_screens_covers_and_erases() -> None:
     assert screen_of("thinking… 1 s\r\x1b[K\x1b[2mab\x1b[0mc\r\nxyz\rq\n") == ["abc", "qyz", ""]
 
 
-def test_a_live_line_tells_of_hidden_thinking_and_is_gone_when_the_answer_begins(stage: OpenStage) -> None:
-    theatre = stage(Say(thinking="hush " * 20, text="Forty-two.", piece=5, pause=0.03))
-    with at_terminal("ask", *at(theatre), "?") as keyboard:
+def test_a_live_line_shows_progress_of_hidden_thinking_and_is_erased_when_the_answer_begins(stage: OpenStage) -> None:
+    server = stage(Say(thinking="hush " * 20, text="Forty-two.", piece=5, pause=0.03))
+    with at_terminal("ask", *at(server), "?") as keyboard:
         code = keyboard.end()
     assert code == 0
-    before, _, behind = keyboard.text.partition("Forty")
+    before, _, after = keyboard.text.partition("Forty")
     assert "thinking… 0 s, ~" in before or "thinking… 1 s, ~" in before
     assert " tokens" in before
     assert before.endswith(ERASE)
-    assert "thinking" not in behind
+    assert "thinking" not in after
     assert keyboard.screen == ["Forty-two.", ""]
     assert "hush" not in keyboard.text
 
 
-def test_while_nothing_has_come_the_live_line_says_so_and_stays_off_stdout(stage: OpenStage) -> None:
-    theatre = stage(Say(text="ok", delay=0.6))
+def test_the_live_line_says_that_it_waits_and_stays_off_stdout(stage: OpenStage) -> None:
+    server = stage(Say(text="ok", delay=0.6))
     reader, writer = os.pipe()
-    with at_terminal("ask", *at(theatre), "--no-stream", "?", stdout=writer) as keyboard:
+    with at_terminal("ask", *at(server), "--no-stream", "?", stdout=writer) as keyboard:
         os.close(writer)
         code = keyboard.end()
     with os.fdopen(reader, "rb") as out:
@@ -43,8 +50,8 @@ def test_while_nothing_has_come_the_live_line_says_so_and_stays_off_stdout(stage
 
 
 def test_shown_thinking_is_dim_and_a_blank_line_apart(stage: OpenStage) -> None:
-    theatre = stage(Say(thinking="plan A", text="42"))
-    with at_terminal("ask", *at(theatre), "-t", "?") as keyboard:
+    server = stage(Say(thinking="plan A", text="42"))
+    with at_terminal("ask", *at(server), "-t", "?") as keyboard:
         assert keyboard.end() == 0
     assert f"{DIM}plan A{PLAIN}" in keyboard.text
     assert keyboard.screen == ["plan A", "", "42", ""]
@@ -52,19 +59,19 @@ def test_shown_thinking_is_dim_and_a_blank_line_apart(stage: OpenStage) -> None:
 
 
 def test_no_color_and_dumb_terminals_get_plain_words(stage: OpenStage) -> None:
-    theatre = stage(Say(thinking="plan", text="42"), Say(thinking="plan", text="42", delay=0.4))
-    with at_terminal("ask", *at(theatre), "-t", "?", env={"NO_COLOR": "1"}) as keyboard:
+    server = stage(Say(thinking="plan", text="42"), Say(thinking="plan", text="42", delay=0.4))
+    with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1"}) as keyboard:
         assert keyboard.end() == 0
     assert DIM not in keyboard.text
     assert keyboard.screen == ["plan", "", "42", ""]
-    with at_terminal("ask", *at(theatre), "?", env={"TERM": "dumb"}) as keyboard:
+    with at_terminal("ask", *at(server), "?", env={"TERM": "dumb"}) as keyboard:
         assert keyboard.end() == 0
     assert keyboard.text == "42\r\n"
 
 
-def test_words_of_a_model_do_not_steer_the_terminal(stage: OpenStage) -> None:
-    theatre = stage(Say(thinking="a\x1b]0;title\x07b", text="c\x1b[2Jd\re\tf\x9b1m"))
-    with at_terminal("ask", *at(theatre), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"}) as keyboard:
+def test_the_text_of_a_model_cannot_control_the_terminal(stage: OpenStage) -> None:
+    server = stage(Say(thinking="a\x1b]0;title\x07b", text="c\x1b[2Jd\re\tf\x9b1m"))
+    with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"}) as keyboard:
         assert keyboard.end() == 0
     assert "\x1b" not in keyboard.text
     assert "\x9b" not in keyboard.text
@@ -72,8 +79,8 @@ def test_words_of_a_model_do_not_steer_the_terminal(stage: OpenStage) -> None:
 
 
 def test_ctrl_c_while_it_thinks_leaves_a_clean_terminal(stage: OpenStage) -> None:
-    theatre = stage(Say(thinking="hush " * 200, text="never", piece=5, pause=0.05))
-    with at_terminal("ask", *at(theatre), "?") as keyboard:
+    server = stage(Say(thinking="hush " * 200, text="never", piece=5, pause=0.05))
+    with at_terminal("ask", *at(server), "?") as keyboard:
         keyboard.wait_for("thinking…")
         keyboard.interrupt()
         code = keyboard.end()
@@ -81,10 +88,17 @@ def test_ctrl_c_while_it_thinks_leaves_a_clean_terminal(stage: OpenStage) -> Non
     assert keyboard.screen[-2:] == ["asides: stopped.", ""]
     assert not any("thinking" in line for line in keyboard.screen)
     assert keyboard.text.count(DIM) <= keyboard.text.count(PLAIN)
-    assert theatre.wait_until(lambda: theatre.closed_early == 1)
+    assert server.wait_until(lambda: server.closed_early == 1)
 
 
 def test_json_is_indented_for_people(stage: OpenStage) -> None:
     with at_terminal("ask", *at(stage(Say(text="42"))), "--json", "?") as keyboard:
         assert keyboard.end() == 0
     assert keyboard.screen[:2] == ["{", '  "text": "42",']
+
+
+def test_advice_about_code_stays_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "-m", "made-up:x", "hi"]) == 2
+    err = capsys.readouterr().err
+    assert "Provider(name='made-up', base_url=…)" in err
+    assert "with --base-url" in err

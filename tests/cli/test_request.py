@@ -1,4 +1,4 @@
-"""Nobody named: the embedded model answers where nothing else is set up, and says so; otherwise nothing is guessed."""
+"""The model and the options of a call; without a model, the embedded one answers or the choice is listed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,79 @@ from pathlib import Path
 
 import pytest
 
-from asides.local import server_pool
-from tests.cli.children import asides, at_terminal, here
+from asides.cli.app import main
+from asides.testing.stage import OpenStage, Say
+from tests.cli.children import MODEL, asides, ask, at_terminal, here, only_body
 from tests.local.processes import needs_engine
 
-_SAID = "asking local:tiny, a very small model; for a real one: -m PROVIDER:MODEL (`asides providers` lists them)"
+
+def test_every_option_reaches_the_request(stage: OpenStage, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    schema = tmp_path / "answer.json"
+    schema.write_text('{"title": "Answer", "type": "object", "properties": {"n": {"type": "integer"}}}')
+    server = stage(Say(text="{}"))
+    options = (
+        "-s be brief|--thinking low|--max-tokens 50|--temperature 0.5|--top-p 0.9|--stop END|--stop ###|--seed 7"
+        f'|--extra {{"mine": [1]}}|--schema {schema}'
+    )
+    words = [word for option in options.split("|") for word in option.split(" ", 1)]
+    assert ask(capsys, server, "-q", *words, "--", "-1", "or", "--seed?")[0] == 0
+    body = only_body(server)
+    assert body["messages"] == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "-1 or --seed?"}]
+    assert body["reasoning_effort"] == "low"
+    assert body["max_tokens"] == 50
+    assert (body["temperature"], body["top_p"], body["seed"]) == (0.5, 0.9, 7)
+    assert body["stop"] == ["END", "###"]
+    assert body["mine"] == [1]
+    assert body["response_format"]["json_schema"]["name"] == "Answer"
+
+
+def test_the_model_may_come_from_the_settings(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASIDES_MODEL", MODEL)
+    server = stage(Say(text="ok"))
+    assert main(["ask", "--no-stdin", "--base-url", server.url, "?"]) == 0
+    assert capsys.readouterr().out == "ok\n"
+    assert only_body(server)["model"] == "staged"
+
+
+def test_a_key_on_the_command_line_is_used_and_advised_against(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stage(Say(text="ok"), key="verysecret")
+    code, out, err = ask(capsys, server, "--api-key", "verysecret", "?")
+    assert (code, out) == (0, "ok\n")
+    assert "OPENAI_COMPATIBLE_API_KEY" in err
+    assert "verysecret" not in err
+    assert ask(capsys, server, "-q", "--api-key", "another", "?")[0] == 3
+
+
+def test_without_a_model_the_keys_at_hand_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_verysecretkey")
+    assert main(["ask", "--no-stdin", "?"]) == 2
+    err = capsys.readouterr().err
+    assert "There are keys for groq." in err
+    assert "local:tiny needs no key" in err
+    assert "verysecret" not in err
+
+
+_NOTE = "asking local:tiny, a very small model; for a real one: -m PROVIDER:MODEL (`asides providers` lists them)"
 
 
 @needs_engine
 @pytest.mark.engine
-def test_with_nothing_set_up_the_embedded_model_answers_and_a_line_says_so() -> None:
+def test_without_any_setup_the_embedded_model_answers_and_a_note_says_so() -> None:
     done = asides("ask", "-t", "--usage", "What is 23 * 47?")
     assert done.code == 0
     assert "1081" in done.out
     assert len(done.out.splitlines()) == 1
-    said, *thinking, usage = done.err.splitlines()
-    assert said.startswith(_SAID)
+    note, *thinking, usage = done.err.splitlines()
+    assert note.startswith(_NOTE)
     assert thinking[0] == "I have to work out 23 times 47."
     assert thinking[-1] == "So 23 x 47 = 1081."
-    assert usage.startswith("tokens: input ")
+    assert usage.startswith("tokens: ")
 
 
 @needs_engine
@@ -33,7 +87,7 @@ def test_with_nothing_set_up_the_embedded_model_answers_and_a_line_says_so() -> 
 def test_at_a_terminal_the_line_and_the_thinking_are_dim_and_the_answer_is_not() -> None:
     with at_terminal("ask", "-t", "What is 2 + 3?") as keyboard:
         assert keyboard.end() == 0
-    assert f"\x1b[2m{_SAID}" in keyboard.text
+    assert f"\x1b[2m{_NOTE}" in keyboard.text
     assert "\x1b[2mThe user wants the sum" in keyboard.text.replace("\x1b[0m\x1b[2m", "")
     assert keyboard.screen[-2:] == ["2 + 3 = **5**", ""]
 
@@ -64,16 +118,6 @@ def test_ctrl_c_in_a_chat_stops_an_answer_and_not_the_server() -> None:
         assert keyboard.end() == 0
 
 
-@needs_engine
-def test_explaining_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    before = server_pool.running()
-    done = here(capsys, "explain", "--no-stdin", "Hi")
-    assert done.code == 0
-    assert done.out.startswith("local:tiny\n")
-    assert done.err.startswith(_SAID)
-    assert server_pool.running() == before
-
-
 def test_with_keys_at_hand_the_choice_is_listed_and_not_made(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,17 +130,17 @@ def test_with_keys_at_hand_the_choice_is_listed_and_not_made(
     assert "`asides models -m PROVIDER`" in done.err
 
 
-def test_with_rows_of_your_own_the_choice_is_listed_and_not_made(
+def test_with_your_own_providers_the_choice_is_listed_and_not_made(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "asides.toml").write_text('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\n')
     monkeypatch.setenv("ASIDES_CONFIG", str(tmp_path / "asides.toml"))
     done = here(capsys, "ask", "--no-stdin", "Hi")
     assert (done.code, done.out) == (2, "")
-    assert "There are rows of yours: mine." in done.err
+    assert "Your settings define mine." in done.err
 
 
-def test_without_the_wheel_it_is_said_how_to_get_it(
+def test_without_the_engine_the_error_says_how_to_install_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
@@ -106,7 +150,7 @@ def test_without_the_wheel_it_is_said_how_to_get_it(
     assert "local:tiny needs no key: pip install 'asides[local]'." in done.err
 
 
-def test_a_model_that_is_named_is_asked_without_a_word_of_the_other(
+def test_a_named_model_is_asked_without_a_note_about_the_embedded_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASIDES_MODEL", "groq:openai/gpt-oss-20b")

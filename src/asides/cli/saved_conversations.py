@@ -1,6 +1,6 @@
-"""Where `asides chat` keeps conversations: one store in the user's state folder, and only what is asked to be kept.
+"""The conversations that `asides chat` saves on request: one store in the user's state folder.
 
-Not here: the store (store), and what is said (chat).
+Not here: the store itself (conversations/store), and the chat.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER_VARIABLE = "ASIDES_STATE"
 _FILE = "conversations.db"
 
 
-def state_folder(environ: Mapping[str, str]) -> Path:
+def find_state_folder(environ: Mapping[str, str]) -> Path:
     """ASIDES_STATE; else `asides` in XDG_STATE_HOME, or in ~/.local/state."""
     if named := environ.get(FOLDER_VARIABLE, "").strip():
         return Path(named).expanduser()
@@ -28,55 +28,55 @@ def state_folder(environ: Mapping[str, str]) -> Path:
         return Path(folder) / "asides"
     home = environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip()
     if not home:
-        raise ConfigError(f"there is no home folder to keep conversations in. To do: set {FOLDER_VARIABLE}.")
+        raise ConfigError(f"there is no home folder to save conversations in. To do: set {FOLDER_VARIABLE}.")
     return Path(home) / ".local" / "state" / "asides"
 
 
 def open_store(environ: Mapping[str, str]) -> SqliteStore:
-    """The store. Its folder is made, for its owner's eyes alone, when it is not there."""
+    """Open the store. A missing folder is created, readable by its owner alone."""
     from asides.conversations.store.sqlite import SqliteStore
 
-    folder = state_folder(environ)
+    folder = find_state_folder(environ)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
+    except OSError as error:
         raise ConfigError(
-            f"the folder for conversations {folder} cannot be made: {problem.strerror or problem}. To do: set "
+            f"the folder for conversations {folder} cannot be created: {error.strerror or error}. To do: set "
             f"{FOLDER_VARIABLE} to another one."
         ) from None
     return SqliteStore(folder / _FILE)
 
 
-def wanted_name(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
-    """The conversation that was asked for: by its name, or the last one; None when nothing is to be kept."""
+def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
+    """The conversation that `--conversation` names or `--continue` means; None without either."""
     if arguments.conversation is not None:
         name: str = arguments.conversation.strip()
         if not name:
             raise ConfigError("--conversation needs a name that is not blank.")
         return name
-    if not arguments.go_on:
+    if not arguments.continue_last:
         return None
     with open_store(environ) as store:
         names = store.names()
     if not names:
         raise ConfigError(
-            "no conversation is kept yet, so there is none to go on with. To do: `asides chat --conversation NAME` "
-            "keeps one, and /keep NAME does in the chat."
+            "no conversation is saved yet, so there is none to continue. To do: save one with `asides chat "
+            "--conversation NAME`, or with /keep NAME in the chat."
         )
     return names[0]
 
 
-def listing(store: SqliteStore) -> list[str]:
+def list_conversations(store: SqliteStore) -> list[str]:
     """A line for each conversation, the last one first."""
-    known = [about for name in store.names() if (about := store.about(name)) is not None]
-    names = [about.name if about.name.isprintable() else repr(about.name) for about in known]
+    infos = [info for name in store.names() if (info := store.about(name)) is not None]
+    names = [info.name if info.name.isprintable() else repr(info.name) for info in infos]
     width = max(map(len, names), default=0)
     lines = [
-        (f"{name:<{width}}", _day(about.updated), f"{about.length:>4} messages", about.heading.model or "")
-        for name, about in zip(names, known, strict=True)
+        (f"{name:<{width}}", _format_time(info.updated), f"{info.length:>4} messages", info.heading.model or "")
+        for name, info in zip(names, infos, strict=True)
     ]
-    return ["  ".join(columns).rstrip() for columns in lines]
+    return ["  ".join(cells).rstrip() for cells in lines]
 
 
-def _day(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC).astimezone():%Y-%m-%d %H:%M}"

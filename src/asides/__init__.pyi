@@ -1,0 +1,251 @@
+# Written by scripts/public_names.py from the table in __init__.py. Do not edit.
+
+from asides import aio as aio
+from asides.agents.async_ import AsyncAgent as AsyncAgent
+from asides.agents.mcp.server import McpServer as McpServer
+from asides.agents.sync import Agent as Agent
+from asides.agents.tools.function_tool import FunctionTool as FunctionTool
+from asides.agents.tools.function_tool import tool as tool
+from asides.agents.tools.runnable import BadArguments as BadArguments
+from asides.agents.tools.toolset import ToolLike as ToolLike
+from asides.aio import AsyncClient as AsyncClient
+from asides.aio import AsyncStream as AsyncStream
+from asides.client import Client as Client
+from asides.client import Stream as Stream
+from asides.client import ask as ask
+from asides.client import stream as stream
+from asides.conversations.async_ import AsyncConversation as AsyncConversation
+from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
+from asides.conversations.store.protocol import Store as Store
+from asides.conversations.store.protocol import StoreConflict as StoreConflict
+from asides.conversations.store.protocol import StoreError as StoreError
+from asides.conversations.store.sqlite import SqliteStore as SqliteStore
+from asides.conversations.sync import Conversation as Conversation
+from asides.conversations.sync import ConversationStream as ConversationStream
+from asides.dialects import register_dialect as register_dialect
+from asides.flows.offline import Explanation as Explanation
+from asides.flows.offline import decode as decode
+from asides.flows.offline import explain as explain
+from asides.flows.run_config import Limits as Limits
+from asides.options import Timeout as Timeout
+from asides.providers.find import find_provider as find_provider
+from asides.providers.find import list_providers as list_providers
+from asides.providers.provider import Capabilities as Capabilities
+from asides.providers.provider import ModelRule as ModelRule
+from asides.providers.provider import ModelVariant as ModelVariant
+from asides.providers.provider import Provider as Provider
+from asides.providers.provider import Quirks as Quirks
+from asides.providers.provider import ReplayRule as ReplayRule
+from asides.settings import Settings as Settings
+from asides.settings import load_settings as load_settings
+from asides.transports.run_stream import AsyncRunStream as AsyncRunStream
+from asides.transports.run_stream import RunStream as RunStream
+from asides.values.errors import AgentError as AgentError
+from asides.values.errors import AnswerInThinking as AnswerInThinking
+from asides.values.errors import AsidesError as AsidesError
+from asides.values.errors import AuthError as AuthError
+from asides.values.errors import BadRequest as BadRequest
+from asides.values.errors import ConfigError as ConfigError
+from asides.values.errors import ConnectionLost as ConnectionLost
+from asides.values.errors import ConnectTimeout as ConnectTimeout
+from asides.values.errors import ContentFiltered as ContentFiltered
+from asides.values.errors import ContextTooLong as ContextTooLong
+from asides.values.errors import IdleTimeout as IdleTimeout
+from asides.values.errors import InvalidOutput as InvalidOutput
+from asides.values.errors import InvalidThinking as InvalidThinking
+from asides.values.errors import LimitReached as LimitReached
+from asides.values.errors import MissingKey as MissingKey
+from asides.values.errors import NoAnswer as NoAnswer
+from asides.values.errors import NotFound as NotFound
+from asides.values.errors import Overloaded as Overloaded
+from asides.values.errors import ProtocolError as ProtocolError
+from asides.values.errors import ProviderError as ProviderError
+from asides.values.errors import RateLimited as RateLimited
+from asides.values.errors import ReplayRejected as ReplayRejected
+from asides.values.errors import ToolFailed as ToolFailed
+from asides.values.errors import TooManyTools as TooManyTools
+from asides.values.errors import TooManyTurns as TooManyTurns
+from asides.values.errors import TransportError as TransportError
+from asides.values.errors import UnknownModel as UnknownModel
+from asides.values.errors import UnknownProvider as UnknownProvider
+from asides.values.errors import Unsupported as Unsupported
+from asides.values.events import Event as Event
+from asides.values.events import PartArrived as PartArrived
+from asides.values.events import RefusalDelta as RefusalDelta
+from asides.values.events import ReplyEnded as ReplyEnded
+from asides.values.events import ReplyStarted as ReplyStarted
+from asides.values.events import StopReason as StopReason
+from asides.values.events import TextDelta as TextDelta
+from asides.values.events import ThinkingDelta as ThinkingDelta
+from asides.values.events import ThoughtSealed as ThoughtSealed
+from asides.values.events import ToolCallDelta as ToolCallDelta
+from asides.values.events import UsageReported as UsageReported
+from asides.values.events import Warned as Warned
+from asides.values.events import blocks as blocks
+from asides.values.fold import fold as fold
+from asides.values.messages import File as File
+from asides.values.messages import Image as Image
+from asides.values.messages import Message as Message
+from asides.values.messages import OutputSchema as OutputSchema
+from asides.values.messages import Prompt as Prompt
+from asides.values.messages import ProviderState as ProviderState
+from asides.values.messages import Refusal as Refusal
+from asides.values.messages import ServerTool as ServerTool
+from asides.values.messages import StoredResponse as StoredResponse
+from asides.values.messages import Text as Text
+from asides.values.messages import ToolCall as ToolCall
+from asides.values.messages import ToolResult as ToolResult
+from asides.values.messages import UnknownPart as UnknownPart
+from asides.values.messages import assistant as assistant
+from asides.values.messages import system as system
+from asides.values.messages import user as user
+from asides.values.model_info import ModelInfo as ModelInfo
+from asides.values.model_info import ThinkingInfo as ThinkingInfo
+from asides.values.notices import Notice as Notice
+from asides.values.reply import Reply as Reply
+from asides.values.result import Result as Result
+from asides.values.result import RunEnded as RunEnded
+from asides.values.result import RunEvent as RunEvent
+from asides.values.result import Step as Step
+from asides.values.result import StepEnded as StepEnded
+from asides.values.result import StepStarted as StepStarted
+from asides.values.result import ToolFinished as ToolFinished
+from asides.values.result import ToolStarted as ToolStarted
+from asides.values.simulate import simulate as simulate
+from asides.values.thinking import Origin as Origin
+from asides.values.thinking import Seal as Seal
+from asides.values.thinking import Thinking as Thinking
+from asides.values.thinking import Thought as Thought
+from asides.values.tools import Tool as Tool
+from asides.values.usage import Usage as Usage
+from asides.values.version import VERSION as __version__  # noqa: N811
+from asides.wire.inline_tags import Separated as Separated
+from asides.wire.inline_tags import Separator as Separator
+from asides.wire.inline_tags import separate as separate
+from asides.wire.partial_json import PartialJson as PartialJson
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "AnswerInThinking",
+    "AsidesError",
+    "AsyncAgent",
+    "AsyncClient",
+    "AsyncConversation",
+    "AsyncConversationStream",
+    "AsyncRunStream",
+    "AsyncStream",
+    "AuthError",
+    "BadArguments",
+    "BadRequest",
+    "Capabilities",
+    "Client",
+    "ConfigError",
+    "ConnectTimeout",
+    "ConnectionLost",
+    "ContentFiltered",
+    "ContextTooLong",
+    "Conversation",
+    "ConversationStream",
+    "Event",
+    "Explanation",
+    "File",
+    "FunctionTool",
+    "IdleTimeout",
+    "Image",
+    "InvalidOutput",
+    "InvalidThinking",
+    "LimitReached",
+    "Limits",
+    "McpServer",
+    "Message",
+    "MissingKey",
+    "ModelInfo",
+    "ModelRule",
+    "ModelVariant",
+    "NoAnswer",
+    "NotFound",
+    "Notice",
+    "Origin",
+    "OutputSchema",
+    "Overloaded",
+    "PartArrived",
+    "PartialJson",
+    "Prompt",
+    "ProtocolError",
+    "Provider",
+    "ProviderError",
+    "ProviderState",
+    "Quirks",
+    "RateLimited",
+    "Refusal",
+    "RefusalDelta",
+    "ReplayRejected",
+    "ReplayRule",
+    "Reply",
+    "ReplyEnded",
+    "ReplyStarted",
+    "Result",
+    "RunEnded",
+    "RunEvent",
+    "RunStream",
+    "Seal",
+    "Separated",
+    "Separator",
+    "ServerTool",
+    "Settings",
+    "SqliteStore",
+    "Step",
+    "StepEnded",
+    "StepStarted",
+    "StopReason",
+    "Store",
+    "StoreConflict",
+    "StoreError",
+    "StoredResponse",
+    "Stream",
+    "Text",
+    "TextDelta",
+    "Thinking",
+    "ThinkingDelta",
+    "ThinkingInfo",
+    "Thought",
+    "ThoughtSealed",
+    "Timeout",
+    "TooManyTools",
+    "TooManyTurns",
+    "Tool",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolFailed",
+    "ToolFinished",
+    "ToolLike",
+    "ToolResult",
+    "ToolStarted",
+    "TransportError",
+    "UnknownModel",
+    "UnknownPart",
+    "UnknownProvider",
+    "Unsupported",
+    "Usage",
+    "UsageReported",
+    "Warned",
+    "__version__",
+    "aio",
+    "ask",
+    "assistant",
+    "blocks",
+    "decode",
+    "explain",
+    "find_provider",
+    "fold",
+    "list_providers",
+    "load_settings",
+    "register_dialect",
+    "separate",
+    "simulate",
+    "stream",
+    "system",
+    "tool",
+    "user",
+]

@@ -1,0 +1,302 @@
+"""The commands and their arguments, declared for argparse. Not here: what the commands do."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
+
+from asides.cli.exit_codes import Exit
+
+
+class Command(NamedTuple):
+    """A command: its summary, its arguments, and the module whose `run` carries it out, loaded when needed."""
+
+    summary: str
+    declare: Callable[[argparse.ArgumentParser], None]
+    module: str
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors of two lines: what is wrong, and where the help is."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the exit code for wrong usage."""
+        self.exit(Exit.USAGE, f"asides: {message}\nTry `{self.prog} --help`.\n")
+
+
+def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments of one command. Options and words may come in any order; after `--`, all are words."""
+    parser = Parser(prog=f"asides {name}", description=command.summary, allow_abbrev=False)
+    command.declare(parser)
+    # argparse treats "--" differently between versions, so it never gets one.
+    words = list(arguments)
+    literal: list[str] = []
+    if "--" in words:
+        place = words.index("--")
+        words, literal = words[:place], words[place + 1 :]
+    parsed = parser.parse_intermixed_args(words)
+    if literal:
+        if not hasattr(parsed, "prompt"):
+            parser.error(f"unexpected arguments: {' '.join(literal)}")
+        parsed.prompt = [*parsed.prompt, *literal]
+    return parsed
+
+
+# --- ask, chat, explain ---------------------------------------------------------------------------------------------
+
+
+def _add_address(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--base-url", metavar="URL", help="send requests here instead of to the provider's address")
+    group.add_argument(
+        "--api-key", metavar="KEY", help="the API key; an environment variable is safer: others can read command lines"
+    )
+
+
+def _add_thinking(parser: argparse.ArgumentParser) -> None:
+    thinking = parser.add_argument_group("thinking")
+    thinking.add_argument(
+        "--thinking",
+        metavar="LEVEL",
+        help="ask for thinking: off, auto, on, minimal, low, medium, high, xhigh, max, or a number of tokens",
+    )
+    shown = thinking.add_mutually_exclusive_group()
+    shown.add_argument("-t", "--show-thinking", action="store_true", default=None, help="print the thinking on stderr")
+    shown.add_argument(
+        "--hide-thinking",
+        action="store_false",
+        dest="show_thinking",
+        default=None,
+        help="do not print the thinking, whatever the settings say",
+    )
+    thinking.add_argument(
+        "--on-conflict",
+        choices=("raise", "adjust"),
+        help="when the model does not allow an option: raise an error (default), or adjust to the nearest it allows",
+    )
+
+
+def _add_call(parser: argparse.ArgumentParser) -> None:
+    """Everything that shapes one call to a model."""
+    model = parser.add_argument_group("model")
+    model.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model to ask; default: the setting `model`")
+    _add_address(model)
+    _add_thinking(parser)
+    prompt = parser.add_argument_group("prompt and answer")
+    prompt.add_argument("-s", "--system", metavar="TEXT", help="the system prompt: how the model should behave")
+    prompt.add_argument(
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="attach an image, a PDF or a text file, or a URL; repeatable",
+    )
+    prompt.add_argument("--schema", metavar="FILE", help="a file with a JSON schema that the answer must match")
+    prompt.add_argument("--max-tokens", type=int, metavar="N", help="limit of the whole output, thinking included")
+    prompt.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
+    prompt.add_argument("--top-p", type=float, metavar="X", help="nucleus sampling: use only the likeliest tokens")
+    prompt.add_argument("--stop", action="append", metavar="TEXT", help="end the answer at this text; repeatable")
+    prompt.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
+    prompt.add_argument("--extra", metavar="JSON", help="an object to merge into the request body, last of all")
+    request = parser.add_argument_group("request")
+    request.add_argument("--no-stream", action="store_true", help="receive the answer in one piece")
+    request.add_argument("--timeout", type=float, metavar="SECONDS", help="seconds to wait for the next bytes")
+    request.add_argument("--retries", type=int, metavar="N", help="retries after a failed first attempt")
+
+
+def _add_tools(parser: argparse.ArgumentParser) -> None:
+    tools = parser.add_argument_group("tools")
+    tools.add_argument(
+        "--tools",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="a function the model may call, also as FILE.py:FUNCTION; without FUNCTION, every @asides.tool of the "
+        "module; repeatable",
+    )
+    tools.add_argument("--confirm", action="store_true", help="ask before each tool call")
+    tools.add_argument("--max-turns", type=int, metavar="N", help="limit of requests to the model in one run")
+
+
+def _add_figures(parser: argparse.ArgumentParser) -> None:
+    _add_usage(parser)
+    parser.add_argument("--elapsed", action="store_true", help="print seconds of thinking and in total on stderr")
+
+
+def _add_usage(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--usage", action="store_true", help="print token counts on stderr")
+
+
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
+
+
+def _add_json(parser: argparse.ArgumentParser, what: str = "print one JSON object with separate fields") -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def _add_prompt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="the question; piped text is added after it")
+    parser.add_argument("--no-stdin", action="store_true", help="do not read standard input")
+
+
+def _add_conversation(parser: argparse.ArgumentParser, named: str) -> None:
+    saved = parser.add_argument_group("saved conversations").add_mutually_exclusive_group()
+    saved.add_argument("--conversation", metavar="NAME", help=named)
+    saved.add_argument(
+        "--continue", dest="continue_last", action="store_true", help="continue the conversation that was saved last"
+    )
+
+
+def _declare_ask(parser: argparse.ArgumentParser) -> None:
+    _add_prompt(parser)
+    _add_json(parser)
+    _add_figures(parser)
+    _add_quiet(parser)
+    _add_call(parser)
+    _add_tools(parser)
+
+
+def _declare_chat(parser: argparse.ArgumentParser) -> None:
+    _add_figures(parser)
+    _add_quiet(parser)
+    _add_call(parser)
+    _add_tools(parser)
+    _add_conversation(parser, "save the chat under this name, or continue the one saved there")
+    parser.epilog = "In the chat: /help lists the commands, Ctrl-C stops an answer, Ctrl-D or /quit leaves."
+
+
+def _declare_explain(parser: argparse.ArgumentParser) -> None:
+    _add_prompt(parser)
+    _add_json(parser)
+    _add_quiet(parser)
+    _add_call(parser)
+    _add_tools(parser)
+    _add_conversation(parser, "explain the next question of this conversation, which `chat` saved")
+
+
+# --- without a network ----------------------------------------------------------------------------------------------
+
+
+def _add_recording(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help=f"{what}; `-` or nothing reads standard input"
+    )
+    _add_json(parser)
+    _add_quiet(parser)
+
+
+def _declare_decode(parser: argparse.ArgumentParser) -> None:
+    _add_recording(parser, "the recorded bytes of a response")
+    _add_usage(parser)
+    parser.add_argument("-t", "--show-thinking", action="store_true", default=None, help="print the thinking on stderr")
+    parser.add_argument("second", nargs="?", metavar="FILE", help=argparse.SUPPRESS)  # decode DIALECT FILE, as in code
+    parser.add_argument("--dialect", metavar="NAME", help="the wire language of the response (default: openai_chat)")
+    parser.add_argument("--provider", metavar="NAME", help="who sent it; default: the plain provider of the dialect")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model that it came from")
+    framing = parser.add_mutually_exclusive_group()
+    framing.add_argument(
+        "--stream", action="store_true", default=None, help="the request asked for a stream (what arrived is detected)"
+    )
+    framing.add_argument(
+        "--whole", action="store_false", dest="stream", default=None, help="the request asked for one document"
+    )
+    parser.add_argument("--status", type=int, default=200, metavar="N", help="its HTTP status (default: %(default)s)")
+
+
+def _declare_separate(parser: argparse.ArgumentParser) -> None:
+    _add_recording(parser, "a text with thinking inside")
+    parser.add_argument("-t", "--show-thinking", action="store_true", help="print the thinking on stderr")
+    parser.add_argument(
+        "--tags", nargs=2, action="append", metavar=("OPEN", "CLOSE"), help="use only this pair of tags; repeatable"
+    )
+    parser.add_argument(
+        "--position", choices=("auto", "leading", "anywhere"), default="auto", help="where in the text tags count"
+    )
+    parser.add_argument(
+        "--starts-inside",
+        nargs="?",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        const="yes",
+        help="whether the text begins inside the thinking (auto: print nothing until that is known)",
+    )
+
+
+# --- providers, models, config, stage -------------------------------------------------------------------------------
+
+
+def _declare_providers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one provider, with everything known about it")
+    _add_json(parser, "print JSON")
+
+
+def _declare_models(parser: argparse.ArgumentParser) -> None:
+    about = "the models of one provider, or one model"
+    parser.add_argument("name", nargs="?", metavar="PROVIDER[:MODEL]", help=about)
+    parser.add_argument("-m", "--model", metavar="PROVIDER[:MODEL]", help=about)
+    _add_json(parser, "print JSON")
+    offered = parser.add_argument_group("what the provider offers today")
+    offered.add_argument(
+        "--refresh", action="store_true", help="ask the provider for its models, and compare them with the rules"
+    )
+    _add_address(offered)
+
+
+def _declare_config(parser: argparse.ArgumentParser) -> None:
+    _add_json(parser, "print JSON")
+
+
+def _declare_stage(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=_parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
+    )
+    parser.add_argument("--script", metavar="FILE", help="a JSON file with the scenes to play; default: do sums")
+    parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
+
+
+_LAST_PORT = 65535
+
+
+def _parse_port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
+    return int(text)
+
+
+COMMANDS: dict[str, Command] = {
+    "ask": Command("Ask a model one question. Only the answer goes to stdout.", _declare_ask, "asides.cli.ask"),
+    "chat": Command("Chat with a model, question after question.", _declare_chat, "asides.cli.chat"),
+    "explain": Command(
+        "Show the request that `ask` would send, and why. Sends nothing.", _declare_explain, "asides.cli.explain"
+    ),
+    "decode": Command("Split a recorded response into answer and thinking.", _declare_decode, "asides.cli.decode"),
+    "separate": Command(
+        "Take the thinking out of a text with inline tags, as it arrives.", _declare_separate, "asides.cli.separate"
+    ),
+    "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
+    "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
+    "config": Command("Show every setting, its value and its origin.", _declare_config, "asides.cli.config"),
+    "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
+}
+
+
+def format_help() -> str:
+    """The help of `asides` itself."""
+    commands = "\n".join(f"  {name:<10} {command.summary}" for name, command in COMMANDS.items())
+    codes = "\n".join(f"  {code.value:<10} {code.meaning}" for code in Exit)
+    return (
+        "usage: asides COMMAND [OPTION …]\n\n"
+        "Ask language models. The answer goes to stdout; the thinking stays apart.\n\n"
+        f"commands:\n{commands}\n\n"
+        "options:\n"
+        "  -h, --help      show this help; `asides COMMAND --help` shows the help of a command\n"
+        "  -V, --version   show the version\n\n"
+        f"exit codes:\n{codes}\n\n"
+        "environment:\n"
+        "  ASIDES_…        settings, such as ASIDES_MODEL; `asides config` lists them\n"
+        "  ASIDES_DEBUG=1  show tracebacks\n"
+        "  NO_COLOR        no colours\n"
+    )

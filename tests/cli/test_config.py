@@ -1,0 +1,45 @@
+"""`asides config`: every value and its origin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asides.cli.app import main
+
+KEY = "gsk_verysecretkey"
+
+
+def test_config_shows_each_value_and_its_origin_and_never_a_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "asides.toml"
+    settings.write_text('model = "groq:m"\nretries = 5\n')
+    monkeypatch.setenv("ASIDES_CONFIG", str(settings))
+    monkeypatch.setenv("ASIDES_RETRIES", "7")
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    assert main(["config"]) == 0
+    out = capsys.readouterr().out
+    lines = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines() if line[:1].isalpha()}
+    assert lines["model"] == ["groq:m", f"file {settings}"]
+    assert lines["retries"] == ["7", "environment ASIDES_RETRIES"]
+    assert lines["on_conflict"] == ["raise", "default"]
+    assert "  groq  GROQ_API_KEY\n" in out
+    assert KEY not in out
+    assert main(["config", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["settings"]["retries"] == {"value": 7, "origin": "environment ASIDES_RETRIES"}
+    assert fields["keys"] == {"groq": "GROQ_API_KEY"}
+    assert fields["files"] == [str(settings)]
+
+
+def test_a_broken_settings_file_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "asides.toml"
+    settings.write_text("modle = 'x'\n")
+    monkeypatch.setenv("ASIDES_CONFIG", str(settings))
+    assert main(["config"]) == 2
+    assert "did you mean model?" in capsys.readouterr().err
