@@ -22,13 +22,13 @@ _HEAD = "# Written by scripts/public_names.py from the table in __init__.py. Do 
 
 def write_stub(names_by_module: Mapping[str, str], public: list[str]) -> str:
     """The text of the stub: one import for each name, then `__all__`."""
-    imports = {("asides", "aio"): "aio", ("asides.values.version", "VERSION"): "__version__  # noqa: N811"}
+    imports = {("asides", "aio"): "aio"}
     imports |= {(module, name): name for module, names in names_by_module.items() for name in names.split()}
     lines = [
         f"from {module} import {name} as {imports[module, name]}\n" for module, name in sorted(imports, key=_order)
     ]
     exported = "".join(f'    "{name}",\n' for name in public)
-    return f"{_HEAD}{''.join(lines)}\n__all__ = [\n{exported}]\n"
+    return f"{_HEAD}{''.join(lines)}\n__version__: str\n\n__all__ = [\n{exported}]\n"
 
 
 def _order(imported: tuple[str, str]) -> tuple[str, int, str]:

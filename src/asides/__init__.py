@@ -5,18 +5,19 @@ loads nothing else, opens no socket and reads no environment. Type checkers read
 `scripts/public_names.py` writes from this table.
 """
 
+__version__ = "0.1.0"
+
 # Module → its public names. Keep both sorted.
 _NAMES_BY_MODULE = {
     "asides.agents.async_": "AsyncAgent",
-    "asides.agents.mcp.server": "McpServer",
+    "asides.agents.mcp.mcp_server": "McpServer",
     "asides.agents.sync": "Agent",
-    "asides.agents.tools.function_tool": "FunctionTool tool",
+    "asides.agents.tools.function_tool": "FunctionTool ToolLike tool",
     "asides.agents.tools.runnable": "BadArguments",
-    "asides.agents.tools.toolset": "ToolLike",
     "asides.aio": "AsyncClient AsyncStream",
     "asides.client": "Client Stream ask stream",
     "asides.conversations.async_": "AsyncConversation AsyncConversationStream",
-    "asides.conversations.store.protocol": "Store StoreConflict StoreError",
+    "asides.conversations.store": "Store StoreConflict StoreError",
     "asides.conversations.store.sqlite": "SqliteStore",
     "asides.conversations.sync": "Conversation ConversationStream",
     "asides.dialects": "register_dialect",
@@ -37,7 +38,7 @@ _NAMES_BY_MODULE = {
         "Event PartArrived RefusalDelta ReplyEnded ReplyStarted StopReason TextDelta ThinkingDelta ThoughtSealed "
         "ToolCallDelta UsageReported Warned blocks"
     ),
-    "asides.values.fold": "fold",
+    "asides.values.fold": "fold simulate",
     "asides.values.messages": (
         "File Image Message OutputSchema Prompt ProviderState Refusal ServerTool StoredResponse Text ToolCall "
         "ToolResult UnknownPart assistant system user"
@@ -46,7 +47,6 @@ _NAMES_BY_MODULE = {
     "asides.values.notices": "Notice",
     "asides.values.reply": "Reply",
     "asides.values.result": "Result RunEnded RunEvent Step StepEnded StepStarted ToolFinished ToolStarted",
-    "asides.values.simulate": "simulate",
     "asides.values.thinking": "Origin Seal Thinking Thought",
     "asides.values.tools": "Tool",
     "asides.values.usage": "Usage",
@@ -63,12 +63,9 @@ def __getattr__(name: str) -> object:
 
     if name == "aio":
         return import_module("asides.aio")
-    if name == "__version__":
-        value: object = import_module("asides.values.version").VERSION
-    elif name in _MODULE_OF_NAME:
-        value = getattr(import_module(_MODULE_OF_NAME[name]), name)
-    else:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module 'asides' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF_NAME[name]), name)
     globals()[name] = value  # Python finds it here from now on and does not call this function again.
     return value
 

@@ -2,12 +2,12 @@
 
 from asides import aio as aio
 from asides.agents.async_ import AsyncAgent as AsyncAgent
-from asides.agents.mcp.server import McpServer as McpServer
+from asides.agents.mcp.mcp_server import McpServer as McpServer
 from asides.agents.sync import Agent as Agent
 from asides.agents.tools.function_tool import FunctionTool as FunctionTool
+from asides.agents.tools.function_tool import ToolLike as ToolLike
 from asides.agents.tools.function_tool import tool as tool
 from asides.agents.tools.runnable import BadArguments as BadArguments
-from asides.agents.tools.toolset import ToolLike as ToolLike
 from asides.aio import AsyncClient as AsyncClient
 from asides.aio import AsyncStream as AsyncStream
 from asides.client import Client as Client
@@ -16,9 +16,9 @@ from asides.client import ask as ask
 from asides.client import stream as stream
 from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
-from asides.conversations.store.protocol import Store as Store
-from asides.conversations.store.protocol import StoreConflict as StoreConflict
-from asides.conversations.store.protocol import StoreError as StoreError
+from asides.conversations.store import Store as Store
+from asides.conversations.store import StoreConflict as StoreConflict
+from asides.conversations.store import StoreError as StoreError
 from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
@@ -83,6 +83,7 @@ from asides.values.events import UsageReported as UsageReported
 from asides.values.events import Warned as Warned
 from asides.values.events import blocks as blocks
 from asides.values.fold import fold as fold
+from asides.values.fold import simulate as simulate
 from asides.values.messages import File as File
 from asides.values.messages import Image as Image
 from asides.values.messages import Message as Message
@@ -111,18 +112,18 @@ from asides.values.result import StepEnded as StepEnded
 from asides.values.result import StepStarted as StepStarted
 from asides.values.result import ToolFinished as ToolFinished
 from asides.values.result import ToolStarted as ToolStarted
-from asides.values.simulate import simulate as simulate
 from asides.values.thinking import Origin as Origin
 from asides.values.thinking import Seal as Seal
 from asides.values.thinking import Thinking as Thinking
 from asides.values.thinking import Thought as Thought
 from asides.values.tools import Tool as Tool
 from asides.values.usage import Usage as Usage
-from asides.values.version import VERSION as __version__  # noqa: N811
 from asides.wire.inline_tags import Separated as Separated
 from asides.wire.inline_tags import Separator as Separator
 from asides.wire.inline_tags import separate as separate
 from asides.wire.partial_json import PartialJson as PartialJson
+
+__version__: str
 
 __all__ = [
     "Agent",

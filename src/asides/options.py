@@ -19,7 +19,7 @@ from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
 
 if TYPE_CHECKING:
-    from asides.agents.tools.toolset import ToolLike
+    from asides.agents.tools.function_tool import ToolLike
 
 Value = TypeVar("Value")
 

@@ -12,7 +12,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
-from asides.values.version import VERSION
+from asides import __version__
 from tests.cli.children import (
     at,
     environment,
@@ -33,7 +33,7 @@ def test_a_missing_and_an_unknown_command_are_usage_errors(capsys: pytest.Captur
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"asides {VERSION}\n"
+    assert capsys.readouterr().out == f"asides {__version__}\n"
 
 
 def test_a_bug_shows_a_traceback_only_on_request(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.cli.stopwatch import Stopwatch, describe_elapsed, describe_usage
+from asides.cli.terminal import Stopwatch, describe_elapsed, describe_usage
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import TextDelta, ThinkingDelta, UsageReported
 from asides.values.reply import Reply

@@ -6,8 +6,7 @@ import io
 import time
 
 from asides.cli.render import Display
-from asides.cli.stopwatch import Stopwatch
-from asides.cli.terminal import LiveLine, Terminal
+from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from tests.cli.children import (

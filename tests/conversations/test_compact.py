@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asides.conversations.compact import LABEL
-from asides.conversations.store.protocol import StoreConflict
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, NoAnswer

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.conversations.store.protocol import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict, StoreError
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say

@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.conversations.async_ import AsyncConversation
-from asides.conversations.store.protocol import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict, StoreError
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.settings import load_settings
@@ -271,7 +271,7 @@ def test_steps_of_an_agent_are_one_commit_each(store: SqliteStore) -> None:
 
 def test_a_store_of_ones_own_is_a_few_methods(stage: OpenStage) -> None:
     """The smallest thing that keeps its word: a dictionary."""
-    from asides.conversations.store.protocol import ConversationHeading, ConversationInfo, ConversationSnapshot, Store
+    from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, Store
 
     class Memory:
         def __init__(self) -> None:

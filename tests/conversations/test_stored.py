@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from asides.conversations.store.protocol import StoreConflict
+from asides.conversations.message_history import StoredConversation
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
-from asides.conversations.stored import StoredConversation
 from asides.values.messages import assistant, user
 
 KNOWN = (user("1"), assistant("one"))

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.local.model_files import find_model_file
+from asides.local.child_process import find_model_file
 from tests.engine.engines import SUM, WEATHER, WEATHER_TOOL, essence
 
 PYTHON = os.environ.get("ASIDES_VLLM", "")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.history.estimate_tokens import estimator_for
+from asides.history.trim import estimator_for
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Seal, Thought
 from tests.history.strict_stages import Model, StrictRules

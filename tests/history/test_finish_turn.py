@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.history.finish_turn import finish_turn
+from asides.history.pair import finish_turn
 from asides.values.events import (
     Event,
     PartArrived,

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.history.estimate_tokens import estimator_for
 from asides.history.plan import plan
-from asides.history.trim import Strip, split_turns, split_units, strip_thinking, trim
+from asides.history.trim import Strip, estimator_for, split_turns, split_units, strip_thinking, trim
 from asides.providers.provider import Provider, ReplayRule, Target
 from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.thinking import Seal, Thinking, Thought

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 
-from asides.history.finish_turn import finish_turn
+from asides.history.pair import finish_turn
 from asides.history.redact import invalidate_seals
 from asides.values.fold import fold
 from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user

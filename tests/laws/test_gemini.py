@@ -26,9 +26,8 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.fold import fold
+from asides.values.fold import fold, simulate
 from asides.values.messages import File, Image, Message, Prompt, ServerTool, ToolResult, UnknownPart, user
-from asides.values.simulate import simulate
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from tests.decoding import reply_of

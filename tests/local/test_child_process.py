@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.local.model_files import Setup
+from asides.local.child_process import Setup
 from tests.local.processes import ends, finish, needs_engine, needs_fork, program, runs, words_of
 
 _SERVER = Path(__file__).resolve().parents[2] / "src" / "asides" / "local" / "llama_server.py"

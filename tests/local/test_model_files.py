@@ -7,7 +7,7 @@ import hashlib
 import sys
 from importlib.resources import files
 
-from asides.local.model_files import find_model_file
+from asides.local.child_process import find_model_file
 
 _SHIPPED = files("asides.local")
 

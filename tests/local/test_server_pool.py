@@ -19,7 +19,7 @@ import pytest
 
 import asides
 from asides.local import launch, server_pool, stop
-from asides.local.model_files import find_model_file, plan_server
+from asides.local.child_process import find_model_file, plan_server
 from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError, UnknownModel
 from tests.local.processes import needs_engine, needs_proc, runs

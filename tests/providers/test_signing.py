@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from asides.providers.credentials import AwsCredentials, Secret, find_key
+from asides.providers.credentials import AwsCredentials, Secret, find_key, sign, signing_key
 from asides.providers.find import find_provider
-from asides.providers.signing import sign, signing_key
 from asides.values.errors import ConfigError, MissingKey
 
 # The credentials and the moment of AWS's documents and of its test suite.

@@ -10,10 +10,9 @@ import pytest
 from asides.providers.provider import ModelRule, Quirks
 from asides.values import errors
 from asides.values.events import TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.values.fold import fold
+from asides.values.fold import fold, simulate
 from asides.values.messages import Text, ToolCall
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
 from tests.decoding import chunk, decoded, events_of, sse, stream, target, whole

@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.conversations.compact import LABEL
-from asides.conversations.store.protocol import (
+from asides.conversations.store import (
     ConversationHeading,
     ConversationInfo,
     ConversationSnapshot,

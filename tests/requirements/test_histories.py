@@ -11,8 +11,7 @@ import pytest
 
 import asides
 from asides.history.document import from_document, to_document
-from asides.history.finish_turn import finish_turn
-from asides.history.pair import add_missing_results
+from asides.history.pair import add_missing_results, finish_turn
 from asides.history.redact import redact
 from asides.testing.stage import OpenStage
 from asides.values.fold import Fold

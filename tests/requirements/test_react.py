@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.agents.react.corrections import build_correction, find_problem
+from asides.agents.react.calls import build_correction, find_problem
 from asides.agents.react.encode_prompt import encode_prompt
 from asides.agents.react.translator import Translator
 from asides.providers.find import find_target

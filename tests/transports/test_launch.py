@@ -11,12 +11,12 @@ import asides
 from asides.history.plan import plan
 from asides.local import server_pool
 from asides.providers.find import find_target
-from asides.providers.provider import ON_DEMAND, Provider
+from asides.providers.provider import LAUNCH_URL, Provider
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from tests.local import slow_launcher
 
-_ROW = Provider(name="far", base_url=f"{ON_DEMAND}/v1", key="optional", launcher="tests.local.slow_launcher:launch")
+_ROW = Provider(name="far", base_url=f"{LAUNCH_URL}/v1", key="optional", launcher="tests.local.slow_launcher:launch")
 
 
 async def test_the_loop_does_not_wait_for_a_server_that_starts(stage: OpenStage) -> None:
@@ -75,7 +75,7 @@ def test_a_local_model_has_the_rules_of_the_server_that_it_is() -> None:
 
 def test_thoughts_of_a_local_model_go_back_whatever_port_it_has() -> None:
     target = find_target("local:tiny")
-    assert target.origin == asides.Origin("local", f"{ON_DEMAND}/v1", "tiny")
+    assert target.origin == asides.Origin("local", f"{LAUNCH_URL}/v1", "tiny")
 
 
 def test_the_embedded_model_is_never_asked_without_a_limit() -> None:

@@ -21,11 +21,10 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.fold import Fold
+from asides.values.fold import Fold, simulate
 from asides.values.messages import Image
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 

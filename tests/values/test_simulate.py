@@ -6,9 +6,9 @@ import pytest
 
 import asides
 from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.fold import simulate
 from asides.values.messages import Text
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 from asides.values.thinking import Seal, Thought
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asides.values.errors import ProtocolError
-from asides.wire.ndjson import LineReader
+from asides.wire.framing import LineReader
 
 LINES = b'{"a":1}\n\n{"b":"\xc3\xa9"}\r\n{"c":[{}]}'
 PRETTY = b'{\n  "a": {\n    "b": 1\n  }\n}\n'

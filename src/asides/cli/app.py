@@ -65,9 +65,9 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         terminal.write_answer(format_help())
         return Exit.DONE
     if name in ("-V", "--version"):
-        from asides.values.version import VERSION
+        from asides import __version__
 
-        terminal.write_answer(f"asides {VERSION}\n")
+        terminal.write_answer(f"asides {__version__}\n")
         return Exit.DONE
     from difflib import get_close_matches
 

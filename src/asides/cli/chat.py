@@ -23,7 +23,7 @@ from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call
 from asides.cli.saved_conversations import list_conversations, open_store, read_conversation_name
 from asides.cli.terminal import Terminal
 from asides.client import Client
-from asides.conversations.store.protocol import StoreConflict
+from asides.conversations.store import StoreConflict
 from asides.conversations.sync import Conversation
 from asides.values.errors import AsidesError
 from asides.values.messages import Message, Part

@@ -18,15 +18,14 @@ from asides.cli.render import (
     report_reply,
 )
 from asides.cli.request import ONE_PIECE
-from asides.cli.stopwatch import Stopwatch, describe_usage
-from asides.cli.terminal import Terminal
+from asides.cli.terminal import Stopwatch, Terminal, describe_usage
 from asides.flows.offline import decode
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.errors import AsidesError, ConfigError, UnknownProvider
+from asides.values.fold import simulate
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 
 _DEFAULT_DIALECT = "openai_chat"
 

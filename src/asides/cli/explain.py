@@ -30,7 +30,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         options.setdefault("system", system)
     options["stream"] = not arguments.no_stream
     if arguments.tools:
-        from asides.cli.tool_options import find_tools  # loads much that most questions do not need
+        from asides.cli.inputs import find_tools  # loads much that most questions do not need
 
         options["tools"] = [tool for words in arguments.tools for tool in find_tools(words)]
     explanation = explain(config.model, [*messages, prompt], settings=config.settings, **options)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_outcome
-from asides.cli.stopwatch import Stopwatch
-from asides.cli.terminal import LiveLine, Terminal
+from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.values.errors import AsidesError, MissingKey, ProviderError
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from asides.cli.inputs import clean_text, read_json_file, read_json_object
 from asides.cli.render import Display, ThinkingVisibility
-from asides.cli.stopwatch import Stopwatch, describe_elapsed, describe_usage
-from asides.cli.terminal import Terminal
+from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.options import Options
 from asides.providers.find import find_target, list_providers
 from asides.providers.provider import Provider, Target
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings, load_settings
 from asides.values.errors import AsidesError, UnknownModel
+from asides.values.fold import simulate
 from asides.values.messages import Message
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 
 if TYPE_CHECKING:
     # These load much that `explain`, or a question without tools, does not need.
@@ -155,7 +154,7 @@ def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
     """The options of a run with the tools of `--tools`; None without any, and then nothing is loaded for them."""
     if not arguments.tools:
         return None
-    from asides.cli.tool_options import read_tool_options
+    from asides.cli.inputs import read_tool_options
 
     return read_tool_options(arguments, terminal)
 

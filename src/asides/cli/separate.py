@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_chunks
 from asides.cli.render import Display, print_json
-from asides.cli.stopwatch import Stopwatch
-from asides.cli.terminal import Terminal
+from asides.cli.terminal import Stopwatch, Terminal
 from asides.values.errors import ConfigError
 from asides.wire.inline_tags import Separator, StartsInside, separate
 

@@ -16,19 +16,18 @@ from asides.conversations.message_history import (
     MessageHistory,
     MessageLike,
     Question,
+    StoredConversation,
     find_message,
     read_question,
     replace_text,
 )
 from asides.conversations.serialise import read_file, read_json, split_system, write_file, write_json
-from asides.conversations.store.protocol import Store, StoreError
-from asides.conversations.stored import StoredConversation
+from asides.conversations.store import Store, StoreError
 from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
-from asides.history.estimate_tokens import TokenCounter, estimator_for
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
-from asides.history.trim import Strip, TrimmedHistory, strip_thinking, trim
+from asides.history.trim import Strip, TokenCounter, TrimmedHistory, estimator_for, strip_thinking, trim
 from asides.options import Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError, UnknownModel
 from asides.values.messages import Message, system

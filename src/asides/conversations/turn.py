@@ -6,8 +6,7 @@ Not here: the sending (sync, async_).
 from __future__ import annotations
 
 from asides.conversations.message_history import MessageHistory
-from asides.history.finish_turn import finish_turn
-from asides.history.pair import add_missing_results
+from asides.history.pair import add_missing_results, finish_turn
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message, Refusal, Text
 from asides.values.reply import Reply

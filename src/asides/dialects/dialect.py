@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -144,3 +146,70 @@ class StagedDialect(Dialect, Protocol):
     """The ends of the paths at which a reply is asked for: ("/talk",)."""
     list_paths: tuple[str, ...]
     """The ends of the paths at which the models are listed; () where there is no list."""
+
+
+# The decoder and the writer of each dialect.
+_OWN_NAMES = {
+    "anthropic": ("MessagesDecoder", "MessagesWriter"),
+    "bedrock": ("ConverseDecoder", "ConverseWriter"),
+    "cohere": ("ChatDecoder", "ChatWriter"),
+    "gemini": ("ContentDecoder", "ContentWriter"),
+    "ollama": ("ChatLineDecoder", "ChatLineWriter"),
+    "openai_chat": ("ChatDecoder", "ChatWriter"),
+    "openai_responses": ("ResponsesDecoder", "ResponsesWriter"),
+}
+_WRITES_ERRORS_LIKE = {"openai_responses": "openai_chat"}
+
+
+class _Places(msgspec.Struct, frozen=True):
+    """Where the methods of a dialect are: "module:name", the module inside `asides.dialects`."""
+
+    encode: str
+    decoder: str
+    error: str
+    models_request: str
+    read_models: str
+    read: str
+    writer: str
+    write_error: str
+    write_models: str
+
+
+def _find_places(dialect: str) -> _Places:
+    decoder, writer = _OWN_NAMES[dialect]
+    models = f"model_list_formats:{dialect.upper()}"
+    return _Places(
+        encode=f"{dialect}.encode:encode",
+        decoder=f"{dialect}.decode:{decoder}",
+        error=f"{dialect}.wire:decode_error",
+        models_request=f"{models}.build_request",
+        read_models=f"{models}.read_page",
+        read=f"{dialect}.server.read_request:read",
+        writer=f"{dialect}.server.write_reply:{writer}",
+        write_error=f"{_WRITES_ERRORS_LIKE.get(dialect, dialect)}.server.write_reply:write_error",
+        write_models=f"{models}.write_page",
+    )
+
+
+class _LazyDialect:
+    """A dialect whose methods become attributes when they are first used, so that a later call costs nothing more."""
+
+    def __init__(self, name: str, facts: DialectFacts) -> None:
+        self.name = name
+        self.facts = facts
+
+    def __getattr__(self, method: str) -> Any:
+        if method not in _Places.__struct_fields__:
+            raise AttributeError(f"the dialect {self.name} has no {method}")
+        module, _, name = getattr(_find_places(self.name), method).partition(":")
+        found = attrgetter(name)(import_module(f"asides.dialects.{module}"))
+        setattr(self, method, found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<dialect {self.name}>"
+
+
+def lazy_dialect(name: str, facts: DialectFacts) -> Dialect:
+    """The dialect of this name, with what it declares about itself. Nothing of its code is loaded yet."""
+    return cast("Dialect", _LazyDialect(name, facts))

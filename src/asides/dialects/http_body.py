@@ -12,12 +12,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
+from asides import __version__
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.version import VERSION
 
 
 def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def build_headers(target: Target, accept: str) -> dict[str, str]:
         "Accept": accept,
         # Compression would hold events back until a block of it is full.
         "Accept-Encoding": "identity",
-        "User-Agent": f"asides/{VERSION}",
+        "User-Agent": f"asides/{__version__}",
         **dict(target.provider.headers),
     }
 

@@ -15,8 +15,7 @@ from asides.flows.exchange import Exchange
 from asides.flows.run_config import RunConfig
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
-from asides.history.finish_turn import finish_turn
-from asides.history.pair import add_missing_results
+from asides.history.pair import add_missing_results, finish_turn
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.reply import Reply

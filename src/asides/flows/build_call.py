@@ -44,7 +44,7 @@ from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import rules_for
 
 if TYPE_CHECKING:
-    from asides.agents.tools.toolset import ToolLike
+    from asides.agents.tools.function_tool import ToolLike
 
 
 class CallBuilder:
@@ -331,7 +331,7 @@ def _read_tool(tool: ToolLike) -> Tool:
     if isinstance(tool, Mapping):
         return read_tool(tool)
     # Reading a signature loads much that most calls do not need.
-    from asides.agents.tools.toolset import read_offer
+    from asides.agents.tools.function_tool import read_offer
 
     return read_offer(tool).tool
 

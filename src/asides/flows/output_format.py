@@ -18,7 +18,7 @@ from asides.agents.outputs.strategy import (
     ask_for_json,
     choose_strategy,
 )
-from asides.agents.react.corrections import build_correction, find_problem
+from asides.agents.react.calls import build_correction, find_problem
 from asides.agents.react.encode_prompt import encode_prompt
 from asides.agents.react.translator import Translator
 from asides.flows.call import Call

@@ -204,13 +204,13 @@ def export_messages(
         case "openai_chat":
             return [wire for message in exported for wire in _export_chat(message)]
         case "anthropic":
-            from asides.dialects.anthropic.encode_messages import encode_messages as encode_turns
+            from asides.dialects.anthropic.encode import encode_messages as encode_turns
 
             encoded = encode_turns(Prompt(tuple(exported)), [])
             system = {} if encoded.system is None else {"system": encoded.system}
             return _to_plain({**system, "messages": encoded.messages})
         case "openai_responses":
-            from asides.dialects.openai_responses.encode_items import encode_items
+            from asides.dialects.openai_responses.encode import encode_items
 
             return _to_plain(encode_items(Prompt(tuple(exported)), _plain_target("openai_responses"), []))
 

@@ -9,7 +9,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from asides.values.messages import Message, Part, ToolCall, ToolResult
+from asides.providers.find import find_provider
+from asides.providers.provider import Provider, settle
+from asides.values.errors import UnknownProvider
+from asides.values.messages import Message, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.reply import Reply
+from asides.values.thinking import Thought
 
 CANCELLED = "The call was cancelled before it gave a result."
 """The result of a call that has none. One wording, so that a history reads the same whoever repaired it."""
@@ -68,3 +73,97 @@ def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False)
 def results_in(message: Message) -> tuple[ToolResult, ...]:
     """The tool results in a message."""
     return tuple(part for part in message.parts if isinstance(part, ToolResult))
+
+
+# The seal that a call or a text gets when its item ends, in the dialect that has items.
+_ITEM = "item"
+# The states of a provider's tool that is still running. A history cannot hold such a tool.
+_RUNNING = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
+
+
+def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | None:
+    """The assistant message to keep of a reply; None when nothing of it is worth keeping.
+
+    A complete reply stays as it is. Of one that broke off, the message leaves out blank text, calls with incomplete
+    arguments and provider tools that were still running. A thought stays, and is not replayable when what followed it
+    is lost. The message is never marked as stored. `rows` are the caller's own providers and win over the built-in
+    ones.
+    """
+    message = None if reply is None else reply.to_message()
+    if reply is None or message is None or not message.parts:
+        return None
+    if reply.complete:
+        return message
+    parts = _mark_last_thoughts([_mark_lost_details(part, rows) for part in _drop_unfinished(message.parts)])
+    return Message("assistant", parts) if parts else None
+
+
+def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
+    """The parts that are finished, or that are useful even when cut."""
+    end = len(parts)
+    while end and isinstance(parts[end - 1], ToolCall):
+        end -= 1
+    finished = [part for place, part in enumerate(parts) if _is_finished(part, parts[place + 1 :], at_end=place >= end)]
+    while finished and isinstance(finished[-1], (ServerTool, UnknownPart)) and finished[-1] is parts[-1]:
+        finished.pop()
+    return finished
+
+
+def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bool:
+    """`at_end`: nothing but calls follows."""
+    match part:
+        case Text():
+            # A blank item that ended stays: providers refuse the thought before it without it.
+            return bool(part.text.strip()) or any(seal.value or seal.kind == _ITEM for seal in part.seals)
+        case ToolCall():
+            return _has_all_arguments(part, at_end)
+        case ServerTool():
+            return part.status not in _RUNNING and not _lacks_result(part, following)
+        case Refusal():
+            return bool(part.text.strip())
+        case _:
+            return True
+
+
+def _has_all_arguments(call: ToolCall, at_end: bool) -> bool:
+    if any(seal.kind == _ITEM for seal in call.seals):
+        return True  # the seal came with the item's end
+    if call.custom:
+        return not at_end
+    # A JSON object ends with its bracket, so arguments that parse are complete. Empty arguments may be arguments that
+    # have not begun, and not every server finishes a call before it begins the next.
+    return call.raw_arguments is None and (bool(call.arguments) or not at_end)
+
+
+def _lacks_result(tool: ServerTool, following: tuple[Part, ...]) -> bool:
+    """Whether this is a call of a provider's tool whose result, a block of its own in some dialects, never came."""
+    if not tool.name.endswith("_tool_use"):
+        return False
+    return not any(isinstance(part, ServerTool) and part.id == tool.id for part in following)
+
+
+def _mark_lost_details(part: Part, rows: Sequence[Provider]) -> Part:
+    """A thought is not replayable when its host wants all its details back: they come in pieces, and only the end of
+    the reply says that all have come.
+    """
+    if not isinstance(part, Thought) or part.origin is None:
+        return part
+    try:
+        row = find_provider(part.origin.provider, rows)
+    except UnknownProvider:
+        return part
+    replay_as = settle(row.rule(part.origin.model), row.quirks).replay_as
+    return _mark_unreplayable(part) if replay_as == "details" else part
+
+
+def _mark_last_thoughts(parts: list[Part]) -> tuple[Part, ...]:
+    """Thoughts at the end are not replayable: providers refuse a thought that nothing follows."""
+    end = len(parts)
+    while end and isinstance(parts[end - 1], Thought):
+        end -= 1
+    last = [_mark_unreplayable(part) for part in parts[end:] if isinstance(part, Thought)]
+    return (*parts[:end], *last)
+
+
+def _mark_unreplayable(thought: Thought) -> Thought:
+    return msgspec.structs.replace(thought, replayable=False) if thought.can_replay else thought

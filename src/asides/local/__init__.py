@@ -4,7 +4,7 @@ After that it is asked like any other server of its dialect. Needs the extra: `p
 brings the engine; this package brings the model.
 """
 
-from asides.local.model_files import is_installed
+from asides.local.child_process import is_installed
 from asides.local.server_pool import launch, stop
 
 __all__ = ["is_installed", "launch", "stop"]

@@ -6,8 +6,7 @@ import atexit
 import os
 import threading
 
-from asides.local.child_process import Child, start
-from asides.local.model_files import find_model_file, plan_server
+from asides.local.child_process import Child, find_model_file, plan_server, start
 from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError
 

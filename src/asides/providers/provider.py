@@ -61,7 +61,7 @@ Sampled: TypeAlias = Literal[
     "stop",
 ]
 
-ON_DEMAND = "http://started-on-demand.localhost"
+LAUNCH_URL = "http://started-on-demand.localhost"
 """The fixed address of servers that a launcher starts, whatever their port. No request goes there."""
 
 
@@ -224,7 +224,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     query: tuple[tuple[str, str], ...] = ()
     """The query of every address. A value "$NAME" is read from the environment, and left out when unset."""
     launcher: str = ""
-    """The function that starts a server for requests to `ON_DEMAND`: "module:function", imported when needed. It takes
+    """The function that starts a server for requests to `LAUNCH_URL`: "module:function", imported when needed. It takes
     the model and returns an address and a key (transports/launch.py). Only rows in code may name one."""
     quirks: Quirks = Quirks()
     models: tuple[ModelRule, ...] = ()
@@ -378,7 +378,7 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def launches(self) -> bool:
         """Whether a request starts the server; any other address has a server already."""
-        return bool(self.provider.launcher) and self.base_url.startswith(ON_DEMAND)
+        return bool(self.provider.launcher) and self.base_url.startswith(LAUNCH_URL)
 
     @property
     def quirks(self) -> Quirks:

@@ -42,7 +42,7 @@ from asides.providers.models.open_weights import (
     open_weights,
 )
 from asides.providers.provider import (
-    ON_DEMAND,
+    LAUNCH_URL,
     ModelRule,
     ModelVariant,
     Provider,
@@ -922,7 +922,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="local",
         title="a model on this machine",
         aliases=(),
-        base_url=f"{ON_DEMAND}/v1",
+        base_url=f"{LAUNCH_URL}/v1",
         base_url_env=(),
         key_env=(),
         launcher="asides.local:launch",

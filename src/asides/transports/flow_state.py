@@ -16,8 +16,7 @@ from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
-from asides.providers.credentials import AwsCredentials, Secret
-from asides.providers.signing import sign
+from asides.providers.credentials import AwsCredentials, Secret, sign
 from asides.transports.transport_errors import host_of, total_timeout
 from asides.values.errors import AsidesError, TransportError
 from asides.values.reply import Reply

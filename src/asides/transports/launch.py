@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.providers.credentials import Secret
-from asides.providers.provider import ON_DEMAND, Target
+from asides.providers.provider import LAUNCH_URL, Target
 from asides.transports.flow_state import add_credential
 
 
@@ -51,7 +51,7 @@ def direct_to_running_server(request: HttpRequest, target: Target) -> HttpReques
 
 
 def _direct(request: HttpRequest, server: RunningServer) -> HttpRequest:
-    url = server.url + request.url.removeprefix(ON_DEMAND)
+    url = server.url + request.url.removeprefix(LAUNCH_URL)
     return add_credential(msgspec.structs.replace(request, url=url, direct=True), server.key)
 
 

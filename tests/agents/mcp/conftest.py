@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from asides.agents.mcp.server import McpServer
+from asides.agents.mcp.mcp_server import McpServer
 from tests.agents.mcp.running import at_loopback, official
 
 

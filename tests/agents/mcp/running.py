@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from asides.agents.mcp.server import McpServer, McpTool
+from asides.agents.mcp.mcp_server import McpServer, McpTool
 from asides.values.messages import ToolCall, ToolResult
 from tests.loopback import Heard, whole_response
 

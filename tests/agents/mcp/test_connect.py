@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from asides.agents.mcp.connect import ServerDiagnostics
-from asides.agents.mcp.server import McpServer
+from asides.agents.mcp.mcp_server import McpServer
 from asides.values.errors import ConfigError
 from tests.agents.mcp.running import expect_no_thread_left, run_call
 from tests.loopback import saying, serving, whole_response
@@ -118,7 +118,7 @@ def test_headers_are_sent() -> None:
 def test_without_the_official_package_the_error_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['mcp'] = None\n"
-        "from asides.agents.mcp.server import McpServer\n"
+        "from asides.agents.mcp.mcp_server import McpServer\n"
         "import asides\n"
         "try: McpServer.stdio('x').open()\n"
         "except asides.ConfigError as error: print(error)\n"
@@ -130,7 +130,7 @@ def test_without_the_official_package_the_error_says_what_to_install() -> None:
 def test_the_official_package_loads_only_when_a_server_is_opened() -> None:
     program = (
         "import sys, asides\n"
-        "from asides.agents.mcp.server import McpServer\n"
+        "from asides.agents.mcp.mcp_server import McpServer\n"
         "McpServer.stdio('x'), McpServer.http('http://127.0.0.1')\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'pydantic', 'httpx2')])\n"
     )

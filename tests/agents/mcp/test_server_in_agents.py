@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.agents.async_ import AsyncAgent
-from asides.agents.mcp.server import McpServer, McpTool
+from asides.agents.mcp.mcp_server import McpServer, McpTool
 from asides.agents.sync import Agent
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import ToolCall

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.agents.mcp.server import McpServer
+from asides.agents.mcp.mcp_server import McpServer
 from asides.agents.mcp.session import ConnectionLost, _await_future
 from tests.agents.mcp.running import (
     OLD,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides.agents.outputs.output_type import read_output_type
-from asides.agents.outputs.strict_schema import simplify_schema
+from asides.agents.outputs.schemas import simplify_schema
 from asides.values.messages import OutputSchema
 from tests.agents.outputs.shapes import Cat, Dog, Forecast, Node, Person, Team, Weather
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.agents.react.corrections import build_correction, find_problem
+from asides.agents.react.calls import build_correction, find_problem
 from asides.values.events import StopReason
 from asides.values.messages import user
 from asides.values.tools import Tool

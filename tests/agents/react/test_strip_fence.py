@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.agents.react.strip_fence import FenceStripper
+from asides.agents.react.translator import FenceStripper
 from tests.agents.react.translating import cut, in_pieces
 
 

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from asides.agents.tools.docstrings import Docstring, read_docstring
+from asides.agents.tools.signatures import Docstring, read_docstring
 
 GOOGLE = """The weather
     to come.

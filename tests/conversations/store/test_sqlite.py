@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.conversations.store.protocol import ConversationHeading, Store, StoreConflict, StoreError
+from asides.conversations.store import ConversationHeading, Store, StoreConflict, StoreError
 from asides.conversations.store.sqlite import SqliteStore
 from asides.values.errors import ConfigError
 from asides.values.messages import (

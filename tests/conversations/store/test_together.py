@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.conversations.store.protocol import StoreConflict
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from tests.conversations.store.writers import SHARED, turn
 

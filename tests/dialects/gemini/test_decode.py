@@ -21,10 +21,9 @@ from asides.values.errors import (
     ReplayRejected,
 )
 from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta
-from asides.values.fold import fold
+from asides.values.fold import fold, simulate
 from asides.values.messages import File, Image, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
 from tests.decoding import decoded, events_of, sse

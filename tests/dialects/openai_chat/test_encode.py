@@ -14,7 +14,7 @@ from asides.values.messages import OutputSchema, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
-from asides.values.version import VERSION
+from asides import __version__
 
 TOOL = Tool("weather", "Tells the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
 WIRE_TOOL = {
@@ -63,7 +63,7 @@ def test_the_whole_request() -> None:
         "Content-Type": "application/json",
         "Accept": "text/event-stream",
         "Accept-Encoding": "identity",
-        "User-Agent": f"asides/{VERSION}",
+        "User-Agent": f"asides/{__version__}",
     }
     assert request.credential_header == ("Authorization", "Bearer ")
     assert request.body == (

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from asides.dialects.openai_chat.encode_thinking import encode_thinking
+from asides.dialects.openai_chat.encode import encode_thinking
 from asides.providers.provider import AskBy, ModelRule, Provider, Quirks, Target
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking

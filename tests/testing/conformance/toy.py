@@ -133,7 +133,7 @@ class ToyDecoder(DocumentDecoder):
         super().__init__(target, Framing(lines=True))
         self._calls = 0
 
-    def take(self, payload: bytes, events: list[Event]) -> None:
+    def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Read one line."""
         line = self.read(payload, LINES, events)
         if line.trouble is not None:

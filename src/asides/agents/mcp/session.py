@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from asides import __version__
 from asides.agents.mcp.connect import (
     Http,
     ServerConfig,
@@ -29,7 +30,6 @@ from asides.agents.mcp.connect import (
     open_transport,
 )
 from asides.values.errors import ConfigError, redact_keys
-from asides.values.version import VERSION
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -220,7 +220,7 @@ class Session:
                         mode=mode,
                         cache=None,  # The tools are listed again when they change or on request.
                         message_handler=self._handle_message,
-                        client_info=Implementation(name="asides", version=VERSION),
+                        client_info=Implementation(name="asides", version=__version__),
                     )
                     self._client = await stack.enter_async_context(client)
                     self.listing = await _list_all_pages(client)

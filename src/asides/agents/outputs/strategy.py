@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.agents.outputs.output_type import OutputMismatch, OutputType
-from asides.agents.outputs.strict_schema import simplify_schema
+from asides.agents.outputs.schemas import simplify_schema
 from asides.dialects import find_facts
 from asides.providers.provider import Target
 from asides.values.messages import Message, OutputSchema, Prompt, user

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, overload
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast, get_args, overload
 
 import msgspec
 
 from asides.agents.tools.call_arguments import read_call
-from asides.agents.tools.runnable import Approval
+from asides.agents.tools.runnable import Approval, Runnable
 from asides.agents.tools.signatures import (
     Signature,
     _UndefinedType,
@@ -21,7 +21,7 @@ from asides.agents.tools.signatures import (
 )
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall
-from asides.values.tools import Tool
+from asides.values.tools import Tool, read_tool
 
 Given = ParamSpec("Given")
 Rest = ParamSpec("Rest")
@@ -199,3 +199,57 @@ def tool(
         return FunctionTool(decorated, options)
 
     return decorate if function is None else decorate(function)
+
+
+ToolLike: TypeAlias = Tool | Mapping[str, Any] | Runnable | Callable[..., Any]
+"""A tool, a dict in a provider's format, a typed function, or any object that is Runnable."""
+
+
+class OfferedTool(msgspec.Struct, frozen=True):
+    """A tool that the model may call."""
+
+    tool: Tool
+    runnable: Runnable | None = None
+    """What runs it; None leaves its calls to the caller."""
+
+
+def find_runnable(tool: ToolLike) -> Runnable | None:
+    """Return what runs a tool; None for a mere description, whose calls are left to the caller."""
+    if isinstance(tool, FunctionTool):
+        return tool
+    if isinstance(tool, (Tool, Mapping)):
+        return None
+    # A class has all attributes of its objects and still is not one of them.
+    if isinstance(tool, Runnable) and not isinstance(tool, type):
+        return tool
+    if callable(tool):
+        return FunctionTool(tool)
+    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: give one of them.")
+
+
+def read_offer(tool: ToolLike) -> OfferedTool:
+    """Return a tool with what runs it. Raises ConfigError for anything that is not a tool."""
+    if isinstance(tool, Tool):
+        return OfferedTool(tool)
+    if isinstance(tool, Mapping):
+        return OfferedTool(read_tool(tool))
+    runnable = find_runnable(tool)
+    if runnable is None:
+        raise AssertionError("only descriptions have no runnable")
+    return OfferedTool(runnable.tool, runnable)
+
+
+def build_toolset(tools: Iterable[ToolLike]) -> dict[str, OfferedTool]:
+    """Return the tools by name, in their order. Raises ConfigError for two of one name: a call could mean either."""
+    given: Any = tools
+    if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
+        raise ConfigError("tools is a list of tools, also for one. To do: write tools=[…].")
+    offered: dict[str, OfferedTool] = {}
+    for tool in tools:
+        offer = read_offer(tool)
+        if offer.tool.name in offered:
+            raise ConfigError(
+                f"two tools are called {offer.tool.name}. To do: rename one, as with asides.tool(name=…)."
+            )
+        offered[offer.tool.name] = offer
+    return offered

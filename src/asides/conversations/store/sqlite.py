@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from asides.conversations.store import tables
-from asides.conversations.store.protocol import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreError
+from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreError, tables
 from asides.values.messages import Message
 from asides.values.usage import Usage
 

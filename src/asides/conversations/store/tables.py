@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.conversations.store.protocol import (
+from asides.conversations.store import (
     ConversationHeading,
     ConversationInfo,
     ConversationSnapshot,

@@ -20,7 +20,6 @@ from asides.dialects.anthropic.blocks import (
     TextBlock,
     ThinkingBlock,
 )
-from asides.dialects.anthropic.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -32,7 +31,9 @@ from asides.dialects.anthropic.wire import (
     StopDetails,
     UsageSoFar,
     WireUsage,
+    build_error,
     is_given,
+    map_stop_reason,
 )
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, RawBlock, ThoughtBlock, is_provider_block
-from asides.dialects.bedrock.stop_and_errors import build_error, is_exception, map_stop_reason
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
@@ -24,7 +23,10 @@ from asides.dialects.bedrock.wire import (
     ReasoningDelta,
     ToolUse,
     WireUsage,
+    build_error,
+    is_exception,
     is_given,
+    map_stop_reason,
     read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.cohere.stop_and_errors import build_error, map_stop_reason
 from asides.dialects.cohere.wire import (
     CITATIONS,
     CONTENTS,
@@ -20,8 +19,10 @@ from asides.dialects.cohere.wire import (
     Delta,
     Document,
     WireUsage,
+    build_error,
     compact,
     is_given,
+    map_stop_reason,
     read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder

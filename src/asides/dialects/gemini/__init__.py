@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts
-from asides.dialects.lazy_dialect import lazy_dialect
+from asides.dialects.dialect import DialectFacts, lazy_dialect
 
 dialect = lazy_dialect("gemini", DialectFacts(seal_kinds=()))

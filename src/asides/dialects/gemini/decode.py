@@ -17,7 +17,6 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.gemini.partial_args import PartialArguments
-from asides.dialects.gemini.stop_and_errors import build_blocked_prompt, build_error, map_stop_reason
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
@@ -26,8 +25,11 @@ from asides.dialects.gemini.wire import (
     FunctionCall,
     Part,
     WireUsage,
+    build_blocked_prompt,
+    build_error,
     compact,
     find_raw_part,
+    map_stop_reason,
     read_usage,
 )
 from asides.providers.provider import Target

@@ -13,8 +13,7 @@ from binascii import Error as NotBase64
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.ollama.stop_and_errors import build_error, map_stop_reason
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, read_arguments
+from asides.dialects.ollama.wire import LINES, Call, Line, Message, build_error, map_stop_reason, read_arguments
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported

@@ -24,7 +24,6 @@ from asides.dialects.openai_responses.items import (
     ReasoningState,
     ServerToolState,
 )
-from asides.dialects.openai_responses.stop_and_errors import build_inner_error, find_failure, read_stop
 from asides.dialects.openai_responses.wire import (
     EVENTS,
     IGNORED_EVENTS,
@@ -36,6 +35,9 @@ from asides.dialects.openai_responses.wire import (
     Item,
     Response,
     StreamEvent,
+    build_inner_error,
+    find_failure,
+    read_stop,
     read_usage,
 )
 from asides.providers.provider import Target

@@ -5,18 +5,46 @@ Not here: the items of the history (encode_items), and whether the model takes w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import urlsplit
+
+import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, join_url, merge_fields
-from asides.dialects.openai_chat.encode import encode_tools
-from asides.dialects.openai_chat.encode_thinking import encode_thinking
-from asides.dialects.openai_responses.encode_items import encode_items
+from asides.dialects.message_encoder import (
+    Wire,
+    add_notice,
+    encode_arguments,
+    encode_flat,
+    encode_native,
+    encode_system,
+    leave_out,
+    leave_out_all_but_text,
+    make_data_url,
+    make_image_url,
+    simplify_content,
+)
+from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
 from asides.providers.provider import Quirks, Target
-from asides.values.errors import ConfigError
-from asides.values.messages import OutputSchema, Prompt
+from asides.values.errors import ConfigError, Unsupported
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    OutputSchema,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    read_arguments,
+)
 from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -141,3 +169,204 @@ def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
     notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]
     return {name: value for name, value in given.items() if name in _SAMPLING}
+
+
+def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+    """Encode every message of the prompt as items, in order; a longer history begins with the same list as a shorter
+    one. The system prompt is not among them.
+    """
+    encoder = _ItemEncoder(prompt, target, notices)
+    return encode_flat(
+        prompt.messages,
+        system=encoder.encode_system,
+        user=encoder.encode_user,
+        assistant=encoder.encode_assistant,
+        tool_result=encoder.encode_tool_result,
+    )
+
+
+class _ItemEncoder:
+    """The items of one history, for one endpoint."""
+
+    def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
+        self.notices = notices
+        self.target = target
+        self.system_role = target.facts.system_role
+        self.stored = prompt.state.store is True or prompt.state.continues
+        self.custom_calls = {call.id for message in prompt.messages for call in message.tool_calls if call.custom}
+
+    # --- system, user and tools -------------------------------------------------------------------------------------
+
+    def encode_system(self, message: Message) -> list[Wire]:
+        leave_out_all_but_text(message, self.notices)
+        return encode_system(message, self.system_role)
+
+    def encode_user(self, _: Message, parts: list[Part]) -> Wire:
+        encoded = [wire for part in parts for wire in _encode_input_part(part, "user", self.notices)]
+        return {"role": "user", "content": simplify_content(encoded, "input_text")}
+
+    def encode_tool_result(self, result: ToolResult) -> Wire:
+        output: str | list[Any] = result.content if isinstance(result.content, str) else []
+        if not isinstance(result.content, str):
+            output = [wire for part in result.content for wire in _encode_input_part(part, "tool", self.notices)]
+        kind = "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output"
+        return {"type": kind, "call_id": result.call_id, "output": output}
+
+    # --- assistant --------------------------------------------------------------------------------------------------
+
+    def encode_assistant(self, message: Message) -> list[Wire]:
+        items: list[Wire] = []
+        for part in message.parts:
+            match part:
+                case Thought():
+                    items += self.encode_thought(part)
+                case Text() | Refusal():
+                    _add_text(part, items)
+                case ToolCall():
+                    items.append(_encode_tool_call(part))
+                case ServerTool() | UnknownPart():
+                    item = msgspec.json.decode(part.json)
+                    items += [item] if isinstance(item, dict) else []
+                case Image() | File() | ToolResult():
+                    leave_out(part, "assistant", self.notices)
+                case _:
+                    assert_never(part)
+        items = [_simplify_message(item) for item in self.drop_last_reasoning(items)]
+        if self.target.quirks.call_order == "grouped":
+            items.sort(key=lambda item: item.get("type") == "function_call")
+        return items if self.can_have_ids(items) else [_drop_id(item) for item in items]
+
+    def encode_thought(self, thought: Thought) -> list[Wire]:
+        entry = next((seal.entry for seal in thought.seals if seal.entry is not None), None)
+        fields = None if entry is None else msgspec.json.decode(entry)
+        if isinstance(fields, dict):
+            item: Wire = {name: value for name, value in fields.items() if value is not None}
+            if item.get("type") == "reasoning":
+                item.setdefault("summary", [])
+                return [item] if self.carries_state(item) else []
+        value = next((seal.value for seal in thought.seals if seal.kind == "encrypted" and seal.value), None)
+        if value is not None:
+            return [{"type": "reasoning", "summary": [], "encrypted_content": value}]
+        if thought.kind == "raw" and thought.text and not self.target.quirks.encrypted_reasoning:
+            content = [{"type": "reasoning_text", "text": thought.text}]
+            return [{"type": "reasoning", "id": "rs_0", "summary": [], "content": content}]
+        add_notice(self.notices, "reasoning_not_sent", "a thought came without anything that this endpoint takes back")
+        return []
+
+    def carries_state(self, item: Wire) -> bool:
+        if item.get("encrypted_content") or self.stored or not self.target.quirks.encrypted_reasoning:
+            return True
+        # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
+        add_notice(
+            self.notices, "reasoning_not_sent", "a thought came without its encrypted content and nothing is stored"
+        )
+        return False
+
+    def drop_last_reasoning(self, items: list[Wire]) -> list[Wire]:
+        """The items without reasoning that nothing follows, which the endpoint refuses."""
+        end = len(items)
+        while end and items[end - 1].get("type") == "reasoning":
+            end -= 1
+        if end < len(items):
+            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+        return items[:end]
+
+    def can_have_ids(self, items: list[Wire]) -> bool:
+        """Whether the items keep their ids. An id binds an item to the reasoning before it, so a turn that lacks an id
+        or its reasoning goes without any.
+        """
+        if self.stored or not self.target.quirks.encrypted_reasoning:
+            return True
+        followers = [item for item in items if item.get("type") != "reasoning"]
+        return len(followers) < len(items) and all(item.get("id") for item in items)
+
+
+def _add_text(part: Text | Refusal, items: list[Wire]) -> None:
+    """Add a text to the message that is the last item, or to a new one. A text with an entry begins its message.
+
+    `annotated` holds the annotations of the message until `_simplify_message`.
+    """
+    entry = _find_item(part.seals, "message") if isinstance(part, Text) else None
+    if not items or items[-1].get("type") != "message" or entry is not None:
+        fields: Wire = entry or {}
+        message: Wire = {"type": "message", "role": "assistant", **fields, "content": []}
+        items.append({**message, "annotated": fields.get("content") or []})
+    content: list[Wire] = items[-1]["content"]
+    annotated: list[Wire] = items[-1]["annotated"]
+    if isinstance(part, Refusal):
+        content.append({"type": "refusal", "refusal": part.text})
+        return
+    shape = annotated[len(content)] if len(content) < len(annotated) else {}
+    beside = shape if shape.get("type") in ("output_text", "text") else {}
+    content.append({**beside, "type": "output_text", "text": part.text})
+
+
+def _encode_tool_call(call: ToolCall) -> Wire:
+    entry = _find_item(call.seals, "function_call", "custom_tool_call")
+    if call.custom:
+        item = {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.raw_arguments or ""}
+        return {**(entry or {}), **item}
+    if entry is not None:
+        text = entry.get("arguments")
+        is_same = isinstance(text, str) and (call.raw_arguments == text or read_arguments(text) == call.arguments)
+        if is_same and entry.get("name") == call.name:
+            return {**entry, "call_id": call.id}
+    arguments = encode_arguments(call) or "{}"
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
+
+
+def _find_item(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:
+    for seal in seals:
+        if seal.entry is None:
+            continue
+        item = msgspec.json.decode(seal.entry)
+        if isinstance(item, dict) and item.get("type") in kinds:
+            return {name: value for name, value in item.items() if value is not None}
+    return None
+
+
+def _simplify_message(item: Wire) -> Wire:
+    """A message of which only its text is known, in the plain form."""
+    if "annotated" not in item:
+        return item
+    item = {name: value for name, value in item.items() if name != "annotated"}
+    match item:
+        case {"content": [{"type": "output_text", "text": str() as text}], **beside} if len(beside) == 2:
+            return {"role": "assistant", "content": text}
+        case _:
+            return item
+
+
+def _drop_id(item: Wire) -> Wire:
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def _encode_input_part(part: Part, role: str, notices: list[Notice]) -> list[Any]:
+    match part:
+        case Text():
+            return [{"type": "input_text", "text": part.text}]
+        case Image():
+            return [_encode_image(part)]
+        case File():
+            return [_encode_file(part)]
+        case UnknownPart():
+            return encode_native(part, role, notices)
+        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
+            return leave_out(part, role, notices)
+        case _:
+            assert_never(part)
+
+
+def _encode_image(image: Image) -> Wire:
+    encoded = {"type": "input_image", "image_url": make_image_url(image)}
+    return encoded if image.detail is None else {**encoded, "detail": image.detail}
+
+
+def _encode_file(file: File) -> Wire:
+    if file.id is not None:
+        return {"type": "input_file", "file_id": file.id}
+    if file.data is not None:
+        return {"type": "input_file", "filename": file.name, "file_data": make_data_url(file.media_type, file.data)}
+    if file.url is not None:
+        return {"type": "input_file", "file_url": file.url}
+    raise Unsupported("a file has neither data, an address nor an id; give File(data=…), File(url=…) or File(id=…).")

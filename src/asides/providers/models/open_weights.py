@@ -32,6 +32,40 @@ _AUGUST = "2026-08"
 StartsInside = bool | Literal["auto"]
 
 
+def _always(models: str, *, starts_inside: StartsInside = False, tags: tuple[str, ...] = ("think",)) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking="always",
+        default="on",
+        efforts=(),
+        tags=tags,
+        starts_inside=starts_inside,
+        since=_AUGUST,
+        source=_CARDS,
+    )
+
+
+def _optional(
+    models: str,
+    *,
+    default: Literal["on", "off"] = "on",
+    starts_inside: StartsInside = False,
+    tags: tuple[str, ...] = ("think",),
+    template_key: Literal["enable_thinking", "thinking"] = "enable_thinking",
+) -> ModelRule:
+    return ModelRule(
+        models=models,
+        thinking="optional",
+        default=default,
+        efforts=(),
+        tags=tags,
+        starts_inside=starts_inside,
+        template_key=template_key,
+        since=_AUGUST,
+        source=_CARDS,
+    )
+
+
 def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule, ...]:
     """What is known of open models by name; the asking is the host's.
 
@@ -43,38 +77,6 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
     until a tag or the end tells, at the price of an answer that comes in one piece.
     """
     perhaps: StartsInside = "auto" if opened else False
-
-    def always(models: str, *, starts_inside: StartsInside = False, tags: tuple[str, ...] = ("think",)) -> ModelRule:
-        return ModelRule(
-            models=models,
-            thinking="always",
-            default="on",
-            efforts=(),
-            tags=tags,
-            starts_inside=starts_inside,
-            since=_AUGUST,
-            source=_CARDS,
-        )
-
-    def optional(
-        models: str,
-        *,
-        default: Literal["on", "off"] = "on",
-        starts_inside: StartsInside = False,
-        tags: tuple[str, ...] = ("think",),
-        template_key: Literal["enable_thinking", "thinking"] = "enable_thinking",
-    ) -> ModelRule:
-        return ModelRule(
-            models=models,
-            thinking="optional",
-            default=default,
-            efforts=(),
-            tags=tags,
-            starts_inside=starts_inside,
-            template_key=template_key,
-            since=_AUGUST,
-            source=_CARDS,
-        )
 
     return (
         ModelRule(
@@ -89,32 +91,32 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
             since=_AUGUST,
             source="openai/harmony docs/format.md",
         ),
-        always("*deepseek-r1*", starts_inside=opened),
-        always("*qwq*", starts_inside=opened),
-        always("*qwen3*thinking*", starts_inside=opened),
+        _always("*deepseek-r1*", starts_inside=opened),
+        _always("*qwq*", starts_inside=opened),
+        _always("*qwen3*thinking*", starts_inside=opened),
         never_thinks("*qwen3*instruct*", _AUGUST, _CARDS),
         never_thinks("*qwen3-coder*", _AUGUST, _CARDS),
         # From 3.5 on the template opens the tag; before, the model writes it itself.
-        optional("*qwen3.[5-9]*", starts_inside=perhaps),
-        optional("*qwen3*", starts_inside=hybrid),
-        optional("*deepseek-v3.[12]*", default="off", starts_inside=hybrid, template_key="thinking"),
-        optional("*deepseek-v4*", starts_inside=hybrid, template_key="thinking"),
-        always("*minimax-m2*", starts_inside=perhaps),
-        optional("*minimax-m3*", tags=("mm", "think"), starts_inside=hybrid),
-        optional("*glm-[45].[1-9]*", starts_inside=hybrid),
-        optional("*glm-5*", starts_inside=hybrid),
-        optional("*nemotron*", starts_inside=hybrid),
-        always("*step3*", starts_inside=perhaps),
-        always("*kimi-k3*", tags=("kimi-k3", "think")),
-        always("*kimi-k2-thinking*"),
-        optional("*kimi-k2.[56]*", template_key="thinking"),
-        always("*magistral*", tags=("[think]", "think")),
-        optional("*gemma-4*", default="off", tags=("gemma", "think")),
-        optional("*gemma4*", default="off", tags=("gemma", "think")),
-        optional("*seed-oss*", tags=("seed", "think")),
-        optional("*command-a*", tags=("command", "think")),
-        optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking"),
-        optional("*apertus*", default="off", tags=("apertus", "think")),
+        _optional("*qwen3.[5-9]*", starts_inside=perhaps),
+        _optional("*qwen3*", starts_inside=hybrid),
+        _optional("*deepseek-v3.[12]*", default="off", starts_inside=hybrid, template_key="thinking"),
+        _optional("*deepseek-v4*", starts_inside=hybrid, template_key="thinking"),
+        _always("*minimax-m2*", starts_inside=perhaps),
+        _optional("*minimax-m3*", tags=("mm", "think"), starts_inside=hybrid),
+        _optional("*glm-[45].[1-9]*", starts_inside=hybrid),
+        _optional("*glm-5*", starts_inside=hybrid),
+        _optional("*nemotron*", starts_inside=hybrid),
+        _always("*step3*", starts_inside=perhaps),
+        _always("*kimi-k3*", tags=("kimi-k3", "think")),
+        _always("*kimi-k2-thinking*"),
+        _optional("*kimi-k2.[56]*", template_key="thinking"),
+        _always("*magistral*", tags=("[think]", "think")),
+        _optional("*gemma-4*", default="off", tags=("gemma", "think")),
+        _optional("*gemma4*", default="off", tags=("gemma", "think")),
+        _optional("*seed-oss*", tags=("seed", "think")),
+        _optional("*command-a*", tags=("command", "think")),
+        _optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking"),
+        _optional("*apertus*", default="off", tags=("apertus", "think")),
     )
 
 

@@ -20,8 +20,8 @@ from asides.testing.conformance.response_bodies import (
     visible_texts,
 )
 from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.fold import simulate
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 
 _FORMS = ("streamed", "whole")
 

@@ -10,9 +10,9 @@ import msgspec
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
 from asides.values.events import Event, StopReason
+from asides.values.fold import simulate
 from asides.values.messages import Part, Refusal, Text
 from asides.values.reply import Reply
-from asides.values.simulate import simulate
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
 

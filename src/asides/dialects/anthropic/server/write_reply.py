@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
-from asides.dialects.anthropic.stop_and_errors import STATUSES
+from asides.dialects.anthropic.wire import STATUSES
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
-from asides.dialects.gemini.stop_and_errors import FINISH_REASONS
+from asides.dialects.gemini.wire import FINISH_REASONS
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,

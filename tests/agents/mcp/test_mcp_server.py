@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asides.agents.mcp.server import McpServer
+from asides.agents.mcp.mcp_server import McpServer
 from asides.agents.tools.runnable import BadArguments, Runnable
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Text, ToolCall

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.wire.chunked import BrokenChunks, Dechunker
+from asides.transports.urllib3 import BrokenChunks, Dechunker
 
 
 def chunked(*contents: bytes, trailer: bytes = b"") -> bytes:
