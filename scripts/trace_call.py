@@ -2,12 +2,12 @@
 
     python scripts/trace_call.py             files, jumps and functions of an ask and of an agent run with a tool
     python scripts/trace_call.py --files     also how often each file is entered
-    python scripts/trace_call.py --jumps     also every jump: caller → called function
+    python scripts/trace_call.py --jumps     also every jump: function → the next one called
     python scripts/trace_call.py --check     fail when a goal is missed
     python scripts/trace_call.py --check --limits 38 110 60 400   the same with other limits than the goals
 
 Counted are Python calls in the calling thread. Files: those under src/asides with a function that was called. Jumps:
-calls whose nearest calling frame of ours is in another file.
+how often the next function called stands in another file than the one before.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Trace:
         self.files: Counter[str] = Counter()
         self.jumps: Counter[tuple[str, str]] = Counter()
         self.functions: set[CodeType] = set()
+        self._last: CodeType | None = None
 
     def record(self, action: Callable[[], object]) -> None:
         """Run the action and count its calls."""
@@ -60,11 +61,9 @@ class Trace:
             return
         self.files[code.co_filename.removeprefix(_HOME)] += 1
         self.functions.add(code)
-        caller = frame.f_back
-        while caller is not None and not caller.f_code.co_filename.startswith(_HOME):
-            caller = caller.f_back
-        if caller is not None and caller.f_code.co_filename != code.co_filename:
-            self.jumps[_name(caller.f_code), _name(code)] += 1
+        last, self._last = self._last, code
+        if last is not None and last.co_filename != code.co_filename:
+            self.jumps[_name(last), _name(code)] += 1
 
     def meets(self, goal: Goal) -> bool:
         """Whether neither files nor jumps exceed the goal."""
@@ -127,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.files:
             print(*(f"{count:6} {file}" for file, count in sorted(trace.files.items())), sep="\n")
         if given.jumps:
-            print(*(f"{count:6} {caller} → {called}" for (caller, called), count in trace.jumps.items()), sep="\n")
+            print(*(f"{count:6} {last} → {called}" for (last, called), count in trace.jumps.items()), sep="\n")
         missed = missed or not trace.meets(limits[name])
     return int(given.check and missed)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from asides import __version__
 from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
-from asides import __version__
 from tests.cli.children import (
     at,
     environment,

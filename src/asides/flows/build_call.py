@@ -166,7 +166,7 @@ def _read_reading_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
     """The facts about reading a response that the options change."""
     facts: dict[str, Any] = {}
     names = given.thinking_field or ()
-    if fields := trim_names((names,) if isinstance(names, str) else names):
+    if names and (fields := trim_names((names,) if isinstance(names, str) else names)):
         facts["thinking_in"] = fields
     if given.heuristics is not None:
         facts["heuristics"] = given.heuristics

@@ -90,17 +90,17 @@ class ToolTurn:
     def _ask_approvals(self, ready: list[tuple[int, Runnable]]) -> Flow[list[tuple[int, Runnable]]]:
         """The calls that may run."""
         config = self._config
-        asking = [place for place, _ in ready if config.approvals.get(self._calls[place].name) == "ask"]
-        if not asking:
+        to_approve = [place for place, _ in ready if config.approvals.get(self._calls[place].name) == "ask"]
+        if not to_approve:
             return ready
         if config.approve is None:
             raise AssertionError("a run whose tools need approval has a handler")
         handler = ApprovalRequest(config.approve, blocking=not iscoroutinefunction(config.approve))
         # One after the other: a person cannot answer two questions at once.
         verdicts: list[JobOutcome | None] = []
-        for place in asking:
+        for place in to_approve:
             verdicts += yield RunTools((Job(self._calls[place], handler),), 1, _report_nothing)
-        for place, verdict in zip(asking, verdicts, strict=True):
+        for place, verdict in zip(to_approve, verdicts, strict=True):
             allowed, reason = _read_verdict(verdict)
             if not allowed:
                 self._finish(place, deny_call(self._calls[place], reason))

@@ -62,7 +62,7 @@ class _RequestCheck:
         changes |= self._check_sampling(thinking, on)
         if on:
             changes |= self._check_forced_tool(thinking)
-        if thinking.wanted and self.prompt.tools and not self.rule.tools_while_thinking:
+        if self.prompt.tools and not self.rule.tools_while_thinking and thinking.wanted:
             changes["thinking"] = self._drop_thinking_for_tools(thinking)
         return msgspec.structs.replace(self.prompt, **changes)
 
@@ -208,7 +208,8 @@ class _RequestCheck:
             found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))
             changes["stop"] = ()
         # Both were asked for: a contradiction. If the model merely thinks by default, the setting has no effect.
-        self._report(found if thinking.wanted else [_as_notice(finding) for finding in found])
+        if found:
+            self._report(found if thinking.wanted else [_as_notice(finding) for finding in found])
         return changes
 
     def _report(self, found: Sequence[Finding]) -> None:

@@ -62,8 +62,10 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     decisions: list[Decision] = []
     notices: list[Notice] = []
     messages = _replay(prompt, target, decisions)
-    messages = _pair_calls(messages, notices, continues=prompt.state.continues)
-    messages, state = _resume(messages, prompt.state, target, decisions)
+    state, continues = prompt.state, prompt.state.continues
+    messages = _pair_calls(messages, notices, continues=continues)
+    if continues or state.resume:
+        messages, state = _resume(messages, state, target, decisions)
     messages = _drop_blank_messages(messages, notices)
     messages = _replace_pictures(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
@@ -85,6 +87,8 @@ def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -
 
 
 def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[Message, ...]:
+    if not any(message.role == "assistant" for message in prompt.messages):
+        return prompt.messages
     rule = target.provider.replay_rule(target.family or target.model)
     if prompt.thinking.replay == "never":
         rule = ReplayRule(when="never", source="Thinking(replay='never')")
@@ -199,8 +203,6 @@ def _resume(
     If the named turn is not in the history, the last assistant turn stands for it: the messages after that one are
     complete in themselves, tool results included.
     """
-    if not (state.continues or state.resume):
-        return messages, state
     turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
     stored_at = {number: stored for number in turns if (stored := messages[number].stored) is not None}
     start: int | None = None

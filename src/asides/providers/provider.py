@@ -24,7 +24,7 @@ from asides.providers.quirks import (
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
-    "ON_DEMAND",
+    "LAUNCH_URL",
     "THINKING_FIELDS",
     "AskBy",
     "Capabilities",
@@ -354,21 +354,23 @@ class Target(msgspec.Struct, frozen=True):
     """Facts that the settings or the call change, by name."""
     facts: Facts = cast(Facts, None)
     """Everything settled: overrides over the rule over the quirks. Computed, never given."""
+    quirks: Quirks = cast(Quirks, None)
+    """The host's quirks. Computed, never given."""
+    dialect: str = ""
+    """The name of the dialect that this target speaks. Computed, never given."""
 
     def __post_init__(self) -> None:
-        facts = settle(self.rule, self.provider.quirks)
+        quirks = self.provider.quirks
+        facts = settle(self.rule, quirks)
         if self.overrides:
             facts = msgspec.structs.replace(facts, **dict(self.overrides))
         msgspec.structs.force_setattr(self, "facts", facts)
+        msgspec.structs.force_setattr(self, "quirks", quirks)
+        msgspec.structs.force_setattr(self, "dialect", self.chosen_dialect or self.provider.dialect)
 
     def override(self, **facts: Any) -> Target:
         """This target with some of its facts changed."""
         return msgspec.structs.replace(self, overrides=(*self.overrides, *facts.items())) if facts else self
-
-    @property
-    def dialect(self) -> str:
-        """The name of the dialect that this target speaks."""
-        return self.chosen_dialect or self.provider.dialect
 
     @property
     def origin(self) -> Origin:
@@ -379,11 +381,6 @@ class Target(msgspec.Struct, frozen=True):
     def launches(self) -> bool:
         """Whether a request starts the server; any other address has a server already."""
         return bool(self.provider.launcher) and self.base_url.startswith(LAUNCH_URL)
-
-    @property
-    def quirks(self) -> Quirks:
-        """The host's quirks."""
-        return self.provider.quirks
 
     def thinks(self, thinking: Thinking) -> bool | None:
         """Whether the model thinks when asked so; None when its default is not known."""

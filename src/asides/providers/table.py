@@ -77,10 +77,10 @@ def _responses(
     source: str = "recorded",
 ) -> ModelVariant:
     """The same host, speaking Responses."""
-    told = Quirks(encrypted_reasoning=True) if quirks is None else quirks
+    own = Quirks(encrypted_reasoning=True) if quirks is None else quirks
     return ModelVariant(
         dialect="openai_responses",
-        quirks=msgspec.structs.replace(told, path="/responses"),
+        quirks=msgspec.structs.replace(own, path="/responses"),
         models=models,
         replay=(_replay(replay, since, source),),
         tier=tier,

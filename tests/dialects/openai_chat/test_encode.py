@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asides import __version__
 from asides.dialects.openai_chat.encode import build_url, encode
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 from asides.values.errors import ConfigError
@@ -14,7 +15,6 @@ from asides.values.messages import OutputSchema, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
-from asides import __version__
 
 TOOL = Tool("weather", "Tells the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
 WIRE_TOOL = {

@@ -28,8 +28,8 @@ def _claude() -> tuple[ModelRule, ...]:
 
 
 def _rule(models: str, **facts: object) -> ModelRule:
-    told: dict[str, object] = {"since": "2026-08", "source": _CONVERSE, **facts}
-    return msgspec.convert({"models": models, **told}, ModelRule)
+    given: dict[str, object] = {"since": "2026-08", "source": _CONVERSE, **facts}
+    return msgspec.convert({"models": models, **given}, ModelRule)
 
 
 BEDROCK_MODELS: tuple[ModelRule, ...] = (

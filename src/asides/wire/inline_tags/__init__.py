@@ -41,6 +41,8 @@ unchanged, including `<|call|>`, for a parser of tool calls in text.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from asides.values.events import TextDelta, ThinkingDelta
@@ -77,9 +79,15 @@ class Separated(msgspec.Struct, frozen=True):
         return f"Separated(text={self.text!r}, thinking={thinking}, truncated={self.truncated})"
 
 
-def may_hold_tags(text: str, tags: Tags | None = None) -> bool:
+def may_hold_tags(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
     """Whether any character of a whole text could begin a tag; a quick check."""
-    return any(first in text for first in rules_for(tags).orphans.firsts)
+    return any(mark in text for mark in _find_marks(tags))
+
+
+@lru_cache(maxsize=64)
+def _find_marks(tags: tuple[str | tuple[str, str], ...]) -> str:
+    """The characters that any tag of these grammars begins with."""
+    return rules_for(tags).orphans.firsts
 
 
 def separate(
