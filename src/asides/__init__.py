@@ -5,7 +5,7 @@ loads nothing else, opens no socket and reads no environment. Type checkers read
 `scripts/public_names.py` writes from this table.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Module → its public names. Keep both sorted.
 _NAMES_BY_MODULE = {
