@@ -113,7 +113,8 @@ def write_thinking_table(rows: Sequence[Provider]) -> str:
         )
         lines.setdefault(cells, []).append(f"`{row.name}:`")
     head = [
-        "| provider | asked with | efforts | can be off | budget, in tokens | you receive | sent back | refused while thinking |",
+        "| provider | asked with | efforts | can be off | budget, in tokens | you receive | sent back "
+        "| refused while thinking |",
         "|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *(f"| {' | '.join((', '.join(names), *cells))} |" for cells, names in lines.items())])
