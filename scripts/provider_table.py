@@ -112,9 +112,9 @@ def write_thinking_table(rows: Sequence[Provider]) -> str:
             _describe_refusals(rules),
         )
         lines.setdefault(cells, []).append(f"`{row.name}:`")
+    titles = "provider", "asked with", "efforts", "can be off", "budget, in tokens", "you receive", "sent back"
     head = [
-        "| provider | asked with | efforts | can be off | budget, in tokens | you receive | sent back "
-        "| refused while thinking |",
+        f"| {' | '.join((*titles, 'refused while thinking'))} |",
         "|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *(f"| {' | '.join((', '.join(names), *cells))} |" for cells, names in lines.items())])
