@@ -1,4 +1,4 @@
-"""Writes the facts of the provider rows into the docs: the tables of docs/providers.md and docs/thinking.md, and the
+"""Write the facts of the provider rows into the docs: the tables of docs/providers.md and docs/thinking.md, and the
 list in README.md, each between two marks.
 
     python scripts/provider_table.py            write them
@@ -34,7 +34,7 @@ _ASKED = {
     "think": "`think`",
     "max_reasoning_effort": "`reasoningConfig`",
     "reasoning_config": "`reasoning_config`",
-    "nothing": "cannot be asked",
+    "nothing": "no field",
 }
 # Dialects with other fields for the same request.
 _ASKED_IN_DIALECT = {
@@ -47,7 +47,7 @@ _SENT_BACK = {
     "never": "never",
     "tool_turns": "on turns that call tools",
     "since_last_user": "since the last question",
-    "sealed": "what is signed",
+    "sealed": "only if signed",
     "all": "always",
 }
 
@@ -55,7 +55,7 @@ _SENT_BACK = {
 def write_provider_table(rows: Sequence[Provider]) -> str:
     """The table of docs/providers.md: every row."""
     lines = [
-        "| write | is | key | asked for thinking by | may inline tags | thinking goes back | facts of |",
+        "| write | provider | key | asked for thinking with | inline tags possible | thinking sent back | facts from |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -107,13 +107,14 @@ def write_thinking_table(rows: Sequence[Provider]) -> str:
             _describe_efforts(rules),
             _describe_off(rules),
             _describe_budgets(rules, row),
-            _join(_KINDS[rule.kind] for rule in rules) or "what it sends",
+            _join(_KINDS[rule.kind] for rule in rules) or "whatever it sends",
             _join(_SENT_BACK[rule.when] for variant in variants for rule in variant.replay or (ReplayRule(),)),
             _describe_refusals(rules),
         )
         lines.setdefault(cells, []).append(f"`{row.name}:`")
+    titles = "provider", "asked with", "efforts", "can be off", "budget, in tokens", "you receive", "sent back"
     head = [
-        "| provider | asked with | efforts | off | budget, in tokens | you receive | sent back | refused meanwhile |",
+        f"| {' | '.join((*titles, 'refused while thinking'))} |",
         "|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *(f"| {' | '.join((', '.join(names), *cells))} |" for cells, names in lines.items())])
@@ -144,7 +145,7 @@ def _describe_off(rules: Sequence[ModelRule]) -> str:
     stops = {rule.thinking for rule in rules} - {"unknown"}
     if not stops:
         return "not known"
-    return "by model" if len(stops) > 1 else "yes" if stops == {"optional"} else "no"
+    return "depends on the model" if len(stops) > 1 else "yes" if stops == {"optional"} else "no"
 
 
 def _describe_budgets(rules: Sequence[ModelRule], row: Provider) -> str:
