@@ -86,14 +86,14 @@ def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
 
     with pytest.raises(asides.ConfigError, match="'half' lacks read, writer, write_error, write_models"):
         register_dialect("half", ClientHalf())  # type: ignore[arg-type]
-    with pytest.raises(asides.ConfigError, match="the dialect 'other' calls itself 'toy'"):
+    with pytest.raises(asides.ConfigError, match="the dialect 'other' has the name 'toy'"):
         register_dialect("other", dialect)
 
 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("no_such_module:dialect", "does not load: No module named"),
+        ("no_such_module:dialect", "cannot be loaded: No module named"),
         ("tests.testing.conformance.toy:nothing", "no attribute"),
     ],
 )

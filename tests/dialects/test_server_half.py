@@ -48,5 +48,5 @@ def test_an_error_names_the_field_and_the_message() -> None:
 
 def test_sampling_settings_are_checked_for_their_types() -> None:
     assert read_sampling({"temperature": 0.5}) == Sampling(temperature=0.5)
-    with pytest.raises(ConfigError, match="a sampling setting does not read"):
+    with pytest.raises(ConfigError, match="a sampling setting is invalid"):
         read_sampling({"temperature": "warm"})

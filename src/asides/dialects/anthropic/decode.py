@@ -58,7 +58,7 @@ class MessagesDecoder(DocumentDecoder):
 
     dialect = "anthropic"
     stop_completes = True
-    keeps_raw_bytes = True
+    stores_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())

@@ -14,7 +14,7 @@ from asides.dialects.http_body import build_post, join_url, merge_fields, report
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, nearest_effort
+from asides.values.thinking import Effort, find_nearest_effort
 from asides.values.tools import Tool
 
 # Their names for the settings that they have.
@@ -82,7 +82,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
 
 def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    for name, value in prompt.sampling.given().items():
+    for name, value in prompt.sampling.to_dict().items():
         if name in SAMPLING:
             config[SAMPLING[name]] = value
         else:
@@ -187,15 +187,15 @@ def _encode_level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         return {"thinkingLevel": least.upper()}
     if thinking.budget is not None:
         fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]
-        wanted = fitting[0] if fitting else _LEVELS[-1]
-        sent = nearest_effort(wanted, takes or _LEVELS)
+        nearest = fitting[0] if fitting else _LEVELS[-1]
+        sent = find_nearest_effort(nearest, takes or _LEVELS)
         notices.append(
             _make_notice("budget_mapped", "this model takes a level, not a budget", str(thinking.budget), sent)
         )
         return {"thinkingLevel": sent.upper()}
     if thinking.effort is None:
         return {}
-    sent = nearest_effort(thinking.effort, takes or _LEVELS)
+    sent = find_nearest_effort(thinking.effort, takes or _LEVELS)
     if sent != thinking.effort:
         notices.append(_make_notice("effort_mapped", "the nearest level", thinking.effort, sent))
     return {"thinkingLevel": sent.upper()}

@@ -72,7 +72,7 @@ class ChatLineDecoder(DocumentDecoder):
             events.append(ThinkingDelta(message.thinking, 0, self._kind, "field", VIA))
         if message.content:
             if self._content is None:
-                self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, apart=self._thought)
+                self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
             self._content.feed(message.content, events)
         for call in message.tool_calls or ():
             self._decode_call(call, events)

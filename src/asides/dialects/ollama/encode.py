@@ -30,7 +30,7 @@ from asides.values.messages import (
     UnknownPart,
 )
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
+from asides.values.thinking import Effort, Thought, find_nearest_effort, join_thoughts
 from asides.values.tools import Tool
 
 # Our names and theirs. The first group stands in `options`, the second beside it.
@@ -138,7 +138,7 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> b
         return None if thinking.mode == "auto" and thinking.budget is None else True
     if rule.efforts == ():
         return True
-    sent = nearest_effort(thinking.effort, _EFFORTS)
+    sent = find_nearest_effort(thinking.effort, _EFFORTS)
     if sent != thinking.effort:
         notices.append(Notice("effort_mapped", "the nearest that this host has", "thinking", thinking.effort, sent))
     return sent

@@ -25,12 +25,12 @@ from asides.dialects.openai_chat.wire import (
     ToolCallPart,
     WireUsage,
     build_error,
+    find_reader,
     find_unknown_field,
     is_nothing,
     map_stop_reason,
     read_signature,
     read_usage,
-    reader_for,
 )
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
@@ -153,7 +153,7 @@ CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
 CALL_BLOCK = 1_000_000
 # The first bytes of a stream that has sent no event yet.
-_SIGNS_OF_LIFE = (b":", b"event:", b"id:", b"retry:")
+_KEEP_ALIVE_STARTS = (b":", b"event:", b"id:", b"retry:")
 
 
 class ChatDecoder(DocumentDecoder):
@@ -166,7 +166,7 @@ class ChatDecoder(DocumentDecoder):
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
         quirks, rule = target.quirks, target.rule
-        self._reader = reader_for(target.facts.thinking_in, target.facts.heuristics)
+        self._reader = find_reader(target.facts.thinking_in, target.facts.heuristics)
         self._decode = self._reader.decode
         self._cut_document = False
         self._usage: WireUsage | None = None
@@ -174,7 +174,7 @@ class ChatDecoder(DocumentDecoder):
         self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
         self._snapshots: SnapshotFilter | None = SnapshotFilter(snapshots=quirks.snapshots)
         in_fields: list[str] = []
-        self._content = TaggedText(CONTENT_BLOCK, target, self._kind, apart=in_fields)
+        self._content = TaggedText(CONTENT_BLOCK, target, self._kind, field_thinking=in_fields)
         self._thinking = ThinkingDecoder(target, self._kind, in_fields, self._content.thinking)
         self._calls: ToolCalls | None = None
 
@@ -184,7 +184,7 @@ class ChatDecoder(DocumentDecoder):
         if self.ended or self._cut_document:
             if not self.is_complete():
                 self.fail_cut_off()
-        elif head and not head.startswith(_SIGNS_OF_LIFE):
+        elif head and not head.startswith(_KEEP_ALIVE_STARTS):
             self.fail_unrecognised()
         else:
             self.fail_lost("sent nothing but signs of life" if head else "sent an empty body")

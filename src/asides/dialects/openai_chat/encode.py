@@ -15,7 +15,7 @@ from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thinking, nearest_effort
+from asides.values.thinking import Effort, Thinking, find_nearest_effort
 from asides.values.tools import Tool
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
@@ -46,7 +46,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
         body[target.facts.output_limit] = prompt.max_tokens
-    body |= prompt.sampling.given()
+    body |= prompt.sampling.to_dict()
     if prompt.stop:
         body["stop"] = list(prompt.stop)
     if prompt.stream:
@@ -309,10 +309,10 @@ class _ThinkingEncoder:
         # An effort above "high" is sent only to models that are known to take one.
         highest: Effort = "high" if takes is None else "xhigh" if "xhigh" in takes else "max"
         fitting: list[Effort] = [effort for most, effort in _EFFORT_FOR_BUDGET if budget <= most]
-        wanted = fitting[0] if fitting else highest
+        nearest = fitting[0] if fitting else highest
         # The provider's own mapping of an effort that it lacks counts before the nearest one.
-        mapped = dict(self.rule.effort_map).get(wanted)
-        sent = wanted if takes and wanted in takes else mapped or nearest_effort(wanted, takes or (wanted,))
+        mapped = dict(self.rule.effort_map).get(nearest)
+        sent = nearest if takes and nearest in takes else mapped or find_nearest_effort(nearest, takes or (nearest,))
         self._report("budget_mapped", "this host takes an effort, not a budget", str(budget), sent)
         return sent
 
@@ -323,7 +323,7 @@ class _ThinkingEncoder:
         if self.rule.efforts == () and self.rule.default is None:
             self._report("on_not_sent", "this model takes no effort; what it does is its own habit", "on")
             return
-        sent = nearest_effort(_ORDINARY_EFFORT, self.rule.efforts or (_ORDINARY_EFFORT,))
+        sent = find_nearest_effort(_ORDINARY_EFFORT, self.rule.efforts or (_ORDINARY_EFFORT,))
         self._report("effort_chosen", "this host needs an effort", "on", sent)
         self.fields["reasoning_effort"] = sent
 

@@ -132,7 +132,7 @@ class ChunkReader:
         self.thinking_fields = thinking_fields
         self.ignored = ignored
         self.heuristics = heuristics
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_chunk_type(thinking_fields, ignored)).decode
+        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_build_chunk_type(thinking_fields, ignored)).decode
         names = [f"thought_{place}" for place in range(len(thinking_fields))]
         get = attrgetter(*names)
         self.thinking_values: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
@@ -146,7 +146,7 @@ class ChunkReader:
 
 
 @cache
-def reader_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
+def find_reader(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
     """Return the reader for a provider's row. Thinking fields that a user named are the only ones read."""
     usual = thinking_fields == THINKING_FIELDS
     return _make_reader(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
@@ -156,7 +156,7 @@ def reader_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReade
 _make_reader = lru_cache(maxsize=256)(ChunkReader)
 
 
-def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
+def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
     read: list[tuple[str, Any, Any]] = [
         ("content", Any, None),
         ("tool_calls", list[ToolCallPart] | None, None),

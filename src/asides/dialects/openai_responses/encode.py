@@ -165,7 +165,7 @@ def _encode_output(output: OutputSchema | str) -> dict[str, Any]:
 
 
 def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    given = prompt.sampling.given()
+    given = prompt.sampling.to_dict()
     refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
     notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]
     return {name: value for name, value in given.items() if name in _SAMPLING}
