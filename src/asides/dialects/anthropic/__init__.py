@@ -1,4 +1,4 @@
-"""Messages, `POST /v1/messages`: the dialect of Claude and of the hosts that took it up."""
+"""Messages, `POST /v1/messages`: the dialect of Claude, which other hosts also use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ollama's own chat, `POST /api/chat`: a JSON document per line."""
+"""Ollama's chat, `POST /api/chat`: a JSON document per line."""
 
 from __future__ import annotations
 

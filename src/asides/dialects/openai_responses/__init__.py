@@ -1,4 +1,4 @@
-"""Responses, `POST /responses`: the dialect in which OpenAI's models report their thinking."""
+"""Responses, `POST /responses`: the dialect in which OpenAI's models show their thinking."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Theory of operation. A response is a list of items in order. An item emits the same events whether it comes in deltas or
 whole: its state (items) emits everything once. So a whole body is a stream in which every item comes whole. The
-response object at the end of a stream is read the same way: it adds what the stream did not have. Blocks are numbered
-by the item's position, a thousand for each.
+response object at the end of a stream is read the same way: it adds the parts that the stream lacked. Blocks are
+numbered by the item's position, a thousand for each.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class ResponsesDecoder(DocumentDecoder):
         """Return the last events: no more bytes come. ReplyEnded is the very last, unless there is a failure."""
         events = super().finish()
         if events and not self._started:
-            # A reply that failed before it started has its first event all the same.
+            # A reply that failed before it started still gets its first event.
             self.start(events)
             events.insert(0, events.pop())
         return events
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what the items hold."""
+        """Emit the events that the items hold."""
         for item in self._index.items:
             if not item.done:
                 item.flush(events)
@@ -99,7 +99,7 @@ class ResponsesDecoder(DocumentDecoder):
         else:
             self.fail_lost("sent no event")
 
-    # A cut event is left out like any event that is not JSON, so other problems at the end are errors.
+    # An event that was cut off is left out like any event that is not JSON; every other problem at the end is an error.
     fail_at_end = DocumentDecoder.fail
 
     def _is_cut_in_thought(self) -> bool:
@@ -166,9 +166,9 @@ class ResponsesDecoder(DocumentDecoder):
                 self.failure = self.failure or build_inner_error(error, payload, self.target)
                 return
         if response.object not in (None, "response") or (response.output is None and response.status is None):
-            what = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
+            found = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
             raise ProtocolError(
-                f"the answer is {what}, no response; check that the address serves this endpoint.", payload=payload
+                f"the answer is {found}, not a response; check that the address serves this endpoint.", payload=payload
             )
         self._start(response, events)
         self._decode_end(response, None, payload, events)
@@ -309,8 +309,8 @@ class ResponsesDecoder(DocumentDecoder):
         self.stop = self._decode_stop(response, events)
 
     def _decode_stop(self, response: Response, events: list[Event]) -> StopReason:
-        calls = any(isinstance(item, CallState) for item in self._index.items)
-        stop = read_stop(response, calls=calls)
+        has_calls = any(isinstance(item, CallState) for item in self._index.items)
+        stop = read_stop(response, has_calls=has_calls)
         if stop.reason == "unknown" and self.failure is None:
             self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as a final status", events)
         items = self._index.items

@@ -1,7 +1,7 @@
 """Finds the item that an event belongs to: the items of one reply by index and by id.
 
-`output_index` decides first, since some proxies give an item another id in every event. Without an index the id
-decides, without both it is the last item. Not here: the events of an item (items).
+`output_index` counts first, since some proxies change the id of an item in every event. Without an index the id counts;
+without both it is the last item. Not here: the events of an item (items).
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class ItemIndex:
         return found
 
     def begin(self, index: int | None, item: Item) -> ItemState:
-        """Return the item that begins here. If the server uses an index twice, the later item stands later."""
+        """Return the item that begins here. If the server uses an index twice, the second is a new item after the
+        others.
+        """
         kind = item.type or "message"
         key = make_key(index, item.id)
         state = self._by_key.get(key) if key is not None else None
@@ -73,7 +75,7 @@ class ItemIndex:
             return None if here.done else here
         if (begun := self._find_open_by_id(item.id, kind)) is not None:
             return begun
-        # The stream had it under another index and another id; the stream counts.
+        # The stream had it with another index and another id; the stream counts.
         return None if any(state.done for state in streamed) else self._add(kind, place, item.id)
 
     def has_open_tag(self) -> bool:
@@ -123,7 +125,7 @@ class ItemIndex:
                 return UnknownState(block, kind, origin)
 
     def _make_text(self, block: int) -> TaggedText:
-        # A server that sends a thought in an item of its own has removed the tag that its template opened.
+        # A server that sends a thought as a separate item has removed the tag that its template opened.
         first = not any(isinstance(item, (ReasoningState, MessageState)) for item in self.items)
         return TaggedText(block, self._target, first=first)
 
@@ -139,7 +141,7 @@ def find_first_block(place: int) -> int:
 
 
 def _find_raw_reasoning(target: Target) -> RawReasoning:
-    """Return the use of raw reasoning: as the row says; else it is an aside for models that give summaries."""
+    """Return the use of raw reasoning: that of the row, else "aside" for models that send summaries."""
     use = "shown" if target.shows_raw else target.quirks.raw_reasoning
     if use is not None:
         return use
