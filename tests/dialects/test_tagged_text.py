@@ -1,4 +1,4 @@
-"""Thinking in the tags of an answer: one class for every dialect, the same events from each."""
+"""Thinking in tags of an answer: every dialect uses the same class and gives the same events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def split(text: TaggedText, *pieces: str, cut: bool = False) -> list[tuple[str, 
     return shown(events)
 
 
-def test_every_segment_is_a_block_of_its_own() -> None:
+def test_every_segment_is_a_separate_block() -> None:
     text = TaggedText(10, target())
     assert split(text, "<think>plan</th", "ink>42") == [("thinking", 10, "plan"), ("text", 11, "42")]
     assert (text.first_text_block, text.last_text_block, text.thinking) == (11, 11, ["plan"])
@@ -52,7 +52,7 @@ def test_without_tags_the_text_is_one_block() -> None:
     assert split(TaggedText(10, target(tags=())), "<think>", "42") == [("text", 10, "<think>"), ("text", 10, "42")]
 
 
-def test_another_part_is_another_block_and_so_is_what_stands_between_texts() -> None:
+def test_another_part_is_another_block_and_so_is_a_part_between_texts() -> None:
     text, events = TaggedText(10, target()), list[Event]()
     text.feed("one", events, 0)
     assert text.open_block("refusal", events) == text.open_block("refusal", events) == 11

@@ -1,4 +1,4 @@
-"""What no well-behaved server sends, and some send all the same: a reply is lost over none of it."""
+"""Chat completions that break the specification, as some servers send them: no reply is lost."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_what_was_sent_is_read_as_the_same(name: str) -> None:
+def test_a_sent_request_is_read_as_the_same_prompt(name: str) -> None:
     prompt = PROMPTS[name]
     read_back = again(prompt)
     # The encoder adds what the endpoint needs where nothing is stored.
@@ -160,7 +160,7 @@ def test_unknown_fields_stay() -> None:
         ({"input": "hi", "reasoning": {"mode": "wild"}}, "reasoning"),
     ],
 )
-def test_what_cannot_be_read_is_named(document: dict[str, Any], words: str) -> None:
+def test_an_invalid_request_is_refused_with_the_reason(document: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         read(**document)
 
