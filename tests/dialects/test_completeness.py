@@ -1,6 +1,6 @@
-"""Every dialect answers for every kind of part, event and setting: it sends it, converts it, or gives a notice.
+"""Every dialect handles every kind of part, event and setting: it sends it, converts it, or gives a notice.
 
-Whoever adds a kind adds a sample here; the tests then name each dialect that drops it in silence.
+When you add a kind, add a sample here: the tests then name each dialect that drops it without a notice.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_there_is_a_sample_of_everything() -> None:
 @pytest.mark.parametrize("role", ["user", "assistant"])
 @pytest.mark.parametrize("kind", get_args(Part), ids=lambda kind: kind.__name__)
 @every_dialect
-def test_a_part_is_sent_or_noticed(name: str, kind: type[Any], role: Role) -> None:
+def test_a_part_is_sent_or_gives_a_notice(name: str, kind: type[Any], role: Role) -> None:
     call = Message("assistant", (ToolCall("call_1", "look"),))
     answer = Message("tool", (ToolResult("call_1", "there", "look"),))
     without = Prompt((user("?"), call, answer, Message(role, (Text("!"),)), user("?")))
@@ -148,7 +148,7 @@ def test_a_part_is_sent_or_noticed(name: str, kind: type[Any], role: Role) -> No
 
 @pytest.mark.parametrize("setting", sorted(SETTINGS))
 @every_dialect
-def test_a_setting_is_sent_or_noticed(name: str, setting: str) -> None:
+def test_a_setting_is_sent_or_gives_a_notice(name: str, setting: str) -> None:
     given: dict[str, Any] = {setting: SETTINGS[setting]}
     beside: dict[str, Any] = {"tools": SETTINGS["tools"]} if setting in ("tool_choice", "parallel_tool_calls") else {}
     if setting == "state" and name != "openai_responses":
@@ -161,7 +161,7 @@ def test_a_setting_is_sent_or_noticed(name: str, setting: str) -> None:
 
 @pytest.mark.parametrize("setting", sorted(SAMPLES))
 @every_dialect
-def test_a_sampling_setting_is_sent_or_noticed(name: str, setting: str) -> None:
+def test_a_sampling_setting_is_sent_or_gives_a_notice(name: str, setting: str) -> None:
     plain, _ = encode(name, Prompt((user("?"),)))
     sampling = msgspec.structs.replace(Sampling(), **{setting: SAMPLES[setting]})
     request, notices = encode(name, Prompt((user("?"),), sampling=sampling))

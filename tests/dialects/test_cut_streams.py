@@ -1,4 +1,4 @@
-"""A stream that is cut anywhere, in every dialect: a lost connection, with what had come; never a broken dialect."""
+"""A stream that is cut anywhere, in every dialect: a lost connection with the partial reply, never a protocol error."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _responses() -> bytes:
     )
 
 
-# The dialect, a stream, and what stands in the event that ends it.
+# The dialect, a stream, and a text in the event that ends it.
 STREAMS = {
     "anthropic": ("anthropic", _anthropic(), b"stop_reason"),
     "anthropic in frames": ("anthropic", _wrapped(), b":event-type"),

@@ -1,4 +1,4 @@
-"""Every event has an answer in every server half: it is written and reads back, or the table here says why not."""
+"""Every server half writes every event so that it reads back, or the table here says why not."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def is_read_back(sample: Event, events: Sequence[Event]) -> bool:
         case PartArrived():
             return any(_without_origin(event.part) == sample.part for event in found)
         case UsageReported():
-            wanted = (sample.usage.input, sample.usage.output)
-            return any((event.usage.input, event.usage.output) == wanted for event in found)
+            counts = (sample.usage.input, sample.usage.output)
+            return any((event.usage.input, event.usage.output) == counts for event in found)
         case Warned():
             return any(event.notice == sample.notice for event in found)
         case ReplyEnded():
@@ -151,7 +151,7 @@ def test_an_event_is_written_and_reads_back_or_is_on_the_table(name: str, kind: 
 
 def test_an_event_that_is_new_fails_with_the_files_to_touch() -> None:
     class Sneezed(msgspec.Struct, frozen=True):
-        """An event that nobody has written yet."""
+        """An event that no writer knows yet."""
 
     with pytest.raises(pytest.fail.Exception, match=r"Sneezed is an event without an answer") as failure:
         sample_of("gemini", Sneezed)

@@ -1,4 +1,4 @@
-"""What the requests of every dialect share: merged fields, JSON, addresses, headers, and notices for settings."""
+"""Requests of every dialect: merged fields, JSON, addresses, headers, and notices for settings."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def test_sampling_that_a_dialect_lacks_is_dropped_with_a_notice() -> None:
     assert [(notice.code, notice.setting) for notice in notices] == [("setting_dropped", "seed")]
 
 
-def test_an_output_that_is_not_sent_is_noticed_by_what_was_asked() -> None:
+def test_an_output_format_that_is_not_sent_gives_a_notice_with_its_name() -> None:
     assert report_output_not_sent("json").code == "json_not_sent"
     assert report_output_not_sent(OutputSchema("a", {})).code == "schema_not_sent"

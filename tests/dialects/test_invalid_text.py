@@ -1,4 +1,4 @@
-"""Bytes that are no text, in every dialect: a character that a server cut in two costs that character and no more."""
+"""Bytes that are not text, in every dialect: only the character that a server cut in two is replaced."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ BODIES = {
 
 @pytest.mark.parametrize("half", [HALF_BYTES, HALF_ESCAPE])
 @pytest.mark.parametrize("dialect", BODIES)
-def test_a_character_cut_in_two_costs_that_character_wherever_it_stands(dialect: str, half: bytes) -> None:
+def test_a_character_cut_in_two_is_replaced_anywhere(dialect: str, half: bytes) -> None:
     body = BODIES[dialect](HERE).replace(HERE.encode(), b"a" + half)
     reply = asides.decode(dialect, body)
     assert reply.text == "a\ufffda\ufffd"

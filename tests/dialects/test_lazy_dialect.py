@@ -1,4 +1,4 @@
-"""The objects of our dialects: every method is found, takes what the protocol says, and loads no sooner than needed."""
+"""The objects of our dialects: every method is found, has the parameters of the protocol, and loads on first use."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_a_method_is_looked_up_once(name: str) -> None:
     assert dialect.encode is vars(dialect)["encode"]
 
 
-def test_what_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_method_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="the dialect ollama has no request_rules"):
         _ = find_dialect("ollama").request_rules  # type: ignore[attr-defined]
 
 
-def test_only_what_is_used_is_loaded() -> None:
+def test_only_the_used_half_is_loaded() -> None:
     code = (
         "import sys\n"
         "from asides.dialects import find_dialect, find_facts\n"

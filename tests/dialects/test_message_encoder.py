@@ -1,4 +1,4 @@
-"""The shared walks over a history, with the plainest functions for its parts."""
+"""Histories as flat lists and as turns, encoded with minimal functions for the parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def flat(prompt: Prompt) -> list[Wire]:
     )
 
 
-def test_results_stand_before_the_rest_of_their_message() -> None:
+def test_results_come_before_the_other_parts_of_their_message() -> None:
     mixed = Message("user", (Text("and"), ToolResult("c1"), Text("more")))
     assert flat(Prompt((mixed,), system="be brief")) == [
         {"role": "system", "content": "be brief"},
@@ -73,9 +73,9 @@ def turns(*messages: Message) -> tuple[list[Wire], list[str]]:
     return encode_turns(Prompt(messages), PLAIN, notices).turns, [notice.code for notice in notices]
 
 
-def test_a_thought_stands_before_the_block_that_followed_it() -> None:
-    said = assistant(Thought("a"), Text(" "), Thought("b"), "42", Thought("c"))
-    encoded, codes = turns(user("?"), said)
+def test_a_thought_is_sent_before_the_block_that_followed_it() -> None:
+    message = assistant(Thought("a"), Text(" "), Thought("b"), "42", Thought("c"))
+    encoded, codes = turns(user("?"), message)
     assert encoded[1] == {"assistant": [{"thought": "a"}, {"thought": "b"}, {"answer": "42"}]}
     assert codes == ["reasoning_not_sent"]
 
@@ -86,7 +86,7 @@ def test_the_user_begins() -> None:
     assert codes == ["turn_added"]
 
 
-def test_an_id_that_comes_again_is_made_another_and_its_result_follows() -> None:
+def test_a_repeated_call_id_is_changed_together_with_its_result() -> None:
     call, result = assistant(ToolCall("call_0", "look")), Message("tool", (ToolResult("call_0", "there"),))
     encoded, _ = turns(user("?"), call, result, call, result)
     assert [block[0] for turn in encoded[1:] for block in turn.values()] == [
@@ -97,17 +97,17 @@ def test_an_id_that_comes_again_is_made_another_and_its_result_follows() -> None
     ]
 
 
-def test_a_mark_of_the_cache_follows_its_block() -> None:
+def test_a_cache_breakpoint_follows_its_block() -> None:
     assert turns(user(Text("?", cache=True)))[0] == [{"user": [{"text": "?"}, {"mark": ""}]}]
 
 
-def test_parts_that_cannot_be_sent_are_noticed_once() -> None:
+def test_parts_that_cannot_be_sent_give_one_notice_each() -> None:
     encoded, codes = turns(user("?", Refusal("no"), Refusal("no")))
     assert encoded == [{"user": [{"text": "?"}]}]
     assert codes == ["part_not_sent"]
 
 
-def test_call_ids_keep_to_what_is_accepted() -> None:
+def test_call_ids_have_only_accepted_characters() -> None:
     assert make_call_id("call_1") == "call_1"
     assert make_call_id("bad id!") == make_call_id("bad id!") != make_call_id("bad id?")
     assert make_call_id("x" * 65).startswith("call_")

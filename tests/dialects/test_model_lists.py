@@ -1,4 +1,4 @@
-"""The lists of models of every dialect: where they are asked for, what is read from them, what the server writes."""
+"""The lists of models of every dialect: their addresses, their entries, and the pages that the server half writes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _CLAUDE = {
 
 
 @pytest.mark.requirement("FT-30")
-def test_what_claude_says_of_itself_is_read_from_its_capabilities() -> None:
+def test_the_thinking_of_claude_models_is_read_from_their_capabilities() -> None:
     older = {
         "id": "claude-3-haiku-20240307",
         "display_name": "Claude Haiku 3",
@@ -148,7 +148,7 @@ def test_what_claude_says_of_itself_is_read_from_its_capabilities() -> None:
         ),
     ],
 )
-def test_what_hosts_add_to_the_book_is_read_under_their_names_for_it(entry: dict[str, Any], model: ModelInfo) -> None:
+def test_fields_that_hosts_add_are_read_by_their_names(entry: dict[str, Any], model: ModelInfo) -> None:
     for dialect in ("openai_chat", "openai_responses"):
         assert read(dialect, {"object": "list", "data": [entry]}).models == (model,)
     assert read("openai_chat", [entry]).models == (model,), "one host leaves the object around the list out"
@@ -178,18 +178,18 @@ def test_gemini_ollama_and_cohere() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"7", b'"x"', b'{"object":"list"}', b'{"data":7,"models":{}}', b"\xff"]
 )
-def test_what_is_no_list_breaks_the_dialect(dialect: str, body: bytes) -> None:
+def test_a_body_without_a_list_is_a_protocol_error(dialect: str, body: bytes) -> None:
     with pytest.raises(ProtocolError):
         dialects.find_dialect(dialect).read_models(body)
 
 
 @pytest.mark.parametrize("dialect", _LISTING)
-def test_entries_that_are_no_models_are_passed_over(dialect: str) -> None:
+def test_entries_that_are_no_models_are_skipped(dialect: str) -> None:
     entries = [7, None, {}, {"id": 7, "name": [], "model": {}}]
     assert read(dialect, {"data": entries, "models": entries}).models == ()
 
 
-def test_an_entry_is_kept_as_it_came() -> None:
+def test_an_entry_is_stored_unchanged() -> None:
     body = json.dumps({"data": [_CLAUDE]}).encode()
     (model,) = dialects.find_dialect("anthropic").read_models(body).models
     assert model.raw == _CLAUDE

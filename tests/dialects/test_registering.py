@@ -1,4 +1,4 @@
-"""Dialects that are not ours: registered, by object or by place, or brought by a package; and served by the stage."""
+"""Third-party dialects: registered by object or by place, or declared by a package; and served by the stage."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_name_that_is_registered_again_means_the_newer_one() -> None:
     assert find_dialect("toy") is newer
 
 
-def test_for_now_is_for_now() -> None:
+def test_a_temporary_dialect_is_removed_after_the_block() -> None:
     older, newer = ToyDialect(), ToyDialect()
     with register_temporarily("toy", older):
         with register_temporarily("toy", newer):
@@ -79,25 +79,25 @@ def test_a_name_is_one_word(name: str) -> None:
         register_dialect(name, dialect)
 
 
-def test_half_a_dialect_is_refused_with_what_it_lacks() -> None:
+def test_an_incomplete_dialect_is_refused_with_the_missing_methods() -> None:
     class ClientHalf:
         name = "half"
         encode = decoder = error = models_request = read_models = staticmethod(lambda: None)
 
     with pytest.raises(asides.ConfigError, match="'half' lacks read, writer, write_error, write_models"):
         register_dialect("half", ClientHalf())  # type: ignore[arg-type]
-    with pytest.raises(asides.ConfigError, match="the dialect 'other' calls itself 'toy'"):
+    with pytest.raises(asides.ConfigError, match="the dialect 'other' has the name 'toy'"):
         register_dialect("other", dialect)
 
 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("no_such_module:dialect", "does not load: No module named"),
+        ("no_such_module:dialect", "cannot be loaded: No module named"),
         ("tests.testing.conformance.toy:nothing", "no attribute"),
     ],
 )
-def test_a_place_where_nothing_is_is_noticed_when_it_is_used(place: str, words: str) -> None:
+def test_a_place_that_cannot_be_loaded_raises_on_first_use(place: str, words: str) -> None:
     register_dialect("toy", place)
     with pytest.raises(asides.ConfigError, match=words):
         find_dialect("toy")
@@ -122,7 +122,7 @@ def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.Monke
     assert asides.decode("toy", REPLY).text == "42"
 
 
-def test_an_unknown_name_says_how_one_is_made_known() -> None:
+def test_an_unknown_name_raises_with_advice_to_register_it() -> None:
     with pytest.raises(
         asides.Unsupported, match=r"no dialect is called 'toy'; there are anthropic, .*register_dialect"
     ):
@@ -134,7 +134,7 @@ def test_an_unknown_name_says_how_one_is_made_known() -> None:
 
 def test_recorded_bytes_are_decoded_with_and_without_a_row() -> None:
     register_dialect("toy", dialect)
-    for provider in (None, TOY, "somebody"):
+    for provider in (None, TOY, "other"):
         reply = asides.decode("toy", REPLY, provider=provider)
         assert (reply.text, reply.metadata["thinking"]) == ("42", "so")
     with pytest.raises(asides.Unsupported, match=r"the dialects are anthropic, .*, toy"):
@@ -153,15 +153,15 @@ def test_a_dialect_may_bring_its_plain_row() -> None:
     assert plain_row("anthropic_messages").dialect == "anthropic"
 
 
-def test_explain_spells_it() -> None:
+def test_explain_shows_its_request() -> None:
     register_dialect("toy", dialect)
     shown = asides.explain("toy:pondering-1", "Why?", thinking="high", providers=[TOY])
     assert shown.url == "https://toy.example/v1/talk"
     assert shown.body["ponder"] == "high"
 
 
-@pytest.mark.parametrize(("maker", "action"), [(None, "keep"), ("somebody", "drop")])
-def test_recorded_thinking_goes_back_to_whoever_speaks_the_dialect(maker: str | None, action: str) -> None:
+@pytest.mark.parametrize(("maker", "action"), [(None, "keep"), ("other", "drop")])
+def test_recorded_thinking_goes_back_to_any_provider_of_the_dialect(maker: str | None, action: str) -> None:
     """Bytes that name no provider may be anybody's who speaks the dialect (requirements, H6)."""
     register_dialect("toy", dialect)
     mine = msgspec.structs.replace(TOY, name="my-toy", replay=(asides.ReplayRule(when="all"),))
@@ -171,7 +171,7 @@ def test_recorded_thinking_goes_back_to_whoever_speaks_the_dialect(maker: str | 
     assert [decision.action for decision in shown.decisions] == [action]
 
 
-def test_the_stage_serves_it_at_its_own_paths() -> None:
+def test_the_stage_serves_it_at_the_paths_it_declares() -> None:
     register_dialect("toy", dialect)
     with (
         Stage([Say(thinking="so", text="42")], models=["one", "two"]) as stage,
@@ -185,7 +185,7 @@ def test_the_stage_serves_it_at_its_own_paths() -> None:
     assert [model.id for model in listed] == ["one", "two"]
 
 
-def test_the_stage_enforces_its_house_rules() -> None:
+def test_the_stage_enforces_its_request_rules() -> None:
     register_dialect("toy", dialect)
     forged = asides.Thought("forged", seals=(asides.Seal("mark", "00"),))
     call = asides.ToolCall("c1", "look")
@@ -202,7 +202,7 @@ def test_the_stage_enforces_its_house_rules() -> None:
         client.ask("toy:pondering-1", history, base_url=stage.url, api_key="k")
 
 
-def test_a_stage_can_be_told_its_dialect_where_the_path_does_not_tell() -> None:
+def test_a_stage_takes_its_dialect_as_an_argument() -> None:
     class Elsewhere(ToyDialect):
         reply_paths = ()
 
@@ -215,7 +215,7 @@ def test_a_stage_can_be_told_its_dialect_where_the_path_does_not_tell() -> None:
         assert b"the stage has nothing at /v1/talk" in caught.value.body
 
 
-def test_the_command_line_knows_what_a_package_brings(tmp_path: Path) -> None:
+def test_the_command_line_finds_the_dialects_of_a_package(tmp_path: Path) -> None:
     info = tmp_path / "toys-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n", encoding="utf-8")

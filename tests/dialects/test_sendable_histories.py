@@ -1,4 +1,4 @@
-"""Histories that some provider would refuse as they stand: what each dialect makes of them, and that it says so."""
+"""Histories that some providers would refuse: each dialect adjusts them, with a notice."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def sent(model: str, *messages: Message) -> tuple[dict[str, Any], list[str]]:
 
 
 @pytest.mark.parametrize("model", CLAUDES)
-def test_a_person_begins_where_a_person_has_to(model: str) -> None:
+def test_a_user_message_is_added_first_if_required(model: str) -> None:
     body, codes = sent(model, assistant("Hello!"), user("Hi."))
     assert [turn["role"] for turn in body["messages"]] == ["user", "assistant", "user"]
     assert codes == ["turn_added"]
     assert sent(model, user("Hi."))[1] == []
 
 
-def test_a_person_begins_before_a_call_too() -> None:
+def test_a_user_message_is_added_before_a_call_too() -> None:
     body, codes = sent("google:gemini-2.5-flash", assistant(LOOK), DONE)
     assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
     assert codes == ["turn_added"]
 
 
-def test_what_the_model_says_twice_in_a_row_is_one_turn() -> None:
+def test_two_messages_of_the_model_in_a_row_are_one_turn() -> None:
     body, _ = sent("google:gemini-2.5-flash", user("go"), assistant("hm"), assistant(LOOK), DONE)
     assert [list(part) for part in body["contents"][1]["parts"]] == [["text"], ["functionCall"]]
     assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
 
 
-def test_an_id_that_two_turns_have_is_noticed_apart() -> None:
+def test_an_id_that_two_turns_have_is_sent_as_two_ids() -> None:
     body, _ = sent(
         "anthropic:claude-sonnet-4-5",
         *(user("go"), assistant(LOOK), DONE, assistant(LOOK), DONE, assistant(ToolCall("call_0_2", "look", {"at": 3}))),
@@ -61,14 +61,14 @@ def test_an_id_that_two_turns_have_is_noticed_apart() -> None:
     ]
 
 
-def test_a_longer_history_keeps_the_ids_of_a_shorter_one() -> None:
+def test_a_longer_history_has_the_ids_of_a_shorter_one() -> None:
     history = (user("go"), assistant(LOOK), DONE, assistant(LOOK), DONE)
     shorter, _ = sent("anthropic:claude-sonnet-4-5", *history)
     longer, _ = sent("anthropic:claude-sonnet-4-5", *history, assistant(LOOK), DONE)
     assert longer["messages"][: len(shorter["messages"])] == shorter["messages"]
 
 
-def test_the_model_speaks_behind_results_where_nobody_else_may() -> None:
+def test_a_message_of_the_model_is_added_after_results_if_required() -> None:
     body, codes = sent("mistral:mistral-large-latest", user("go"), assistant(LOOK), DONE, user("stop"))
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "assistant", "user"]
     assert "turn_added" in codes
@@ -79,7 +79,7 @@ def test_the_model_speaks_behind_results_where_nobody_else_may() -> None:
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "user"]
 
 
-def test_a_call_of_elsewhere_has_the_stand_in_over_chat_too() -> None:
+def test_a_call_of_another_provider_has_the_stand_in_over_chat_too() -> None:
     """Only the first call of a step is signed, and only those of the turn under way."""
     two = assistant(LOOK, ToolCall("call_1", "look", {"at": 2}))
     answers = Message("tool", (ToolResult("call_0", "fine"), ToolResult("call_1", "fine")))
@@ -91,7 +91,7 @@ def test_a_call_of_elsewhere_has_the_stand_in_over_chat_too() -> None:
     assert "extra_content" not in sent("google-openai:gemini-2.5-flash", user("go"), assistant(LOOK), DONE)[0]
 
 
-def test_a_call_of_its_own_has_its_own_signature() -> None:
+def test_a_call_of_the_model_has_its_signature() -> None:
     origin = find_target("google-openai:gemini-3-pro-preview", environ=ENVIRON).origin
     entry = '{"google":{"thought_signature":"bXkgb3du"}}'
     own = msgspec.structs.replace(LOOK, seals=(Seal("thought_signature", "bXkgb3du", origin, entry),))

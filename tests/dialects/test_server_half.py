@@ -25,7 +25,7 @@ def test_a_field_is_taken_out_and_the_others_remain() -> None:
     assert fields.remaining == {"more": 1}
 
 
-def test_an_inner_object_is_put_back_with_what_remains_of_it() -> None:
+def test_an_inner_object_is_put_back_with_its_remaining_fields() -> None:
     fields = RequestFields({"options": {"seed": 1, "more": 2}, "others": {"seed": 1}})
     for name in ("options", "others", "absent"):
         inner = fields.take_object(name)
@@ -48,5 +48,5 @@ def test_an_error_names_the_field_and_the_message() -> None:
 
 def test_sampling_settings_are_checked_for_their_types() -> None:
     assert read_sampling({"temperature": 0.5}) == Sampling(temperature=0.5)
-    with pytest.raises(ConfigError, match="a sampling setting does not read"):
+    with pytest.raises(ConfigError, match="a sampling setting is invalid"):
         read_sampling({"temperature": "warm"})

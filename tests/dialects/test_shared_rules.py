@@ -1,4 +1,4 @@
-"""Rules that hold in every dialect because they are written once. Not here: the words of any dialect."""
+"""Rules that hold in every dialect because their code is shared. Not here: the fields of one dialect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPLY: list[Event] = [ReplyStarted("m", "r1"), TextDelta("yes"), ReplyEnded(Stop
 
 @every_dialect
 @pytest.mark.parametrize("stream", [True, False])
-def test_nothing_is_written_behind_the_end(name: str, stream: bool) -> None:
+def test_nothing_is_written_after_the_end(name: str, stream: bool) -> None:
     alone, followed = (find_dialect(name).writer(model="m", stream=stream) for _ in range(2))
     whole = alone.write(REPLY)
     assert b"yes" in whole
@@ -28,14 +28,14 @@ def test_nothing_is_written_behind_the_end(name: str, stream: bool) -> None:
 
 
 @every_dialect
-def test_a_warning_is_on_no_wire_and_begins_no_reply(name: str) -> None:
+def test_a_warning_is_not_written_and_begins_no_reply(name: str) -> None:
     plain, warned = (find_dialect(name).writer(model="m", stream=True) for _ in range(2))
     assert warned.write([Warned(Notice("odd", "something was odd"))]) == b""
     assert warned.write(REPLY) == plain.write(REPLY)
 
 
 @every_dialect
-def test_a_part_that_cannot_be_sent_is_noticed_once(name: str) -> None:
+def test_a_part_that_cannot_be_sent_gives_one_notice(name: str) -> None:
     message = Message("user", (Text("hello"), Refusal("no")))
     target = Target(plain_row(name), "m", "http://127.0.0.1:1/v1")
     request, notices = find_dialect(name).encode(Prompt((message, message)), target)

@@ -1,4 +1,4 @@
-"""Thinking in the tags of an answer: one class for every dialect, the same events from each."""
+"""Thinking in tags of an answer: every dialect uses the same class and gives the same events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def split(text: TaggedText, *pieces: str, cut: bool = False) -> list[tuple[str, 
     return shown(events)
 
 
-def test_every_segment_is_a_block_of_its_own() -> None:
+def test_every_segment_is_a_separate_block() -> None:
     text = TaggedText(10, target())
     assert split(text, "<think>plan</th", "ink>42") == [("thinking", 10, "plan"), ("text", 11, "42")]
     assert (text.first_text_block, text.last_text_block, text.thinking) == (11, 11, ["plan"])
@@ -52,7 +52,7 @@ def test_without_tags_the_text_is_one_block() -> None:
     assert split(TaggedText(10, target(tags=())), "<think>", "42") == [("text", 10, "<think>"), ("text", 10, "42")]
 
 
-def test_another_part_is_another_block_and_so_is_what_stands_between_texts() -> None:
+def test_another_part_is_another_block_and_so_is_a_part_between_texts() -> None:
     text, events = TaggedText(10, target()), list[Event]()
     text.feed("one", events, 0)
     assert text.open_block("refusal", events) == text.open_block("refusal", events) == 11
@@ -61,13 +61,15 @@ def test_another_part_is_another_block_and_so_is_what_stands_between_texts() -> 
 
 
 def test_a_thought_that_a_field_has_shown_is_not_shown_twice() -> None:
-    assert split(TaggedText(10, target(), apart=["plan it"]), "<think>plan it</think>42") == [("text", 11, "42")]
-    other = split(TaggedText(10, target(), apart=["plan it"]), "<think>something else</think>42")
+    assert split(TaggedText(10, target(), field_thinking=["plan it"]), "<think>plan it</think>42") == [
+        ("text", 11, "42")
+    ]
+    other = split(TaggedText(10, target(), field_thinking=["plan it"]), "<think>something else</think>42")
     assert other == [("thinking", 10, "something else"), ("text", 11, "42")]
 
 
 def test_a_held_thought_comes_before_the_part_that_follows_it() -> None:
-    text, events = TaggedText(10, target(), apart=["another"]), list[Event]()
+    text, events = TaggedText(10, target(), field_thinking=["another"]), list[Event]()
     text.feed("<think>plan</think>", events)
     assert shown(events) == []
     assert text.open_block("thinking", events) == 11
@@ -77,7 +79,7 @@ def test_a_held_thought_comes_before_the_part_that_follows_it() -> None:
 def test_a_text_begins_inside_a_tag_only_where_it_is_first_and_no_field_has_the_thinking() -> None:
     assert split(TaggedText(10, target(True)), "plan</think>42") == [("thinking", 10, "plan"), ("text", 11, "42")]
     assert split(TaggedText(10, target(True), first=False), "42") == [("text", 10, "42")]
-    assert split(TaggedText(10, target(True), apart=["plan"]), "42") == [("text", 10, "42")]
+    assert split(TaggedText(10, target(True), field_thinking=["plan"]), "42") == [("text", 10, "42")]
 
 
 def test_tags_that_close_with_every_chunk_are_one_thought() -> None:

@@ -377,7 +377,7 @@ def test_F11_sampling_that_thinking_does_not_allow(
     with pytest.raises(InvalidThinking, match=next(iter(given))):
         planned(model, asked, sampling=sampling)
     told = planned(model, asked, sampling=sampling, on_conflict="adjust")
-    assert told.prompt.sampling.given() == adjusted
+    assert told.prompt.sampling.to_dict() == adjusted
     assert any(code.startswith("setting_") for code in codes(told))
 
 
@@ -392,7 +392,7 @@ def test_F11_sampling_that_is_allowed() -> None:
         assert {name: body[name] for name in given} == given
     for model, asked in ((ADAPTIVE, None), (BY_HABIT, "off"), (ALWAYS, None)):
         told = planned(model, asked, sampling=asides_sampling(temperature=0.2))
-        assert (told.prompt.sampling.given(), codes(told)) == ({}, ["setting_dropped"]), (
+        assert (told.prompt.sampling.to_dict(), codes(told)) == ({}, ["setting_dropped"]), (
             "not asked to think: told, not raised"
         )
 

@@ -14,7 +14,7 @@ from asides.values.events import (
 )
 
 
-def test_neighbouring_events_of_one_block_are_grouped_and_others_stand_alone() -> None:
+def test_neighbouring_events_of_one_block_are_grouped_and_others_are_single() -> None:
     events: list[Event] = [
         ReplyStarted(),
         ThinkingDelta("a", 0),

@@ -1,4 +1,4 @@
-"""The fold of events: every kind of event, and events that only odd servers cause."""
+"""The fold of events, and a whole reply as events again."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import Fold, simulate
-from asides.values.messages import Image
+from asides.values.messages import Image, Text
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.thinking import Seal
+from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage
 
 # One event of each kind, and what it adds to a reply.
@@ -56,8 +56,8 @@ def test_every_kind_of_event_changes_the_reply(kind: type) -> None:
     assert getattr(reply, field) != getattr(empty, field)
 
 
-def test_a_reply_with_every_kind_of_event_is_the_fold_of_its_own_simulation() -> None:
-    # Each in a block of its own; the part, the call and the refusal are no thought that a seal could close.
+def test_a_reply_with_every_kind_of_event_is_the_fold_of_its_simulation() -> None:
+    # Each in a separate block; the part, the call and the refusal are no thought that a seal could close.
     middle: list[Event] = [
         ThinkingDelta("plan", 0),
         ThoughtSealed(Seal("signature", "sig"), 0),
@@ -106,7 +106,7 @@ def test_a_thought_of_a_broken_reply_is_complete_if_something_followed_it_or_a_s
     assert completeness(ThinkingDelta("a", 0), TextDelta("b", 1), ThinkingDelta("more", 0)) == [False]
 
 
-def test_calls_without_a_name_or_with_broken_arguments_are_noticed() -> None:
+def test_calls_without_a_name_or_with_broken_arguments_give_notices() -> None:
     reply = asides.fold([ToolCallDelta(0, arguments="{"), ToolCallDelta(1, "c", "add", "{}")])
     assert [notice.code for notice in reply.warnings] == ["tool_call_unnamed", "tool_arguments_invalid"]
     assert [call.raw_arguments for call in reply.tool_calls] == ["{", None]
@@ -116,3 +116,23 @@ def test_a_call_without_an_id_gets_the_same_one_however_it_came() -> None:
     whole = asides.fold([ToolCallDelta(0, name="add", arguments='{"a":1}')])
     pieces = asides.fold([ToolCallDelta(0, name="add"), *(ToolCallDelta(0, arguments=char) for char in '{"a":1}')])
     assert whole.tool_calls[0].id == pieces.tool_calls[0].id != ""
+
+
+# --- simulate ---------------------------------------------------------------------------------------------------------
+
+
+def test_texts_come_in_pieces_of_the_size() -> None:
+    reply = Reply((Thought("plan it"), Text("The answer")), complete=True)
+    events = [event for event in simulate(reply, 4) if isinstance(event, (ThinkingDelta, TextDelta))]
+    assert [event.text for event in events] == ["plan", " it", "The ", "answ", "er"]
+    assert [event.block for event in events] == [0, 0, 1, 1, 1]
+
+
+def test_an_empty_text_with_a_seal_stays_a_part() -> None:
+    reply = Reply((Text("", (Seal("thought_signature", "s"),)),), complete=True)
+    assert asides.fold(simulate(reply)) == reply
+
+
+def test_a_piece_has_at_least_one_character() -> None:
+    with pytest.raises(ValueError, match="at least one character"):
+        simulate(Reply(), 0)

@@ -1,4 +1,4 @@
-"""Schemas inside a schema, values that only look like one, and definitions at one place without clashes of names."""
+"""Schemas inside a schema, values that only look like one, and definitions moved to the root without name clashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much to think, in every spelling: what cannot be meant is refused by name, before anything is sent."""
+"""Requests for thinking in every form: an invalid setting is refused by name before anything is sent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from asides.values.thinking import Thinking, read_thinking
         Thinking(budget=-1),
     ],
 )
-def test_what_cannot_be_meant_is_refused(setting: Any) -> None:
+def test_an_invalid_setting_is_refused(setting: Any) -> None:
     with pytest.raises(InvalidThinking):
         read_thinking(setting)
 
@@ -45,7 +45,7 @@ def test_a_reasoning_effort_that_is_no_word_is_refused() -> None:
         read_thinking(reasoning_effort=5)  # type: ignore[arg-type]
 
 
-def test_a_thinking_value_is_read_like_the_words_in_it() -> None:
+def test_a_thinking_value_is_read_like_its_fields() -> None:
     assert read_thinking(Thinking(effort="none"))[0] == Thinking(mode="off")  # type: ignore[arg-type]
     assert read_thinking(Thinking(budget=0))[0] == Thinking(mode="off")
     read, notices = read_thinking(Thinking(effort="high", summary="brief"))  # type: ignore[arg-type]
@@ -53,6 +53,6 @@ def test_a_thinking_value_is_read_like_the_words_in_it() -> None:
     assert [(notice.code, notice.asked, notice.sent) for notice in notices] == [("summary_mapped", "brief", "concise")]
 
 
-def test_a_thinking_value_that_reads_stays_as_it_is() -> None:
+def test_a_valid_thinking_value_stays_unchanged() -> None:
     setting = Thinking("on", "low", 2000, "raw", "detailed", "never")
     assert read_thinking(setting) == (setting, ())

@@ -30,7 +30,7 @@ def test_each_format_is_read(document: dict[str, Any]) -> None:
     [
         ({}, "a tool has no name"),
         ({"function": "look"}, "a tool has no name"),
-        ({"name": "x", "parameters": 1}, "the tool x does not read"),
+        ({"name": "x", "parameters": 1}, "the tool x is invalid"),
     ],
 )
 def test_a_dict_that_is_no_tool_is_refused_with_the_reason(document: dict[str, Any], words: str) -> None:

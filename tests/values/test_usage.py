@@ -28,7 +28,7 @@ def test_a_sum_of_counts_that_were_not_reported_stays_unknown() -> None:
 
 
 def test_a_later_snapshot_replaces_only_the_counts_that_it_has() -> None:
-    assert Usage(10, 5, 2, 1, 15).updated(Usage(output=9)) == Usage(10, 9, 2, 1, 15)
+    assert Usage(10, 5, 2, 1, 15).merge(Usage(output=9)) == Usage(10, 9, 2, 1, 15)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Text that a server sends twice comes out once."""
+"""Text that a server sends twice is returned once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from asides.wire.deduplicate import RepeatFilter, SharedText, SnapshotFilter
 
 
-def test_a_second_channel_adds_only_what_is_new() -> None:
+def test_a_second_channel_adds_only_its_new_text() -> None:
     text = SharedText()
     assert [text.feed("a", "one "), text.feed("b", "on"), text.feed("b", "e two"), text.feed("a", "two three")] == [
         "one ",

@@ -1,4 +1,4 @@
-"""The first bytes of a body decide how it is split into documents, in any chunking."""
+"""Bodies of any form are split into documents, and lines are read as documents, in any chunking."""
 
 from __future__ import annotations
 
@@ -8,20 +8,58 @@ import pytest
 
 from asides.values.errors import ProtocolError
 from asides.wire.aws_frames import write_frame
-from asides.wire.framing import Form, Framing
+from asides.wire.framing import Form, Framing, LineReader
 
 LINES = b'{"a":1}\n\n{"b":"\xc3\xa9"}\r\n{"c":[{}]}'
 PRETTY = b'{\n  "a": {\n    "b": 1\n  }\n}\n'
 FIRST = write_frame({":event-type": "messageStart", ":message-type": "event"}, b'{"role":"assistant"}')
 
 
-def read(framing: Framing, pieces: list[bytes]) -> list[bytes]:
+def read(framing: Framing | LineReader, pieces: list[bytes]) -> list[bytes]:
     return [document for piece in pieces for document in framing.feed(piece)] + framing.finish()
 
 
 def list_chunkings(body: bytes) -> list[list[bytes]]:
     cuts = [[body[:place], body[place:]] for place in range(len(body) + 1)]
     return [[body], [body[place : place + 1] for place in range(len(body))], *cuts]
+
+
+# --- a document per line ----------------------------------------------------------------------------------------------
+
+
+def test_every_line_is_a_document_in_any_chunking() -> None:
+    for pieces in list_chunkings(LINES):
+        assert read(LineReader(1000), pieces) == [b'{"a":1}', b'{"b":"\xc3\xa9"}', b'{"c":[{}]}']
+
+
+def test_one_document_over_several_lines_is_one_document() -> None:
+    for pieces in list_chunkings(PRETTY):
+        assert read(LineReader(1000), pieces) == [PRETTY.strip()]
+
+
+def test_a_document_comes_out_as_soon_as_its_line_has_ended() -> None:
+    reader = LineReader(1000)
+    assert reader.feed(b'{"a":') == []
+    assert reader.feed(b'1}\n{"b"') == [b'{"a":1}']
+    assert reader.documents == 1
+
+
+def test_a_broken_line_between_others_comes_out_unchanged() -> None:
+    for pieces in list_chunkings(b'{"a":1}\n{broken\n{"b":2}\n'):
+        assert read(LineReader(1000), pieces) == [b'{"a":1}', b"{broken", b'{"b":2}']
+
+
+def test_a_line_that_never_ends_is_an_error_in_any_chunking() -> None:
+    for pieces in ([b"x" * 20], [b"x"] * 20):
+        with pytest.raises(ProtocolError, match="past 10 bytes"):
+            read(LineReader(10), pieces)
+
+
+def test_nothing_gives_nothing() -> None:
+    assert read(LineReader(10), [b"\n", b"", b" \n"]) == []
+
+
+# --- a body of any form -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

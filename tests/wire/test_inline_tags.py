@@ -1,4 +1,4 @@
-"""The one splitter: every chunking gives the same, time is linear, text comes out as early as it is certain."""
+"""The splitter: every chunking gives the same result, time is linear, text is returned as soon as it is certain."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def test_text_without_tags_is_identical(source: str, position: Position) -> None
 
 
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: repr(case.source)[:60])
-def test_the_separator_tells_what_separate_tells(case: Case) -> None:
+def test_the_separator_agrees_with_separate(case: Case) -> None:
     separator = Separator(**case.settings)
     events = [event for character in case.source for event in separator.feed(character)] + separator.finish()
     thoughts: dict[int, str] = {}
@@ -323,7 +323,7 @@ def test_deltas_come_as_early_as_they_are_certain() -> None:
     ]
 
 
-def test_only_what_may_become_a_live_tag_is_held() -> None:
+def test_only_text_that_may_become_a_live_tag_is_held() -> None:
     answering = Splitter()
     assert answering.feed("A</think") == [(0, False, "A</think")], "the answer began without a block: nothing is live"
     thinking = Splitter()
@@ -355,11 +355,11 @@ def test_a_reply_that_began_with_thinking_says_so() -> None:
     assert not split(["A<think>R</think>"], position="anywhere").began_with_thinking
 
 
-def test_a_block_of_blanks_tells_nothing() -> None:
+def test_a_block_of_blanks_does_not_count() -> None:
     assert split(["a<think>\n \n</think>b"], position="anywhere", starts_inside=False).segments == [(0, False, "ab")]
 
 
-def test_harmony_messages_are_segments_of_their_own() -> None:
+def test_harmony_messages_are_separate_segments() -> None:
     source = "<|channel|>commentary<|message|>P<|end|><|start|>assistant<|channel|>final<|message|>A<|return|>"
     assert split([source]).segments == [(0, False, "P"), (1, False, "A")]
 
@@ -391,7 +391,7 @@ def test_settings_that_do_not_exist_are_refused() -> None:
         separate("a", starts_inside="maybe")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_a_name_is_read_without_regard_to_case_and_blanks_and_may_stand_alone() -> None:
+def test_a_grammar_name_ignores_case_and_blanks_and_needs_no_list() -> None:
     assert separate("<think>R</think>A", tags=[" Think "]) == separate("<think>R</think>A", tags="think")
 
 
@@ -406,7 +406,7 @@ def test_the_value_shows_the_answer_and_never_the_thinking() -> None:
     assert repr(separate("A")) == "Separated(text='A', thinking=None, truncated=False)"
 
 
-def test_strip_tags_takes_only_what_stands_in_front() -> None:
+def test_strip_tags_removes_only_thinking_at_the_beginning() -> None:
     assert strip_tags('<think>R</think>\n{"a": "<think>x</think>"}') == '{"a": "<think>x</think>"}'
     assert strip_tags('{"a": "</think>"}') == '{"a": "</think>"}'
 
@@ -452,7 +452,7 @@ def test_time_is_linear_in_the_text(name: str, starts_inside: StartsInside) -> N
 
 
 @pytest.mark.parametrize("text", ["Okay, a secret plan", "  \n", "a <thi", "`code` and so on"])
-def test_what_is_undecided_when_a_text_breaks_off_is_thinking(text: str) -> None:
+def test_undecided_text_is_thinking_when_a_text_breaks_off(text: str) -> None:
     for pieces in ([text], list(text)):
         splitter = Splitter(["think"], starts_inside="auto")
         came = [piece for part in pieces for piece in splitter.feed(part)] + splitter.finish(cut=True)

@@ -1,4 +1,4 @@
-"""JSON that is still arriving: every prefix can be shown, every chunking shows the same, and the whole is the whole."""
+"""JSON that is still arriving: every prefix can be shown, every chunking gives the same, the end is strict."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_chunking_and_every_look_in_between_end_in_the_same_value(text: st
 
 @settings(deadline=None)
 @given(some.text(alphabet='{}[]":,\\u0d8e1-+.tfnrualse \n\x00\ud800é', max_size=40), some.lists(some.integers(0, 40)))
-def test_what_is_no_json_is_no_error_and_does_not_depend_on_how_it_is_cut(text: str, cuts: list[int]) -> None:
+def test_text_that_is_not_json_is_no_error_in_any_chunking(text: str, cuts: list[int]) -> None:
     whole, pieces = PartialJson(), PartialJson()
     whole.feed(text)
     places = sorted({min(cut, len(text)) for cut in cuts} | {0, len(text)})
@@ -117,7 +117,7 @@ def test_what_is_no_json_is_no_error_and_does_not_depend_on_how_it_is_cut(text: 
         ('"half', "half"),
     ],
 )
-def test_what_is_shown(text: str, value: Any) -> None:
+def test_the_value_of_every_prefix(text: str, value: Any) -> None:
     assert partial(text) == value
     assert shown(text, list(range(len(text))))[-1:] in ([value], [])
 
@@ -131,7 +131,7 @@ def test_it_says_when_the_value_is_whole() -> None:
     assert seen == [False, False, True, True, False]
 
 
-def test_a_look_does_not_change_what_comes() -> None:
+def test_reading_the_value_does_not_change_later_values() -> None:
     document = PartialJson()
     for piece in ("[", '"a', 'b"', ", 1", "2", ", tr", "ue", "]"):
         document.feed(piece)
@@ -187,7 +187,7 @@ def test_a_number_beyond_any_float_is_no_error() -> None:
     assert partial("[1, 1e400, 2]") == [1]
 
 
-def test_nesting_has_no_limit_of_its_own() -> None:
+def test_nesting_has_no_limit() -> None:
     document = PartialJson()
     document.feed("[" * 50_000)
     depth, value = 0, document.value

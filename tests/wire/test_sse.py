@@ -1,4 +1,4 @@
-"""The event reader: a table of wire texts in every chunking, its bound, and bytes that mean nothing."""
+"""The reader of server-sent events: a table of streams in every chunking, the size limit, and random bytes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ LATER = {name: row for name, row in TABLE.items() if not row[0].startswith(b"\xe
 
 
 @pytest.mark.parametrize(("wire", "payloads"), LATER.values(), ids=LATER.keys())
-def test_what_came_before_in_the_same_stream_changes_nothing(wire: bytes, payloads: list[bytes]) -> None:
+def test_earlier_events_of_a_stream_change_nothing(wire: bytes, payloads: list[bytes]) -> None:
     before = b"data: " + B + b"\n\n"
     assert read([before + wire]) == [B, *payloads]
     assert read([before, wire]) == [B, *payloads]
@@ -313,7 +313,7 @@ def test_a_run_of_blank_data_lines_is_not_walked_through_again_and_again() -> No
         b"event: b\ndata:\n\n",
     ],
 )
-def test_pairs_of_event_and_data_are_swept_only_where_nothing_else_stands(odd: bytes) -> None:
+def test_event_and_data_pairs_are_split_at_once_only_if_nothing_else_is_there(odd: bytes) -> None:
     """One read with many pairs takes the fast path; other lines among them must not change the result."""
     pair = b'event: a\ndata: {"n": 1}\n\n'
     for body in (pair * 3, pair + odd + pair, odd + pair * 2, pair * 2 + odd):

@@ -1,7 +1,7 @@
-"""One wire language each, client half and server half together. They know no HTTP library and no provider.
+"""Dialects, one folder per wire language, client half and server half together; and how a dialect is found by name.
 
-Our dialects are folders here. A third-party dialect is found once it is registered, or when an installed package
-declares it. Not here: what a dialect must have (dialect).
+A third-party dialect is found once it is registered, or when an installed package declares it. Dialects know no HTTP
+library and no provider. Not here: the protocol of a dialect (dialect).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _registered: dict[str, Dialect | str] = {}
 
 
 def resolve_alias(name: str) -> str:
-    """The name of the dialect that this name stands for."""
+    """Return the name of the dialect for this name or alias."""
     return ALIASES.get(name, name)
 
 
 @cache
 def find_dialect(name: str) -> Dialect:
-    """The dialect of this name, loaded on first use. Raises Unsupported where there is none."""
+    """Return the dialect of this name, loaded on first use. Raises Unsupported if there is none."""
     if (resolved := resolve_alias(name)) in DIALECTS:
         return cast("Dialect", import_module(f"asides.dialects.{resolved}").dialect)
     found = _registered.get(name) or _list_installed().get(name)
@@ -58,22 +58,22 @@ def find_dialect(name: str) -> Dialect:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a dialect of this name; it is not loaded for that."""
+    """Whether there is a dialect of this name. The dialect is not loaded."""
     return resolve_alias(name) in DIALECTS or name in _registered or name in _list_installed()
 
 
 def list_dialects() -> tuple[str, ...]:
-    """The names of all dialects."""
+    """Return the names of all dialects."""
     return tuple(sorted({*DIALECTS, *list_third_party()}))
 
 
 def list_third_party() -> tuple[str, ...]:
-    """The names of the dialects that are registered, or declared by an installed package."""
+    """Return the names of the dialects that are registered, or declared by an installed package."""
     return tuple(sorted({*_registered, *_list_installed()} - set(DIALECTS)))
 
 
 def find_facts(name: str) -> DialectFacts:
-    """What the dialect of this name declares about itself; the defaults where it declares nothing."""
+    """Return the facts that a dialect declares about itself; the defaults if it declares none."""
     from asides.dialects.dialect import DialectFacts
 
     facts = getattr(find_dialect(name), "facts", None)
@@ -81,12 +81,12 @@ def find_facts(name: str) -> DialectFacts:
 
 
 def is_sealed_elsewhere(thought: Thought, name: str) -> bool:
-    """Whether a seal of unknown origin shows by its kind that another dialect made it. False where nothing is known of
-    the dialect's seals.
+    """Whether a seal of unknown origin was made in another dialect, judged by its kind. False if the seal kinds of the
+    dialect are not known.
     """
     kinds = {seal.kind for seal in thought.seals if seal.value and seal.origin is None}
     own = find_facts(name).seal_kinds if kinds else None
-    if own is None or thought.via == "content":  # chat hosts that think in the list of the content may sign it, too
+    if own is None or thought.via == "content":  # chat hosts whose content list holds thinking may sign it too
         return False
     return any(kind not in own and kind in (find_facts(other).seal_kinds or ()) for kind in kinds for other in DIALECTS)
 
@@ -105,7 +105,7 @@ def register_dialect(name: str, dialect: Dialect | str) -> None:
     if not isinstance(dialect, str):
         _validate(name, dialect)
     elif not _PLACE.fullmatch(dialect):
-        raise ConfigError(f"the dialect {name!r} is given as text that is not module:object.")
+        raise ConfigError(f"the dialect {name!r} is given as a text that is not module:object.")
     _registered[name] = dialect
     find_dialect.cache_clear()
 
@@ -126,16 +126,16 @@ def register_temporarily(name: str, dialect: Dialect | str) -> Generator[None]:
 
 
 @cache
-def _plain_row_of_ours(name: str) -> Provider:
-    from asides.providers.table import plain_row as ours
+def _find_own_plain_row(name: str) -> Provider:
+    from asides.providers.table import plain_row as find_row
 
-    return ours(name)
+    return find_row(name)
 
 
 def plain_row(name: str) -> Provider:
-    """The row for a dialect when no provider is named. A third-party dialect may bring one as its `plain_row`."""
+    """Return the row for a dialect without a provider. A third-party dialect may have one as its `plain_row`."""
     if (resolved := resolve_alias(name)) in DIALECTS:
-        return _plain_row_of_ours(resolved)
+        return _find_own_plain_row(resolved)
     from asides.providers.provider import Provider, Quirks
 
     own = getattr(find_dialect(name), "plain_row", None)
@@ -146,7 +146,7 @@ def plain_row(name: str) -> Provider:
 
 @cache
 def _list_installed() -> dict[str, str]:
-    """The dialects that installed packages declare, as name → "module:object"."""
+    """Return the dialects that installed packages declare, as name → "module:object"."""
     from importlib.metadata import entry_points
 
     found = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
@@ -160,12 +160,14 @@ def _load(name: str, place: str) -> Any:
         for attribute in path.split("."):
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as problem:
-        raise ConfigError(f"the dialect {name!r} is registered as {place}, which does not load: {problem}.") from None
+        raise ConfigError(
+            f"the dialect {name!r} is registered as {place}, which cannot be loaded: {problem}."
+        ) from None
     return found
 
 
 def _validate(name: str, dialect: Any) -> Dialect:
-    """The dialect, if it has every method of the protocol and this name."""
+    """Return the dialect. Raises ConfigError if it lacks a method of the protocol, or has another name."""
     from asides.dialects.dialect import Dialect
 
     methods = [name for name, value in vars(Dialect).items() if callable(value) and not name.startswith("_")]
@@ -176,5 +178,5 @@ def _validate(name: str, dialect: Any) -> Dialect:
             "asides.dialects.dialect.Dialect, the server half too."
         )
     if getattr(dialect, "name", None) != name:
-        raise ConfigError(f"the dialect {name!r} calls itself {getattr(dialect, 'name', None)!r}; use one name.")
+        raise ConfigError(f"the dialect {name!r} has the name {getattr(dialect, 'name', None)!r}; use one name.")
     return cast(Dialect, dialect)

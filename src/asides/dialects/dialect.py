@@ -1,4 +1,7 @@
-"""What a dialect is: the Protocol that the flows use on one side, and the stage and the gateway on the other."""
+"""The protocol of a dialect: the client half for the flows, the server half for the stage and the gateway.
+
+Also the lazy objects that our dialects are (`make_lazy_dialect`).
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,10 @@ class HttpRequest(msgspec.Struct, frozen=True):
 class Decoder(Protocol):
     """Bytes of one response in, events out. Any chunking gives the same events; `finish` is always called.
 
-    Neither method raises: what went wrong stands in `failure`, so that the events before it are never lost. A caller
-    stops reading when it appears, calls `finish`, takes those events too, and then raises it. A decoder may also have
-    `done`, true once the server announced that nothing follows: the caller then does not wait for it to hang up.
+    Neither method raises: an error is put into `failure`, so that the events before it are never lost. A caller stops
+    reading when `failure` is set, calls `finish`, uses those events too, and then raises the failure. A decoder may
+    also have `done`, true once the server announced that nothing follows: the caller then does not wait for the
+    connection to close.
     """
 
     payloads: list[bytes]
@@ -53,11 +57,11 @@ class Decoder(Protocol):
         ...
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return every event they complete."""
+        """Add the next bytes; return every event they complete."""
         ...
 
     def finish(self) -> list[Event]:
-        """The end of the bytes: the last events; ReplyEnded is the very last, unless there is a failure."""
+        """Return the last events: no more bytes come. ReplyEnded is the very last, unless there is a failure."""
         ...
 
 
@@ -67,7 +71,7 @@ class Writer(Protocol):
     content_type: str
 
     def write(self, events: Iterable[Event]) -> bytes:
-        """The bytes for these events; a whole response appears with ReplyEnded."""
+        """Write these events. A whole response appears with ReplyEnded."""
         ...
 
 
@@ -81,14 +85,14 @@ class ServedRequest(msgspec.Struct, frozen=True):
 
 
 class DialectFacts(msgspec.Struct, frozen=True):
-    """What a dialect declares about itself. A third-party dialect may have it as `facts`."""
+    """The facts that a dialect declares about itself. A third-party dialect may have them as `facts`."""
 
     json_mode: bool = True
     """Whether a request can ask for JSON without a schema."""
     seal_kinds: tuple[str, ...] | None = None
-    """The kinds of seals that are made in this dialect and in few others; None: not known."""
+    """The kinds of seals that are made in this dialect and in few others; None if not known."""
     refusals_as_text: bool = False
-    """Whether a refusal goes back as text. The maker of the dialect has a field for it, which other hosts reject."""
+    """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
 
 
 class Dialect(Protocol):
@@ -101,55 +105,57 @@ class Dialect(Protocol):
         ...
 
     def decoder(self, target: Target) -> Decoder:
-        """A fresh decoder for one response."""
+        """Make a decoder for one response."""
         ...
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
-        """The error that this response is. Header names are in lower case."""
+        """Build the error for this response. Header names are in lower case."""
         ...
 
     def models_request(self, target: Target, after: str | None = None) -> HttpRequest:
-        """The request for a page of the list of models; `after` comes from the page before. The target's model means
-        nothing. Raises Unsupported where there is no list.
+        """Build the request for a page of the list of models; `after` comes from the page before. The target's model is
+        ignored. Raises Unsupported if there is no list.
         """
         ...
 
     def read_models(self, body: bytes) -> ModelPage:
-        """The page of the list in these bytes. Raises ProtocolError where they hold none."""
+        """Read a page of the list. Raises ProtocolError if the body holds none."""
         ...
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:
-        """Server half: a client's request as a prompt. Raises ConfigError with a message for the client. `path` is
+        """Server half: read a client's request as a prompt. Raises ConfigError with a message for the client. `path` is
         the path of the request, for the dialects that name the model there.
         """
         ...
 
     def writer(self, *, model: str, stream: bool, include_usage: bool = True) -> Writer:
-        """Server half: a fresh writer for one response."""
+        """Server half: make a writer for one response."""
         ...
 
     def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
-        """Server half: an error body."""
+        """Server half: write an error body."""
         ...
 
     def write_models(self, models: Sequence[ModelInfo], query: Mapping[str, str]) -> bytes:
-        """Server half: the page of the list that the query asks for."""
+        """Server half: write the page of the list that the query asks for."""
         ...
 
 
 class StagedDialect(Dialect, Protocol):
-    """A dialect that is not ours, with what the offline stage needs to serve it. It may also have a method
-    `request_rules(secret)`, which gives what its providers check and sign (testing/stage/rules), and a `plain_row`.
+    """A third-party dialect that the offline stage can serve. It may also have a method `request_rules(secret)`, which
+    returns the checks and signatures of its providers (testing/stage/rules), and a `plain_row`.
     """
 
     reply_paths: tuple[str, ...]
-    """The ends of the paths at which a reply is asked for: ("/talk",)."""
+    """The ends of the paths for a reply: ("/talk",)."""
     list_paths: tuple[str, ...]
-    """The ends of the paths at which the models are listed; () where there is no list."""
+    """The ends of the paths for the list of models; () if there is no list."""
 
+
+# --- our dialects, loaded on use --------------------------------------------------------------------------------------
 
 # The decoder and the writer of each dialect.
-_OWN_NAMES = {
+_DECODER_AND_WRITER = {
     "anthropic": ("MessagesDecoder", "MessagesWriter"),
     "bedrock": ("ConverseDecoder", "ConverseWriter"),
     "cohere": ("ChatDecoder", "ChatWriter"),
@@ -162,7 +168,7 @@ _WRITES_ERRORS_LIKE = {"openai_responses": "openai_chat"}
 
 
 class _Places(msgspec.Struct, frozen=True):
-    """Where the methods of a dialect are: "module:name", the module inside `asides.dialects`."""
+    """The place of each method of a dialect: "module:name", the module inside `asides.dialects`."""
 
     encode: str
     decoder: str
@@ -176,7 +182,7 @@ class _Places(msgspec.Struct, frozen=True):
 
 
 def _find_places(dialect: str) -> _Places:
-    decoder, writer = _OWN_NAMES[dialect]
+    decoder, writer = _DECODER_AND_WRITER[dialect]
     models = f"model_list_formats:{dialect.upper()}"
     return _Places(
         encode=f"{dialect}.encode:encode",
@@ -210,6 +216,6 @@ class _LazyDialect:
         return f"<dialect {self.name}>"
 
 
-def lazy_dialect(name: str, facts: DialectFacts) -> Dialect:
-    """The dialect of this name, with what it declares about itself. Nothing of its code is loaded yet."""
+def make_lazy_dialect(name: str, facts: DialectFacts) -> Dialect:
+    """Make the dialect of this name, with its facts. None of its code is loaded yet."""
     return cast("Dialect", _LazyDialect(name, facts))

@@ -30,14 +30,13 @@ class DocumentDecoder:
 
     dialect = ""
     reads_past_errors = False
-    """Read the stream further after an error inside it: usage may follow, for `.partial`. Elsewhere the rest belongs to
-    no reply."""
+    """Whether to read on after an error inside a stream: usage may follow. Otherwise the decoder stops there."""
     warning_starts_reply = False
-    """A warning may come first and start the reply. Elsewhere it waits until the server has named the model."""
+    """Whether a warning may start the reply. In other dialects it waits until the server has named the model."""
     stop_completes = False
-    """A stream is complete once it has a stop reason; a whole body always is. Elsewhere only the end mark counts."""
-    keeps_raw_bytes = False
-    """`payloads` holds documents as they came, even with invalid characters. Elsewhere those are replaced."""
+    """Whether a stop reason or a whole body completes the reply. Otherwise only the end mark does."""
+    stores_raw_bytes = False
+    """Whether `payloads` holds documents as they came, even with invalid characters. Otherwise those are replaced."""
 
     def __init__(self, target: Target, framing: Framing) -> None:
         self.payloads: list[bytes] = []
@@ -124,7 +123,7 @@ class DocumentDecoder:
             return
         document = replace_invalid_text(payload)
         self._replaced_text = self._replaced_text or document is not payload
-        self.payloads.append(payload if self.keeps_raw_bytes else document)
+        self.payloads.append(payload if self.stores_raw_bytes else document)
         try:
             self.decode_document(document, events)
         except RecursionError:
@@ -132,7 +131,7 @@ class DocumentDecoder:
 
     @property
     def is_cut_off(self) -> bool:
-        """At the end: whether the reply broke off. The token limit does not count: most such texts are answers."""
+        """At the end: whether the reply broke off. A reply that the token limit ended did not break off."""
         return self.failure is not None or not self.is_complete()
 
     def is_complete(self) -> bool:
@@ -149,7 +148,7 @@ class DocumentDecoder:
             self.fail_lost("sent an empty body")
 
     def fail_at_end(self, problem: ProtocolError) -> None:
-        """Set the failure of a body whose end does not read: it was cut off, or it breaks the dialect."""
+        """Set the failure of a body whose end cannot be decoded: it was cut off, or it breaks the dialect."""
         if self._framing.is_cut_document(problem.payload):
             self.payloads.pop()
             self.fail_cut_off()
@@ -170,15 +169,15 @@ class DocumentDecoder:
         message = "the body is neither JSON nor a stream of events; check the base URL."
         self.fail(ProtocolError(message, payload=self._framing.head))
 
-    def fail_lost(self, what: str) -> None:
-        """Set the failure: no part of a reply came. `what` says what the server did instead."""
-        self.failure = ConnectionLost(f"{self.target.provider.name} {what}; try again, or check the base URL.")
+    def fail_lost(self, reason: str) -> None:
+        """Set the failure: no part of a reply came. `reason` completes "the provider …"."""
+        self.failure = ConnectionLost(f"{self.target.provider.name} {reason}; try again, or check the base URL.")
 
     def fail_cut_off(self) -> None:
         """Set the failure: the body ended too early."""
         self.failure = ConnectionLost(
-            f"the stream from {self.target.provider.name} ended before the reply did; try again (.partial has what "
-            "came)."
+            f"the stream from {self.target.provider.name} ended before the reply did; try again (.partial has the "
+            "reply so far)."
         )
 
     def start(

@@ -1,7 +1,7 @@
-"""What the requests of every dialect share: merging native fields, JSON, headers, the address, the credential header,
-and notices for settings that a dialect has no field for.
+"""Builds HTTP requests for every dialect: native fields, JSON, headers, the address, the credential header, and notices
+for settings that a dialect has no field for.
 
-Not here: any field of any dialect, and what a model refuses (plan).
+Not here: the fields of a dialect (its encode.py), and settings that a model refuses (history/check).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from asides.values.notices import Notice
 
 
 def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge native fields into ours. Native ones win, and inside objects the other fields of ours stay.
+    """Merge native fields into ours. Native ones win; inside an object our other fields stay.
 
-    A native object with another `type` replaces ours whole.
+    A native object with another `type` replaces our whole object.
     """
     merged = dict(ours)
     for name, value in native.items():
@@ -36,13 +36,13 @@ def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, A
 
 
 def encode_json(body: dict[str, Any]) -> bytes:
-    """The body as JSON. Raises ConfigError that names the field of a value that JSON cannot hold."""
+    """Encode the body. Raises ConfigError that names the field with a value that JSON cannot hold."""
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
             f"the request cannot be written as JSON: look at {_find_unwritable(body)!r} for a value of a type that "
-            "JSON has not, or for text with half a character (a lone surrogate)."
+            "JSON does not have, or for text with half a character (a lone surrogate)."
         ) from None
 
 
@@ -58,7 +58,7 @@ def _find_unwritable(body: dict[str, Any]) -> str:
 def build_post(
     target: Target, url: str, accept: str, body: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> HttpRequest:
-    """Build the request; `headers` are added to those of every request."""
+    """Build a POST request; `headers` are added to those of every request."""
     all_headers = {**build_headers(target, accept), **(headers or {})}
     return HttpRequest("POST", url, all_headers, encode_json(body), choose_credential_header(target))
 
@@ -66,10 +66,10 @@ def build_post(
 def join_url(
     target: Target, path: str, *, first: Iterable[tuple[str, str]] = (), last: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """The address of this path at the target's host. Its query is `first`, that of the base URL, the row's, and `last`.
+    """Build the address of a path at the target's host. Its query is `first`, that of the base URL, the row's, and
+    `last`.
 
-    A parameter of the row is left out where one of the same name stands before it, and where its value is an
-    unresolved "$NAME".
+    A parameter of the row is left out if one before it has the same name, or if its value is an unresolved "$NAME".
     """
     base = urlsplit(target.base_url)
     given = [*first, *parse_qsl(base.query, keep_blank_values=True)]
@@ -79,11 +79,11 @@ def join_url(
 
 
 def build_headers(target: Target, accept: str) -> dict[str, str]:
-    """The headers of every request, without the credential."""
+    """Build the headers of every request, without the credential."""
     return {
         "Content-Type": "application/json",
         "Accept": accept,
-        # Compression would hold events back until a block of it is full.
+        # Compression would hold events back until a compressed block is full.
         "Accept-Encoding": "identity",
         "User-Agent": f"asides/{__version__}",
         **dict(target.provider.headers),
@@ -91,7 +91,7 @@ def build_headers(target: Target, accept: str) -> dict[str, str]:
 
 
 def choose_credential_header(target: Target) -> tuple[str, str] | None:
-    """The header and the prefix that carry the key; None where no header does."""
+    """Return the header and the prefix that carry the key; None if no header does."""
     match target.quirks.auth:
         case "bearer":
             return ("Authorization", "Bearer ")
@@ -105,7 +105,7 @@ def choose_credential_header(target: Target) -> tuple[str, str] | None:
 
 
 def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
-    """A notice for each of these that was set."""
+    """Return a notice for each of these settings that was set."""
     return [
         Notice("setting_dropped", f"{setting} does not exist in this dialect", setting)
         for setting in settings
@@ -114,7 +114,7 @@ def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
 
 
 def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
-    """A notice for each of these that was set without tools: hosts refuse them where there is no tool to choose."""
+    """Return a notice for each of these settings that was set without tools: hosts refuse them then."""
     return [
         Notice("setting_dropped", f"{setting} means nothing without tools", setting)
         for setting in settings
@@ -123,9 +123,8 @@ def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
 
 
 def select_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]) -> dict[str, Any]:
-    """The sampling settings that were set and that the dialect has, under our names. The others are dropped with a
-    notice."""
-    given = prompt.sampling.given()
+    """Return the sampling settings that are set and `known`, by our names. Report the others as dropped."""
+    given = prompt.sampling.to_dict()
     notices += [
         Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing")
         for name in given
@@ -135,7 +134,7 @@ def select_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]
 
 
 def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
-    """A notice that an output format was not sent: the model takes no schema, and the dialect has no JSON mode."""
+    """Return the notice for an output format that is not sent: no schema is taken, and there is no JSON mode."""
     if isinstance(output, OutputSchema):
         code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
     else:

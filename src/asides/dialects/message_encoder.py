@@ -1,7 +1,7 @@
-"""What encoding a history shares in every dialect: the walk over its messages, and notices for what cannot be sent.
+"""Encodes a history for every dialect: walks over its messages, and adds notices for parts that cannot be sent.
 
-A dialect gives functions from a part or a message to wire. `encode_flat` walks a history that is a flat list of
-messages; `encode_turns` walks one that is turns of content blocks. Not here: the fields of any dialect.
+A dialect provides functions that encode a part or a message. `encode_flat` is for dialects with a flat list of
+messages, `encode_turns` for those with turns of content blocks. Not here: the fields of a dialect (its encode.py).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from asides.values.thinking import Seal, Thought
 Wire: TypeAlias = dict[str, Any]
 
 STAND_IN = "skip_thought_signature_validator"
-"""The documented signature of a call, where its provider wants one and this model did not make it."""
+"""The documented signature for a call that this model did not sign, where its provider requires one."""
 
 OPENING = "(The conversation begins here.)"
-"""The first user message where the history begins with the model and its provider wants a user to begin."""
+"""The user message that is added before a history that begins with the model, where a user must begin."""
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
@@ -68,7 +68,7 @@ def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
 
 
 def encode_native(part: UnknownPart, role: str, notices: list[Notice]) -> list[Any]:
-    """Encode a part of unknown form: verbatim where the caller wrote it, in the dialect's own form; else nothing."""
+    """Encode a part of unknown form: verbatim if the caller wrote it for this dialect; else leave it out."""
     return [msgspec.Raw(part.json.encode())] if part.origin is None else leave_out(part, role, notices)
 
 
@@ -76,12 +76,12 @@ def encode_native(part: UnknownPart, role: str, notices: list[Notice]) -> list[A
 
 
 def read_system(prompt: Prompt) -> str | None:
-    """The system prompt, unless it is blank."""
+    """Return the system prompt; None if it is blank."""
     return prompt.system if prompt.system and prompt.system.strip() else None
 
 
 def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
-    """The messages, with the system prompt as the first of them."""
+    """Return the messages, with the system prompt as the first of them."""
     system = read_system(prompt)
     return prompt.messages if system is None else (Message("system", (Text(system),)), *prompt.messages)
 
@@ -99,9 +99,9 @@ def encode_flat(
     tool_result: Callable[[ToolResult], Wire],
     system: Callable[[Message], list[Wire]] = encode_system,
 ) -> list[Wire]:
-    """Encode a history as a flat list, in order. The results of tools stand before the other parts of their message.
+    """Encode a history as a flat list, in order. Tool results come before the other parts of their message.
 
-    `user` gets a message and its parts without results.
+    `user` is called with a message and its parts without results.
     """
     encoded: list[Wire] = []
     for message in messages:
@@ -127,27 +127,27 @@ def encode_flat(
 
 
 class BlockFormat(msgspec.Struct, frozen=True):
-    """How a dialect writes content blocks: one function for each kind of part."""
+    """The content blocks of a dialect: one function for each kind of part."""
 
     text: Callable[[str], Wire]
     image: Callable[[Image], Wire]
     file: Callable[[File], Wire]
     tool_result: Callable[[ToolResult, str, list[Any]], Wire]
-    """(result, the id of its call, its content as blocks)"""
+    """Arguments: the result, the id of its call, its content as blocks."""
     thought: Callable[[Thought], list[Wire]]
-    """The blocks that a thought came as."""
+    """Returns the blocks that the thought came as."""
     answer: Callable[[Text], Wire]
-    """Text of the model, with its citations."""
+    """Encodes text of the model, with its citations."""
     tool_call: Callable[[ToolCall, str], Wire]
-    """(call, its id)"""
+    """Arguments: the call, its id."""
     mark_cache: Callable[[Wire], list[Any]]
-    """The block, with a mark of the provider's cache after it."""
+    """Returns the block with a cache breakpoint after it."""
     add_turn: Callable[[list[Wire], str, list[Any]], None]
-    """(turns, role, blocks): add a turn, or add the blocks to the last one."""
+    """Arguments: the turns, a role, its blocks. Adds a turn, or adds the blocks to the last one."""
 
 
 class EncodedTurns(msgspec.Struct):
-    """A history as turns of content blocks, with the blocks of the system prompt beside them."""
+    """A history as turns of content blocks, and the system prompt as blocks."""
 
     system: list[Any]
     turns: list[Wire]
@@ -245,13 +245,13 @@ class _TurnEncoder:
                 return self.form.mark_cache(block) if part.cache else [block]
             case ToolCall():
                 if part.raw_arguments is not None:
-                    detail = "arguments that are no JSON object went back as an empty one"
+                    detail = "arguments that are no JSON object were sent back as an empty object"
                     add_notice(self.notices, "arguments_not_sent", detail)
                 return [self.form.tool_call(part, self.call_ids.add(part.id))]
             case ServerTool() | UnknownPart():
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():
-                return []  # the provider wrote it about the reply; it is no part of it
+                return []  # the provider wrote it about the reply; it is not a part of it
             case Image() | File() | ToolResult():
                 return leave_out(part, "assistant", self.notices)
             case _:
@@ -259,7 +259,7 @@ class _TurnEncoder:
 
 
 class _CallIds:
-    """The ids of calls as they are sent. Hosts that count their calls from zero give the same ids in every reply, and
+    """The ids of calls as they are sent. Hosts that count their calls from zero use the same ids in every reply, and
     these dialects refuse an id that an earlier turn has.
     """
 
@@ -268,7 +268,7 @@ class _CallIds:
         self._used: set[str] = set()
 
     def add(self, call_id: str) -> str:
-        """The id to send for a call."""
+        """Return the id to send for a call."""
         accepted, times = make_call_id(call_id), 1
         sent = accepted
         while sent in self._used:
@@ -279,12 +279,12 @@ class _CallIds:
         return sent
 
     def find(self, call_id: str) -> str:
-        """The id to send for a result: that of the latest call with this id."""
+        """Return the id to send for a result: that of the latest call with this id."""
         return self._sent.get(call_id) or make_call_id(call_id)
 
 
 def make_call_id(call_id: str) -> str:
-    """An id that is accepted: another provider's may hold other characters. Always the same for the same id."""
+    """Return the id, or one derived from it if it holds characters that are not accepted."""
     if _CALL_ID.fullmatch(call_id):
         return call_id
     return f"call_{hashlib.blake2b(call_id.encode(), digest_size=12).hexdigest()}"
@@ -294,7 +294,7 @@ def make_call_id(call_id: str) -> str:
 
 
 def simplify_content(encoded: list[Any], text_type: str) -> str | list[Any]:
-    """Content that is nothing but one text as a string, and everything else as the list of its parts."""
+    """Return content that is only one text as a string, other content as the list of its parts."""
     match encoded:
         case []:
             return ""
@@ -305,30 +305,30 @@ def simplify_content(encoded: list[Any], text_type: str) -> str | list[Any]:
 
 
 def encode_arguments(call: ToolCall) -> str:
-    """The arguments of a call as text: as they came, where they are no JSON object."""
+    """Return the arguments of a call as JSON text, or the text as it came if that was no JSON object."""
     raw = call.raw_arguments
     return msgspec.json.encode(call.arguments).decode() if raw is None else raw
 
 
 def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:
-    """The verbatim entry of the first seal of this kind that has one."""
+    """Return the verbatim entry of the first seal of this kind that has one."""
     entry = next((seal.entry for seal in seals if seal.kind == kind and seal.entry is not None), None)
     return None if entry is None else msgspec.Raw(entry.encode())
 
 
 def make_data_url(media_type: str, data: bytes) -> str:
-    """The bytes as a data: address."""
+    """Encode the bytes as a data: address."""
     return f"data:{media_type};base64,{b64encode(data).decode()}"
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """The media type and the base64 of a data: address; None where it is another address."""
+    """Return the media type and the base64 of a data: address; None for other addresses."""
     inline = _DATA_URL.fullmatch(url)
     return None if inline is None else (inline[1], inline[2])
 
 
 def make_image_url(image: Image) -> str:
-    """The address of an image, which may hold the image itself."""
+    """Return the address of an image: its url, or a data: address with its bytes."""
     if image.data is not None:
         return make_data_url(image.media_type, image.data)
     if image.url is not None:

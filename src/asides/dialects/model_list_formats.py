@@ -1,6 +1,6 @@
-"""The list of models in each dialect: where it is, its fields, and how it is cut into pages.
+"""The list of models in each dialect: its address, its fields and its pages.
 
-Not here: what the lists share (model_lists).
+Not here: the code that all lists share (model_lists).
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ def _find_anthropic_path(target: Target) -> str:
 def _read_anthropic_entry(entry: Entry, model: str) -> ModelInfo:
     return ModelInfo(
         model,
-        entry.text("display_name"),
-        entry.timestamp("created_at"),
-        entry.count("max_input_tokens"),
-        entry.count("max_tokens"),
+        entry.get_text("display_name"),
+        entry.get_timestamp("created_at"),
+        entry.get_count("max_input_tokens"),
+        entry.get_count("max_tokens"),
         _read_capabilities(entry),
         entry.fields,
     )
 
 
 def _read_capabilities(entry: Entry) -> ThinkingInfo | None:
-    capabilities = entry.nested("capabilities")
-    thinking = None if capabilities is None else capabilities.nested("thinking")
+    capabilities = entry.get_object("capabilities")
+    thinking = None if capabilities is None else capabilities.get_object("thinking")
     if capabilities is None or thinking is None:
         return None
-    types = _read_supported(thinking.nested("types"))
-    effort = capabilities.nested("effort")
+    types = _read_supported(thinking.get_object("types"))
+    effort = capabilities.get_object("effort")
     efforts: tuple[str, ...] | None = None
     if effort is not None:
-        efforts = () if effort.flag("supported") is False else _read_supported(effort)
-    supported = thinking.flag("supported")
+        efforts = () if effort.get_flag("supported") is False else _read_supported(effort)
+    supported = thinking.get_flag("supported")
     return ThinkingInfo(bool(types) if supported is None else supported, None, types, efforts)
 
 
 def _read_supported(holder: Entry | None) -> tuple[str, ...]:
-    """The names under which `supported` is true."""
+    """Return the names under which `supported` is true."""
     if holder is None:
         return ()
     return tuple(
-        name for name in holder.fields if (inner := holder.nested(name)) is not None and inner.flag("supported")
+        name for name in holder.fields if (inner := holder.get_object(name)) is not None and inner.get_flag("supported")
     )
 
 
@@ -103,12 +103,12 @@ ANTHROPIC = ModelList(
 
 
 class _NoModelList:
-    """A dialect without a list: it is another service's, at another address."""
+    """A dialect without a list: another service has it, at another address."""
 
     def build_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - as every list
         raise Unsupported(
-            f"{target.provider.name} cannot be asked for its models here: Bedrock's list is its control plane's, which "
-            "asides does not speak. To do: `aws bedrock list-foundation-models`."
+            f"{target.provider.name} cannot be asked for its models here: only Bedrock's control plane lists them, and "
+            "asides does not call it. To do: `aws bedrock list-foundation-models`."
         )
 
     def read_page(self, body: bytes) -> ModelPage:
@@ -121,7 +121,7 @@ class _NoModelList:
 BEDROCK = _NoModelList()
 
 
-# --- cohere: GET /v1/models (the chat is in its second version, the list has stayed in its first) --------------------
+# --- cohere: GET /v1/models (the chat is in its second version, the list still in its first) --------------------------
 
 
 def _find_cohere_path(target: Target) -> str:
@@ -129,9 +129,9 @@ def _find_cohere_path(target: Target) -> str:
 
 
 def _read_cohere_entry(entry: Entry, model: str) -> ModelInfo:
-    features = entry.texts("features")
+    features = entry.get_texts("features")
     thinking = None if features is None else ThinkingInfo("reasoning" in features)
-    return ModelInfo(model, None, None, entry.count("context_length"), None, thinking, entry.fields)
+    return ModelInfo(model, None, None, entry.get_count("context_length"), None, thinking, entry.fields)
 
 
 def _write_cohere_entry(model: ModelInfo) -> dict[str, Any]:
@@ -156,19 +156,19 @@ COHERE = ModelList(
 
 def _find_gemini_path(target: Target) -> str:
     path = strip_reply_path(target)
-    if "/publishers/" in path:  # a project of the cloud; the cloud's console lists what it may use
+    if "/publishers/" in path:  # a project of the cloud; the cloud's console lists its models
         raise Unsupported(f"{target.provider.name} has no list of models at this address; its cloud's console has one.")
     return f"{path}/models"
 
 
 def _read_gemini_entry(entry: Entry, model: str) -> ModelInfo:
-    thinks = entry.flag("thinking")
+    thinks = entry.get_flag("thinking")
     return ModelInfo(
         model.removeprefix("models/"),
-        entry.text("displayName"),
+        entry.get_text("displayName"),
         None,
-        entry.count("inputTokenLimit"),
-        entry.count("outputTokenLimit"),
+        entry.get_count("inputTokenLimit"),
+        entry.get_count("outputTokenLimit"),
         None if thinks is None else ThinkingInfo(thinks),
         entry.fields,
     )
@@ -199,7 +199,7 @@ GEMINI = ModelList(
 
 
 def _find_ollama_path(target: Target) -> str:
-    # People share the address with programs that speak the server's other dialects.
+    # The address may be one for programs that use the server's other dialects.
     path = urlsplit(target.base_url).path.rstrip("/")
     for end in (target.quirks.path, "/v1", "/api"):
         path = path.removesuffix(end)
@@ -208,10 +208,10 @@ def _find_ollama_path(target: Target) -> str:
 
 def _read_ollama_entry(entry: Entry, model: str) -> ModelInfo:
     # Newer servers list what a model can do; older ones leave it to `POST /api/show`.
-    capabilities = entry.texts("capabilities")
+    capabilities = entry.get_texts("capabilities")
     thinking = None if capabilities is None else ThinkingInfo("thinking" in capabilities)
-    context = (entry.nested("details") or Entry(None)).count("context_length")
-    return ModelInfo(model, None, entry.timestamp("modified_at"), context, None, thinking, entry.fields)
+    context = (entry.get_object("details") or Entry(None)).get_count("context_length")
+    return ModelInfo(model, None, entry.get_timestamp("modified_at"), context, None, thinking, entry.fields)
 
 
 def _write_ollama_entry(model: ModelInfo) -> dict[str, Any]:
@@ -229,7 +229,7 @@ OLLAMA = ModelList(
 )
 
 
-# --- openai_chat and openai_responses: GET /models, to which hosts add fields under names of their own ---------------
+# --- openai_chat and openai_responses: GET /models, to which hosts add fields of various names ------------------------
 
 _CONTEXT = ("context_length", "context_window", "max_context_length", "max_model_len", "max_context_tokens")
 _OUTPUT = ("max_completion_tokens", "max_output_tokens", "max_output_length")
@@ -237,37 +237,37 @@ _THINKING_PARAMETERS = frozenset({"reasoning", "reasoning_effort", "include_reas
 
 
 def _find_openai_path(target: Target) -> str:
-    # The list of a cloud resource stands beside its deployments, not in one.
+    # The list of a cloud resource is beside its deployments, not inside one.
     path = strip_reply_path(target).partition("/deployments/")[0].removesuffix("/deployments")
     return f"{path}/models"
 
 
 def _read_openai_entry(entry: Entry, model: str) -> ModelInfo:
-    host = entry.nested("top_provider") or Entry(None)
-    more = entry.nested("metadata") or entry.nested("meta") or Entry(None)
-    name = entry.text("display_name", "name")
+    host = entry.get_object("top_provider") or Entry(None)
+    more = entry.get_object("metadata") or entry.get_object("meta") or Entry(None)
+    name = entry.get_text("display_name", "name")
     return ModelInfo(
         model,
         name if name != model else None,
-        entry.count("created"),
-        entry.count(*_CONTEXT) or host.count(*_CONTEXT) or more.count(*_CONTEXT, "n_ctx", "n_ctx_train"),
-        entry.count(*_OUTPUT) or host.count(*_OUTPUT) or more.count(*_OUTPUT),
+        entry.get_count("created"),
+        entry.get_count(*_CONTEXT) or host.get_count(*_CONTEXT) or more.get_count(*_CONTEXT, "n_ctx", "n_ctx_train"),
+        entry.get_count(*_OUTPUT) or host.get_count(*_OUTPUT) or more.get_count(*_OUTPUT),
         _read_reasoning(entry),
         entry.fields,
     )
 
 
 def _read_reasoning(entry: Entry) -> ThinkingInfo | None:
-    if (reasoning := entry.nested("reasoning")) is not None:
-        efforts = reasoning.texts("supported_efforts")
+    if (reasoning := entry.get_object("reasoning")) is not None:
+        efforts = reasoning.get_texts("supported_efforts")
         if efforts is not None:  # "none" is no thinking at all, and no effort
             efforts = tuple(effort.lower() for effort in efforts if effort.lower() != "none")
-        return ThinkingInfo(True, reasoning.flag("mandatory"), (), efforts)
-    capabilities = entry.nested("capabilities") or Entry(None)
-    for flag in (entry.flag("supports_reasoning"), capabilities.flag("reasoning")):
+        return ThinkingInfo(True, reasoning.get_flag("mandatory"), (), efforts)
+    capabilities = entry.get_object("capabilities") or Entry(None)
+    for flag in (entry.get_flag("supports_reasoning"), capabilities.get_flag("reasoning")):
         if flag is not None:
             return ThinkingInfo(flag)
-    parameters = entry.texts("supported_parameters")
+    parameters = entry.get_texts("supported_parameters")
     return None if parameters is None else ThinkingInfo(not _THINKING_PARAMETERS.isdisjoint(parameters))
 
 

@@ -1,6 +1,7 @@
-"""What every server half shares: the fields of a client's request (`RequestFields`), and the base of the writers.
+"""The shared parts of every server half: the fields of a client's request (`RequestFields`), and the base of the
+writers (`ReplyWriter`).
 
-Not here: the fields and the bytes of any one dialect, which are in its folder `server`.
+Not here: the fields and the bytes of one dialect (its folder `server`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSea
 """The events that belong to a block. Each writer has a case for every one of them."""
 
 
+# --- reading requests -------------------------------------------------------------------------------------------------
+
+
 class RequestFields:
-    """The fields of one JSON object. A reader takes out what it understands; what remains is the prompt's `extra`.
+    """The fields of one JSON object. A reader takes out those that it understands; the others become the prompt's
+    `extra`.
 
     A field that is null counts as not set.
     """
@@ -56,7 +61,7 @@ class RequestFields:
         return cls(document)
 
     def take(self, name: str, kind: type[Value]) -> Value | None:
-        """Take a field out; None where it is not set. Raises ConfigError where it has another type."""
+        """Take a field out; None if it is not set. Raises ConfigError if it has another type."""
         if name not in self.remaining:
             return None
         try:
@@ -65,15 +70,15 @@ class RequestFields:
             raise ConfigError(f"{self._path}{name}: {problem}.") from None
 
     def take_model(self) -> str:
-        """Take the model's name out. Raises ConfigError where there is none."""
+        """Take the model's name out. Raises ConfigError if there is none."""
         model = self.take("model", str)
         if not model:
             raise ConfigError("model is missing.")
         return model
 
     def take_messages(self, read: Callable[[Mapping[str, Any]], Message]) -> tuple[Message, ...]:
-        """Take the history out, each message read by `read`. Raises ConfigError where there is none, or with the index
-        of the message that is wrong.
+        """Take the history out; `read` reads each message. Raises ConfigError if there is none, or with the index of
+        the message that is wrong.
         """
         documents = self.take("messages", list[dict[str, Any]])
         if not documents:
@@ -87,27 +92,30 @@ class RequestFields:
         return tuple(messages)
 
     def take_object(self, name: str) -> RequestFields:
-        """Take an inner object out; it is empty where it is not set. `put_back` returns what remains of it."""
+        """Take an inner object out; it is empty if it is not set. `put_back` restores its remaining fields."""
         return RequestFields(self.take(name, dict[str, Any]) or {}, f"{self._path}{name}.")
 
     def put_back(self, name: str, inner: RequestFields) -> None:
-        """Put what remains of an inner object back under its name."""
+        """Put the remaining fields of an inner object back under its name."""
         if inner.remaining:
             self.remaining[name] = inner.remaining
 
 
 def read_sampling(settings: Mapping[str, Any]) -> Sampling:
-    """Read sampling settings that are under our names. Raises ConfigError where one has another type."""
+    """Read sampling settings, by our names. Raises ConfigError if one has another type."""
     try:
         return msgspec.convert(settings, Sampling)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"a sampling setting does not read: {problem}.") from None
+        raise ConfigError(f"a sampling setting is invalid: {problem}.") from None
+
+
+# --- writing replies --------------------------------------------------------------------------------------------------
 
 
 class ReplyWriter:
     """Events of one reply in, bytes of a response out.
 
-    A subclass has `_write_event`, for the events of a block, and `_write_end`. Warnings are on no wire.
+    A subclass implements `_write_event`, for the events of a block, and `_write_end`. Warnings are not written.
     """
 
     def __init__(self, model: str, content_type: str, *, shows_usage: bool) -> None:
@@ -127,7 +135,7 @@ class ReplyWriter:
                 case ReplyStarted():
                     self._started = msgspec.structs.replace(event, model=event.model or self._started.model)
                 case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
+                    self._usage = event.usage if self._usage is None else self._usage.merge(event.usage)
                 case ReplyEnded():
                     self._ended = True
                     written.append(self._write_end(event.stop))
@@ -139,7 +147,7 @@ class ReplyWriter:
 
     @property
     def _shown_usage(self) -> Usage | None:
-        """The counts so far; None where the client did not ask for them."""
+        """The counts so far; None if the client did not ask for them."""
         return self._usage if self._shows_usage else None
 
     def _write_event(self, event: ContentEvent) -> bytes:

@@ -1,4 +1,4 @@
-"""Text of an answer that may hold thinking in tags, as events: `TaggedText`, for every dialect.
+"""Turns text of an answer that may hold thinking in tags into events: `TaggedText`, for every dialect.
 
 Not here: how tags are found (wire/inline_tags), and which tags a provider uses (its row).
 """
@@ -21,13 +21,13 @@ _FRAGMENT = -2
 class TaggedText:
     """One running text, split into blocks: the first is `block`, every further segment has the next number.
 
-    `apart` is the thinking that came in a field of its own. The list may grow. A thought in tags that repeats it is
-    dropped. A server that fills such a field has removed the tag that its template opened, so the text does not begin
-    inside one. `first`: the reply begins with this text, so that it may begin inside a tag.
+    `field_thinking` is the thinking that came in a separate field. The list may grow. A thought in tags that repeats it
+    is dropped. A server that fills such a field has removed the tag that its template opened, so the text does not
+    begin inside a tag. `first`: the reply begins with this text, so the text may begin inside a tag.
     """
 
     __slots__ = (
-        "_apart",
+        "_field_thinking",
         "_fragmented",
         "_held",
         "_kind",
@@ -50,7 +50,7 @@ class TaggedText:
         target: Target,
         kind: ThoughtKind = "raw",
         *,
-        apart: list[str] | None = None,
+        field_thinking: list[str] | None = None,
         first: bool = True,
     ) -> None:
         self.block = block
@@ -69,7 +69,7 @@ class TaggedText:
         self._starts_inside: StartsInside = facts.starts_inside if first else False
         self._fragmented = target.quirks.fragmented_tags
         self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
-        self._apart: list[str] = [] if apart is None else apart
+        self._field_thinking: list[str] = [] if field_thinking is None else field_thinking
         self._splitter: Splitter | None = None
         self._held: list[str] = []
         self.part: object = None
@@ -92,7 +92,7 @@ class TaggedText:
             if not self._tags:
                 self._emit_plain(text, events, part)
                 return
-            starts_inside = False if self._apart else self._starts_inside
+            starts_inside = False if self._field_thinking else self._starts_inside
             splitter = self._splitter = Splitter(self._tags, self._position, starts_inside)
         pieces = splitter.feed(text)
         if len(pieces) == 1:
@@ -111,13 +111,13 @@ class TaggedText:
             self.feed(text, events)
 
     def finish(self, events: list[Event], *, cut: bool = False, part: int = 0) -> None:
-        """Emit what is held: no more text comes. `cut`: the text broke off."""
+        """Emit the held text: no more comes. `cut`: the text broke off."""
         if self._splitter is not None:
             self._emit(self._splitter.finish(cut=cut), events, part)
             self._release_held(events)
 
     def open_block(self, part: object, events: list[Event]) -> int:
-        """Return the block for a part that is no text and stands between texts; the same part keeps its block."""
+        """Return the block for a part between texts that is not text; the same part has the same block."""
         if part != self.part:
             self._begin_block(part, _PLAIN, events)
         return self.block
@@ -140,7 +140,7 @@ class TaggedText:
                 segment = _FRAGMENT
             if segment != self._segment or part != self.part:
                 self._begin_block(part, segment, events)
-            if self._apart:
+            if self._field_thinking:
                 # The field may hold the same thought; only the whole segment can show that.
                 self._held.append(text)
             else:
@@ -165,5 +165,5 @@ class TaggedText:
             return
         text = "".join(self._held)
         self._held = []
-        if text.strip() not in "".join(self._apart):
+        if text.strip() not in "".join(self._field_thinking):
             events.append(ThinkingDelta(text, self.block, self._kind, "tags"))

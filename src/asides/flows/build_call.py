@@ -41,7 +41,7 @@ from asides.values.reply import Reply
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool
 from asides.wire.inline_tags import DEFAULT_TAGS
-from asides.wire.inline_tags.grammars import rules_for
+from asides.wire.inline_tags.grammars import find_rules
 
 if TYPE_CHECKING:
     from asides.agents.tools.function_tool import ToolLike
@@ -189,7 +189,7 @@ def _read_tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
 
 def _check_tags(tags: TagsLike) -> None:
     try:
-        rules_for(tags)
+        find_rules(tags)
     except ValueError as problem:
         raise ConfigError(f"the tags do not read: {problem}") from None
 

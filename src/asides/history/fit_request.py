@@ -90,7 +90,7 @@ def _effort_for_budget(budget: int, takes: Sequence[Effort]) -> Effort:
 def fit_sampling(sampling: Sampling, rule: ModelRule, *, thinks: bool) -> tuple[Sampling, list[Contradiction]]:
     """The sampling settings that the model takes, and what was changed."""
     found: list[Contradiction] = []
-    kept = sampling.given()
+    kept = sampling.to_dict()
     for name in _refused_names(rule, thinks=thinks):
         value = kept.get(name)
         if value is None or (name == "temperature" and thinks and value == rule.temperature):

@@ -1,4 +1,4 @@
-"""All errors, as a tree; `from_status` makes the error for a response of a server.
+"""All errors, as a tree; `from_status` builds the error for a response of a server.
 
     AsidesError                    .partial: Reply | None
     ├─ ConfigError                 on your side, before a byte is sent
@@ -48,6 +48,9 @@ def _rebuild(kind: type[AsidesError], args: tuple[Any, ...], state: dict[str, An
     return error
 
 
+# --- before sending ---------------------------------------------------------------------------------------------------
+
+
 class ConfigError(AsidesError):
     """A mistake in the call or the settings, found before a byte was sent."""
 
@@ -84,6 +87,9 @@ class TooManyTools(ConfigError):
 
 class Unsupported(ConfigError):
     """The dialect cannot express this."""
+
+
+# --- transport and provider -------------------------------------------------------------------------------------------
 
 
 class TransportError(AsidesError):
@@ -164,6 +170,9 @@ class ProtocolError(AsidesError):
         self.payload = payload[:4096]
 
 
+# --- the answer and the agent -----------------------------------------------------------------------------------------
+
+
 class NoAnswer(AsidesError):
     """`require_answer()` found no answer. `partial` is the reply."""
 
@@ -173,7 +182,7 @@ class NoAnswer(AsidesError):
 
 
 class AnswerInThinking(NoAnswer):
-    """The answer is blank, and the thinking holds what was asked for. asides never takes an answer from there."""
+    """The answer is blank, and the thinking holds the requested output. asides never takes an answer from thinking."""
 
 
 class AgentError(AsidesError):
@@ -204,6 +213,8 @@ class ToolFailed(AgentError):
         self.call = call
 
 
+# --- the error for a response -----------------------------------------------------------------------------------------
+
 _ADVICE: dict[type[ProviderError], str] = {
     AuthError: "check the API key and what it may use.",
     RateLimited: "wait, or ask for less.",
@@ -213,7 +224,7 @@ _ADVICE: dict[type[ProviderError], str] = {
     ContextTooLong: "shorten the conversation or choose a model with more room.",
     ReplayRejected: "send the conversation without earlier thinking (Thinking(replay='never')), or start a new one.",
     BadRequest: "change the request; `asides explain` shows it.",
-    ProviderError: "see .body for what they sent.",
+    ProviderError: "see .body for the response.",
 }
 
 _CONTEXT = re.compile(
@@ -235,7 +246,7 @@ _MESSAGE_LIMIT = 500
 
 
 def redact_keys(text: str) -> str:
-    """`text` without anything that looks like a key."""
+    """Replace everything in `text` that looks like a key."""
     return _KEY_LIKE.sub("***", text)
 
 
@@ -249,31 +260,31 @@ def from_status(
     retry_after: float | None = None,
     body: bytes = b"",
 ) -> ProviderError:
-    """The error for a response of a server. A status of 200 is an error reported inside a successful response."""
-    kind = _kind_of(status, message, code)
+    """Build the error for a response of a server. Status 200 means an error reported inside a successful response."""
+    kind = _choose_kind(status, message, code)
     detail = redact_keys(message.strip())[:_MESSAGE_LIMIT]
-    what = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
+    event = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
     if code and code != str(status) and code.lower() not in detail.lower():
-        what += f" ({code})"
-    text = f"{what}: {detail.rstrip('.')}." if detail else f"{what}."
+        event += f" ({code})"
+    text = f"{event}: {detail.rstrip('.')}." if detail else f"{event}."
     text += f" To do: {_ADVICE[kind]}"
     if request_id:
         text += f" (request {request_id})"
     return kind(text, status=status, code=code, request_id=request_id, retry_after=retry_after, body=body[: 64 * 1024])
 
 
-def _kind_of(status: int, message: str, code: str | None) -> type[ProviderError]:
+def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderError]:
     text = f"{code or ''} {message}"
     if status < 400:
-        # Reported inside a successful response: only the code and the text tell the kind.
-        status = int(code) if code and code.isdecimal() and 400 <= int(code) < 600 else _status_of_code(code, message)
+        # Reported inside a successful response: only the code and the text show the kind.
+        status = int(code) if code and code.isdecimal() and 400 <= int(code) < 600 else _guess_status(code, message)
     if status in (400, 413, 422):
         if _CONTEXT.search(text):
             return ContextTooLong
         if _FILTER.search(text):
             return ContentFiltered
         if _WRONG_KEY.search(text):
-            return AuthError  # some hosts call a wrong key a bad request
+            return AuthError  # some hosts report a wrong key as a bad request
         return ReplayRejected if _REPLAY.search(text) else BadRequest
     if status in (401, 403, 407):
         return AuthError
@@ -295,7 +306,7 @@ _CODES: tuple[tuple[re.Pattern[str], int], ...] = (
 )
 
 
-def _status_of_code(code: str | None, message: str) -> int:
+def _guess_status(code: str | None, message: str) -> int:
     for text in (code or "", message):
         for pattern, status in _CODES:
             if pattern.search(text):

@@ -101,8 +101,9 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
 
 
 class PartArrived(msgspec.Struct, frozen=True, tag="part"):
-    """A part that comes whole: a tool that the provider ran itself, a picture, a sound, or an unknown part. A later one
-    of the same block replaces it; such a tool reports its progress that way.
+    """A part that comes whole: a tool that the provider ran itself, a picture, a sound, or an unknown part.
+
+    A later part of the same block replaces it: a tool reports its progress like this.
     """
 
     part: ServerTool | Image | File | UnknownPart

@@ -1,4 +1,7 @@
-"""Folds events into a reply: `fold(events) → Reply`. Nothing else builds a Reply, streamed or whole."""
+"""Fold events into a reply (`fold`), and make events of a whole reply again (`simulate`).
+
+Only `fold` builds a Reply, streamed or whole.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ class _Block:
         self.order = 0
         """The rank of its last event among all blocks; 0 for a block with nothing but seals."""
         self.closed = False
-        """A closing seal has come, and no text after it."""
+        """Whether a closing seal has come, and no text after it."""
         self.pieces: list[str] = []
         self.seals: list[Seal] = []
         self.thought_kind: ThoughtKind = "raw"
@@ -133,7 +136,7 @@ class Fold:
         self._append = block.pieces.append
 
     def _add_call(self, event: ToolCallDelta) -> None:
-        block = self._open(event.block, "call")
+        block = self._open_block(event.block, "call")
         block.call_id = block.call_id or event.id
         block.call_name = block.call_name or event.name
         block.custom = block.custom or event.custom
@@ -142,7 +145,7 @@ class Fold:
 
     def _add_seal(self, event: ThoughtSealed) -> None:
         is_new = event.block not in self._blocks
-        block = self._find(event.block, "thought")
+        block = self._find_block(event.block, "thought")
         if is_new:
             block.thought_kind, block.source = event.kind, event.source
         block.seals.append(event.seal)
@@ -152,13 +155,13 @@ class Fold:
                 self._block = None  # text after it opens the thought again
 
     def _add_refusal(self, event: RefusalDelta) -> None:
-        self._open(event.block, "refusal").pieces.append(event.text)
+        self._open_block(event.block, "refusal").pieces.append(event.text)
 
     def _add_part(self, event: PartArrived) -> None:
-        self._open(event.block, "part").part = event.part
+        self._open_block(event.block, "part").part = event.part
 
     def _add_usage(self, event: UsageReported) -> None:
-        self._usage = event.usage if self._usage is None else self._usage.updated(event.usage)
+        self._usage = event.usage if self._usage is None else self._usage.merge(event.usage)
 
     def _add_warning(self, event: Warned) -> None:
         self._warnings.append(event.notice)
@@ -169,15 +172,15 @@ class Fold:
     def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
 
-    def _find(self, number: int, kind: _BlockKind) -> _Block:
+    def _find_block(self, number: int, kind: _BlockKind) -> _Block:
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _Block(kind)
         return block
 
-    def _open(self, number: int, kind: _BlockKind) -> _Block:
+    def _open_block(self, number: int, kind: _BlockKind) -> _Block:
         """Return the block that the current event belongs to; a new one where there is none."""
-        block = self._find(number, kind)
+        block = self._find_block(number, kind)
         self._order = block.order = self._order + 1
         block.closed = False
         self._block = None  # the next text must switch blocks, even back to the one before
@@ -260,7 +263,7 @@ def _build_call(
         _add_notice(warnings, Notice("tool_call_unnamed", "a tool call came without a name"))
     call_id = block.call_id
     if not call_id:
-        # Derived from what arrived, so that streamed and whole agree.
+        # Derived from the content, so that streamed and whole replies have the same id.
         digest = hashlib.blake2b(f"{started.id}|{number}|{name}|{raw}".encode(), digest_size=9).hexdigest()
         call_id = f"call_{digest}"
     if block.custom:
@@ -287,6 +290,9 @@ def fold(events: Iterable[Event]) -> Reply:
     return folding.reply()
 
 
+# --- a reply as events again ------------------------------------------------------------------------------------------
+
+
 def simulate(reply: Reply, size: int = 20) -> list[Event]:
     """Return the events of a whole reply, its parts in order and its texts in pieces of `size` characters."""
     if size < 1:
@@ -296,19 +302,20 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
         match part:
             case Thought():
                 events += [
-                    ThinkingDelta(piece, number, part.kind, part.source, part.via) for piece in _pieces(part.text, size)
+                    ThinkingDelta(piece, number, part.kind, part.source, part.via)
+                    for piece in _cut_text(part.text, size)
                 ]
             case Text():
                 # An empty text with a seal is a part too.
-                events += [TextDelta(piece, number) for piece in _pieces(part.text, size) or [""][: len(part.seals)]]
+                events += [TextDelta(piece, number) for piece in _cut_text(part.text, size) or [""][: len(part.seals)]]
             case Refusal():
-                events += [RefusalDelta(piece, number) for piece in _pieces(part.text, size)]
+                events += [RefusalDelta(piece, number) for piece in _cut_text(part.text, size)]
             case ToolCall():
                 raw = part.raw_arguments
                 if raw is None:
                     raw = msgspec.json.encode(part.arguments).decode()
                 events.append(ToolCallDelta(number, part.id, part.name, custom=part.custom))
-                events += [ToolCallDelta(number, arguments=piece, custom=part.custom) for piece in _pieces(raw, size)]
+                events += [ToolCallDelta(number, arguments=piece, custom=part.custom) for piece in _cut_text(raw, size)]
             case ServerTool() | Image() | File() | UnknownPart():
                 events.append(PartArrived(msgspec.structs.replace(part, seals=()), number))
             case _:
@@ -324,5 +331,5 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
     return events
 
 
-def _pieces(text: str, size: int) -> list[str]:
+def _cut_text(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]

@@ -1,6 +1,6 @@
 """Operations on JSON schemas: find or change the schemas inside one, and move, resolve or close its definitions. Pure.
 
-Not here: how a schema is made from a type (agents/tools for a function's parameters, agents/outputs for an answer).
+Not here: the schema of a type (agents/tools for a function's parameters, agents/outputs for an answer).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def find_inner_schemas(schema: dict[str, Any]) -> list[Any]:
     """Return the schemas directly inside a schema."""
     found: list[Any] = []
 
-    def note(inner: Any) -> Any:
+    def collect(inner: Any) -> Any:
         found.append(inner)
         return inner
 
-    map_inner_schemas(schema, note)
+    map_inner_schemas(schema, collect)
     return found
 
 
@@ -104,7 +104,7 @@ def resolve_reference(schema: dict[str, Any], definitions: dict[str, Any]) -> di
 
 
 def close_objects(schema: Any, definitions: dict[str, Any]) -> Any:
-    """Return the schema as strict mode wants it: no object takes other fields, no keyword stands beside a `$ref`."""
+    """Return the schema for strict mode: objects take no other fields, and a `$ref` has no keyword beside it."""
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema and len(schema) > 1:

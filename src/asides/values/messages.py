@@ -1,4 +1,7 @@
-"""Messages, their parts, and the prompt that carries them. Not here: how a provider encodes them (dialects)."""
+"""Parts, messages, and the prompt that carries them with its settings.
+
+Not here: how a provider encodes them (dialects).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,9 @@ from asides.values.thinking import Origin, Seal, Thinking, Thought
 from asides.values.tools import Tool
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -46,7 +52,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Image({_where(self.url, self.data)}, media_type={self.media_type!r})"
+        return f"Image({_describe_source(self.url, self.data)}, media_type={self.media_type!r})"
 
 
 class File(msgspec.Struct, frozen=True, tag="file"):
@@ -62,10 +68,10 @@ class File(msgspec.Struct, frozen=True, tag="file"):
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
-        return f"File({_where(self.url or self.id, self.data)}, media_type={self.media_type!r})"
+        return f"File({_describe_source(self.url or self.id, self.data)}, media_type={self.media_type!r})"
 
 
-def _where(address: str | None, data: bytes | None) -> str:
+def _describe_source(address: str | None, data: bytes | None) -> str:
     return f"<{len(data)} bytes>" if data is not None else "by address" if address else "empty"
 
 
@@ -82,6 +88,23 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
 
     def __repr__(self) -> str:
         return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
+
+
+def read_arguments(raw: str) -> dict[str, Any] | None:
+    """Parse the arguments of a call, even if encoded twice; {} for a blank text, None if it is not a JSON object."""
+    if not raw.strip():
+        return {}
+    value: Any = raw
+    for _ in range(2):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):  # nested too deeply
+            return None
+        if not isinstance(value, str):
+            break
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
@@ -122,7 +145,7 @@ class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
 
 
 class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
-    """A part that this version does not know, kept as the JSON received, so that it can go back."""
+    """A part that this version does not know. It holds the JSON as received, so that it can go back."""
 
     json: str
     origin: Origin | None = None
@@ -133,6 +156,9 @@ class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
 
 
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
@@ -174,23 +200,25 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def user(*content: str | Part) -> Message:
-    """A message of a user: `user("What is this?", Image(url=…))`."""
+    """Make a message of a user: `user("What is this?", Image(url=…))`."""
     return Message("user", _as_parts(content))
 
 
 def assistant(*content: str | Part) -> Message:
-    """A message of the model."""
+    """Make a message of the model."""
     return Message("assistant", _as_parts(content))
 
 
 def system(text: str) -> Message:
-    """A system message."""
+    """Make a system message."""
     return Message("system", (Text(text),))
 
 
 def _as_parts(content: Sequence[str | Part]) -> tuple[Part, ...]:
     return tuple(Text(part) if isinstance(part, str) else part for part in content)
 
+
+# --- the prompt -------------------------------------------------------------------------------------------------------
 
 ToolChoice: TypeAlias = str
 """"auto", "none", "required", or the name of a tool."""
@@ -219,13 +247,13 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     top_logprobs: int | None = None
     seed: int | None = None
 
-    def given(self) -> dict[str, Any]:
-        """The settings that were set, by name."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that are set, by name."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
 class ProviderState(msgspec.Struct, frozen=True):
-    """What a provider stores of a conversation. Unset: nothing, and every request holds the whole conversation."""
+    """Settings for a conversation that the provider stores. By default every request holds the whole conversation."""
 
     store: bool | None = None
     """Whether the provider stores this turn; None: only where a setting below needs it."""
@@ -238,7 +266,7 @@ class ProviderState(msgspec.Struct, frozen=True):
     truncation: Literal["auto", "disabled"] | None = None
     """auto: the provider may drop the oldest turns when the context is too long."""
     include: tuple[str, ...] = ()
-    """More fields that the provider is to send, by its own names."""
+    """More fields that the provider should send, by its names for them."""
     context: Literal["auto", "current_turn", "all_turns"] | None = None
     """Which earlier reasoning the model sees again."""
     mode: Literal["standard", "pro"] | None = None
@@ -275,22 +303,3 @@ class Prompt(msgspec.Struct, frozen=True):
         return (
             f"Prompt(messages={len(self.messages)}, tools={[tool.name for tool in self.tools]}, stream={self.stream})"
         )
-
-
-def read_arguments(raw: str) -> dict[str, Any] | None:
-    """The arguments of a call as an object; {} for none. Reads arguments that were encoded twice; None when they do not
-    parse.
-    """
-    if not raw.strip():
-        return {}
-    value: Any = raw
-    for _ in range(2):
-        try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):  # nested too deeply
-            return None
-        if not isinstance(value, str):
-            break
-    if value is None:
-        return {}
-    return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Models as their provider lists them today. Not here: what asides itself knows about them (providers)."""
+"""Models as their provider lists them today. Not here: the rules that asides has for them (providers)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class ThinkingInfo(msgspec.Struct, frozen=True):
-    """What a provider lists about a model's thinking. None means: the provider does not say."""
+    """A model's thinking, as its provider lists it. None means that the provider does not say."""
 
     supported: bool
     always: bool | None = None
@@ -20,7 +20,7 @@ class ThinkingInfo(msgspec.Struct, frozen=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
-    """One model of a provider's list. None means: the provider does not say."""
+    """One model of a provider's list. None means that the provider does not say."""
 
     id: str
     """The name to use in requests."""

@@ -9,18 +9,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.values.errors import NoAnswer
-from asides.values.events import (
-    StopReason,
-)
-from asides.values.messages import (
-    Message,
-    Part,
-    Refusal,
-    StoredResponse,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from asides.values.events import StopReason
+from asides.values.messages import Message, Part, Refusal, StoredResponse, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Usage
@@ -39,7 +29,7 @@ _ADVICE: dict[Outcome, str] = {
 
 
 class Reply(msgspec.Struct, frozen=True, eq=False):
-    """The reply of a model: the answer in `text`, the thinking in `thinking`, the rest in fields of their own."""
+    """The reply of a model: the answer in `text`, the thinking in `thinking`, other content in fields of its own."""
 
     parts: tuple[Part, ...] = ()
     """Thoughts, text and tool calls in order, each with its seals."""
@@ -57,7 +47,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     stored: bool = False
     """True: the provider has stored it, and the next turn may continue from its id."""
     revealed: tuple[Revealed, ...] = ()
-    """What the caller also wants in `metadata`. It does not count for equality."""
+    """More fields that the caller asked to have in `metadata`. They do not count for equality."""
 
     @property
     def text(self) -> str:
@@ -147,21 +137,21 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
         return documents[0] if documents else None
 
     def with_tags(self) -> str:
-        """The thinking in tags, then the answer; the answer alone when there is no thinking."""
+        """Return the thinking in tags, then the answer; the answer alone when there is no thinking."""
         thought = self.thinking
         if thought is None or not thought.text:
             return self.text
         return f"<thinking>{thought.text}</thinking>\n\n{self.text}"
 
     def to_message(self) -> Message | None:
-        """The message for the history; None when the server sent no choice at all."""
+        """Return the message for the history; None when the server sent no choice at all."""
         if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
             return None
         stored = StoredResponse(self.id, self.origin) if self.stored and self.id else None
         return Message("assistant", self.parts, stored=stored)
 
     def require_answer(self) -> Reply:
-        """Returns this reply; raises `NoAnswer` with advice when it has no answer."""
+        """Return this reply. Raises `NoAnswer` with advice when it has no answer."""
         outcome = self.outcome
         if self.text.strip() and outcome in ("answered", "tool_calls"):
             return self
@@ -179,7 +169,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reply):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _COMPARED)
+        return all(getattr(self, name) == getattr(other, name) for name in _COMPARED_FIELDS)
 
     def __ne__(self, other: object) -> bool:
         # Without this, the != of Struct would not call __eq__.
@@ -189,7 +179,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
 
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2).
-_COMPARED = tuple(name for name in Reply.__struct_fields__ if name not in ("payloads", "streamed", "revealed"))
+_COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in ("payloads", "streamed", "revealed"))
 
 
 def _decode(payload: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""An agent's run as values: the events that arrive from it, and the `Result` at its end. Not here: the run.
+"""An agent's run as values: its events, and the `Result` at its end. Not here: the run itself (flows/agent).
 
     run := step* RunEnded
     step := StepStarted (events of one reply) (ToolStarted* ToolFinished*)? StepEnded
@@ -102,7 +102,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def sum_usage(steps: Sequence[Step]) -> Usage:
-    """The usage of some steps together."""
+    """Add the usage of these steps."""
     total = steps[0].usage if steps else Usage()
     for step in steps[1:]:
         total += step.usage
@@ -114,7 +114,7 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     output: Output
     messages: tuple[Message, ...] = ()
-    """The conversation up to here: the given messages and those of the run. It can be sent on as it is."""
+    """The conversation so far: the given messages and those of the run. It can be sent as it is."""
     steps: tuple[Step, ...] = ()
     outcome: RunOutcome = "answered"
     warnings: tuple[Notice, ...] = ()

@@ -1,6 +1,7 @@
-"""Thoughts, seals and their origin; and `Thinking`, the request for an amount of thinking.
+"""Thoughts, seals and their origin; `Thinking`, the request for an amount of thinking; and how it is read from the
+forms that callers use (`read_thinking`).
 
-Not here: how a provider encodes the request (dialects), and what of a thought goes back to it (history/plan).
+Not here: how a provider encodes the request (dialects), and which thoughts go back to it (history/plan).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ ThoughtSource: TypeAlias = Literal["field", "tags", "block", "responses_summary"
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
-def nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
-    """The supported effort that is closest to the one asked for; of two, the lower, which costs less."""
+def find_nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
+    """Return the supported effort that is closest to the one asked for; of two, the lower, which costs less."""
     place = EFFORTS.index(asked)
     return min(supported, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))
 
@@ -39,7 +40,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """An opaque token that a provider wants back, kept byte for byte and never shown."""
+    """An opaque token that a provider wants back. It is stored byte for byte and never shown."""
 
     kind: str
     """Its name on the wire: "signature", "encrypted", "redacted", "thought_signature", "reasoning_details" …"""
@@ -66,9 +67,9 @@ class Thought(msgspec.Struct, frozen=True, tag="thought"):
     complete: bool = True
     """False: the reply broke off inside it. (Version 0.1 also saved it for thoughts that are not `replayable`.)"""
     withheld: bool = False
-    """True: its text was left out when it was saved, and it cannot go back without it."""
+    """True: it was saved without its text, so it cannot go back."""
     replayable: bool = True
-    """False: it may be shown, not sent back, because what its seals depend on has changed or is lost."""
+    """False: it may be shown but not sent back, since messages that its seals depend on have changed or are lost."""
 
     @property
     def can_replay(self) -> bool:
@@ -86,7 +87,7 @@ _FRAGMENTS = 6
 
 
 def join_thoughts(texts: Sequence[str]) -> str | None:
-    """The text of all blocks, with a blank line between them; None when all are blank."""
+    """Join the texts of all blocks, with a blank line between them; None when all are blank."""
     blocks = [text for text in texts if text and not text.isspace()]
     if len(blocks) < 2:
         return blocks[0] if blocks else None
@@ -95,8 +96,11 @@ def join_thoughts(texts: Sequence[str]) -> str | None:
     return "\n\n".join(blocks)
 
 
+# --- the request ------------------------------------------------------------------------------------------------------
+
+
 class Thinking(msgspec.Struct, frozen=True):
-    """How much a model is asked to think. A field that is unset is not sent, and the provider's default holds."""
+    """The requested amount of thinking. A field that is unset is not sent, so that the provider's default applies."""
 
     mode: Mode | None = None
     """"off", "auto" (the model decides), "on" (no effort named), "between_tools" (only between tool calls, for the few
@@ -105,10 +109,10 @@ class Thinking(msgspec.Struct, frozen=True):
     budget: int | None = None
     """The number of tokens for thinking."""
     show: Show = "summary"
-    """What the provider is asked to show, and what the command line prints. It never changes `text`."""
+    """The thinking that the provider is asked to show, and that the command line prints. It never changes `text`."""
     summary: Summary | None = None
     replay: Literal["auto", "never"] = "auto"
-    """Which earlier thinking goes back: what the provider's rule says, or none."""
+    """Whether earlier thinking goes back: by the provider's rule, or never."""
 
     @property
     def asked(self) -> bool:
@@ -121,6 +125,8 @@ class Thinking(msgspec.Struct, frozen=True):
         return self.asked and self.mode != "off"
 
 
+# --- reading a request ------------------------------------------------------------------------------------------------
+
 ThinkingSetting: TypeAlias = "Thinking | str | int | bool | Mapping[str, Any] | None"
 
 
@@ -130,7 +136,7 @@ def read_thinking(
     reasoning_effort: str | None = None,
     reasoning: Mapping[str, Any] | None = None,
 ) -> tuple[Thinking, tuple[Notice, ...]]:
-    """The one value for every form in which callers ask for thinking, and notices about what was mapped.
+    """Read a request for thinking in any of its forms; return it with notices about mapped values.
 
     `setting` is `thinking=`, the Anthropic object included; `reasoning_effort` and OpenRouter's object `reasoning` are
     the two other forms. More than one of them raises `InvalidThinking`.
@@ -141,7 +147,9 @@ def read_thinking(
         if value is not None
     ]
     if len(given) > 1:
-        raise InvalidThinking(f"{' and '.join(given)} both say how much to think; give one of them.", setting=given[0])
+        raise InvalidThinking(
+            f"{' and '.join(given)} both set the amount of thinking; give one of them.", setting=given[0]
+        )
     notices: list[Notice] = []
     if reasoning_effort is not None:
         return _read_word(reasoning_effort), ()
@@ -242,7 +250,7 @@ _OUR_FIELDS = frozenset({"effort", "budget", "show", "summary", "replay", "mode"
 
 
 def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
-    """Reads the Anthropic object, or the fields of `Thinking` as a mapping, such as `asides.toml` has."""
+    """Read the Anthropic object, or the fields of `Thinking` as a mapping, as in `asides.toml`."""
     if "type" in value:
         display: Show = "none" if value.get("display") == "omitted" else "summary"
         match value["type"]:
@@ -274,7 +282,7 @@ def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
     try:
         return msgspec.convert(fields, Thinking)
     except msgspec.ValidationError as problem:
-        raise InvalidThinking(f"thinking does not read: {problem}.", setting="thinking") from None
+        raise InvalidThinking(f"thinking is invalid: {problem}.", setting="thinking") from None
 
 
 def _reject_unknown_fields(value: Mapping[str, Any], fields: frozenset[str], setting: str) -> None:

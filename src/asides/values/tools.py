@@ -1,4 +1,7 @@
-"""A tool as the model sees it: a name, a description and a JSON schema. Not here: its function (agents/tools)."""
+"""A tool as the model sees it: a name, a description and a JSON schema. Also the limits for all tools (`check_tools`).
+
+Not here: the function of a tool (agents/tools).
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,11 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
             Tool,
         )
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the tool {name} does not read ({error}). To do: correct it.") from None
+        raise ConfigError(f"the tool {name} is invalid ({error}). To do: correct it.") from None
 
 
 _log = logging.getLogger("asides")
+# The share of a limit above which `check_tools` logs.
 _LOG_FROM = 0.8
 
 

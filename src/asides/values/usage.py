@@ -33,8 +33,8 @@ class Usage(msgspec.Struct, frozen=True):
             return None
         return max(self.output - self.thinking, 0)
 
-    def updated(self, later: Usage) -> Usage:
-        """Replace each count by that of a later snapshot, where it has one."""
+    def merge(self, later: Usage) -> Usage:
+        """Return these counts, replaced by those of a later snapshot where it has any."""
         return Usage(
             input=self.input if later.input is None else later.input,
             output=self.output if later.output is None else later.output,
@@ -45,7 +45,7 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
     def __add__(self, other: Usage) -> Usage:
-        """Add two replies; a count that neither reported stays None."""
+        """Add the counts of two replies; a count that neither reported stays None."""
 
         def plus(left: int | None, right: int | None) -> int | None:
             return None if left is None and right is None else (left or 0) + (right or 0)

@@ -1,1 +1,1 @@
-"""Bytes and characters to records and back; knows no provider and no message."""
+"""Bytes and characters to records and back. Nothing here knows a provider or a message."""

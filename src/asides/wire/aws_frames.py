@@ -1,7 +1,7 @@
 """AWS event-stream frames: reads them from bytes in any chunking, checks both checksums, and writes them.
 
 A frame is: total length, headers length, CRC of those eight bytes, headers, payload, CRC of everything before it.
-Numbers are big-endian. Not here: what an event means.
+Numbers are big-endian. Not here: the meaning of an event (dialects).
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ class FrameReader:
                     "an AWS frame has a wrong checksum in its head.", payload=bytes(held[start : start + 64])
                 )
             if total > self._limit or total < _PRELUDE + headers_length + _CLOSING:
-                raise ProtocolError(f"an AWS frame says it has {total} bytes.", payload=bytes(held[start : start + 64]))
+                raise ProtocolError(
+                    f"an AWS frame has an invalid length: {total} bytes.",
+                    payload=bytes(held[start : start + 64]),
+                )
             if len(held) - start < total:
                 break
             frames.append(_read_frame(bytes(held[start : start + total]), headers_length))

@@ -1,14 +1,14 @@
-"""Text that a server sends twice comes out once: on several channels (`SharedText`, `RepeatFilter`), or from the
-beginning each time (`SnapshotFilter`).
+"""Removes repetition from text that a server sends twice: on several channels (`SharedText`, `RepeatFilter`), or from
+the beginning each time (`SnapshotFilter`).
 
-Not here: which channels there are.
+Not here: the channels of a dialect (dialects).
 """
 
 from __future__ import annotations
 
 
 class SharedText:
-    """One running text that several channels may carry. A channel's repetition is dropped; what it adds comes out.
+    """One running text that several channels may carry. A channel's repetition is dropped; its new text is returned.
 
     Each channel has its own position in the text, so nothing is searched and nothing is compared twice. A channel that
     contradicts the text is added to `differing` and ignored from then on.
@@ -18,7 +18,7 @@ class SharedText:
 
     def __init__(self, pieces: list[str] | None = None) -> None:
         self.pieces: list[str] = [] if pieces is None else pieces
-        """The text that came out; a list given here grows with it."""
+        """The text returned so far; a list that the caller passed grows with it."""
         self._positions: dict[str, tuple[int, int]] = {}
         self.differing: set[str] = set()
 
@@ -58,7 +58,7 @@ class RepeatFilter:
         self._matched = 0
 
     def feed(self, text: str) -> str:
-        """Add text; return what can be released now."""
+        """Add text; return the text that can be released now."""
         if self._original is None:
             return text
         if self._original.startswith(text, self._matched):
@@ -94,7 +94,7 @@ class SnapshotFilter:
         """The texts so far, each beginning with the one before."""
 
     def feed(self, text: str) -> str:
-        """Add text; return what can be released now."""
+        """Add text; return the text that can be released now."""
         if self._certain:
             if text.startswith(self._whole):
                 added = text[len(self._whole) :]
@@ -121,7 +121,7 @@ class SnapshotFilter:
         return released
 
     def finish(self) -> str:
-        """Return what is still held: as deltas, or, where the row says snapshots, as the last snapshot."""
+        """Return the held text: as deltas, or, where the row says snapshots, as the last snapshot."""
         texts, self._texts = self._texts, []
         if self.inactive or self._certain or not texts:
             held = ""

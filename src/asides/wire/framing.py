@@ -1,8 +1,9 @@
-"""Splits a body into JSON documents. Its first bytes show its form: one document, a document per line, server-sent
-events, or AWS frames.
+"""Splits a body into JSON documents (`Framing`), and reads a document per line (`LineReader`).
 
-The request does not decide it: servers stream without being asked, and answer whole (errors above all) when asked to
-stream. Not here: what the documents mean.
+The first bytes of a body show its form: one document, a document per line, server-sent events, or AWS frames. The
+request does not decide the form: some servers stream without being asked, and many answer whole (errors above all) when
+asked to stream. Not here: the meaning of the documents (dialects), and the readers of events (sse) and of frames
+(aws_frames).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from asides.values.errors import ProtocolError
 from asides.wire.aws_frames import Frame, FrameReader
 from asides.wire.lenient import replace_invalid_text
 from asides.wire.sse import SseReader
+
+# --- a document per line ----------------------------------------------------------------------------------------------
 
 
 class LineReader:
@@ -35,7 +38,7 @@ class LineReader:
         """The line, or the single document, that has not ended yet."""
         self._size = 0
         self._joined = False
-        """The body is a single document over several lines."""
+        """Whether the body is a single document over several lines."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add bytes; return every document they complete."""
@@ -87,6 +90,8 @@ def _is_document(line: bytes) -> bool:
         return False
     return True
 
+
+# --- a body of any form -----------------------------------------------------------------------------------------------
 
 Form: TypeAlias = Literal["unknown", "json", "lines", "sse", "aws"]
 
@@ -140,7 +145,7 @@ class Framing:
                 self.head += data
             return self._sse.feed(data)
         if self.form == "unknown":
-            data = self._recognise(data)
+            data = self._detect_form(data)
         if self.form == "sse":
             self._sse = SseReader(self._event_limit)
             return self._sse.feed(data)
@@ -163,9 +168,9 @@ class Framing:
         documents: list[bytes] = []
         try:
             for frame in reader.feed(data):
-                documents.append(_read_document(frame, self._named))  # noqa: PERF401 - keeps those before a failure
+                documents.append(_unwrap_frame(frame, self._named))  # noqa: PERF401 - those before a failure count
         except ProtocolError as problem:
-            # Returned first: otherwise the chunking would decide which documents come out.
+            # The documents before it are returned first, so that the result does not depend on the chunking.
             self._failure = problem
             if not documents:
                 raise
@@ -176,7 +181,7 @@ class Framing:
         if lines.documents > 1:
             self.form = "lines"
 
-    def _recognise(self, data: bytes) -> bytes:
+    def _detect_form(self, data: bytes) -> bytes:
         seen = data if data[:1] in (b"{", b"d") else data.lstrip(b"\r\n\t \xef\xbb\xbf")
         if not seen:
             # Servers send blank lines to keep the connection alive before the first event.
@@ -196,7 +201,7 @@ class Framing:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the bytes stop in the middle of an AWS frame: the connection broke, the server made no error."""
+        """Whether the bytes stop in the middle of an AWS frame: the connection broke, the server sent no error."""
         return self._failure is None and self._frames is not None and self._frames.is_midway
 
     @property
@@ -227,8 +232,8 @@ class Framing:
         return []
 
 
-def _read_document(frame: Frame, named: bool) -> bytes:
-    """Return the document of a frame. An event that wraps another server's bytes is unwrapped; an exception becomes an
+def _unwrap_frame(frame: Frame, named: bool) -> bytes:
+    """Return the document in a frame. An event that wraps another server's bytes is unwrapped; an exception becomes an
     error document.
     """
     if frame.headers.get(":message-type", "event") != "event":

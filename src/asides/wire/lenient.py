@@ -1,6 +1,6 @@
-"""JSON that almost fits its type: values of another type are removed and reported, the rest is read.
+"""Reads JSON that almost fits its type: values of another type are removed and reported, the others are read.
 
-Not here: any type. Only a document that is not JSON at all raises.
+Only a document that is not JSON at all raises. Not here: the types themselves (wire.py of each dialect).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ESCAPE = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|(ud[89a-f]..)|.)", re.IGNORE
 
 
 def replace_invalid_text(payload: bytes) -> bytes:
-    """Replace characters that are cut in two, as bytes or as escapes, by U+FFFD; return the same object if none are.
+    """Replace characters that are cut in two, as bytes or as escapes, by U+FFFD; return `payload` itself if none are.
 
-    For types that keep parts of a document as raw JSON, which is not checked while decoding.
+    Types with raw JSON fields need this first, since decoding does not check raw JSON.
     """
     readable = payload
     if not payload.isascii():

@@ -1,6 +1,6 @@
 """Parses JSON that is still arriving, for display: `PartialJson().feed(text)`, then `.value` is the value so far.
 
-Not for results: an open value may change. Complete JSON is parsed strictly, elsewhere.
+Not for results: an open value may change. Parse complete JSON strictly instead (msgspec).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PartialJson:
         self._mode: _Mode = "value"
         self._root: Any = _ABSENT
         self._open: list[list[Any] | dict[str, Any]] = []
-        # For each open object the key whose value comes next; None for a list.
+        # For each open object, the key whose value comes next; None for a list.
         self._under: list[str | None] = []
         self._pieces: list[str] = []
         self._escaped = False
@@ -76,44 +76,44 @@ class PartialJson:
         while at < end and self._mode != "broken":
             match self._mode:
                 case "string":
-                    at = self._in_string(text, at)
+                    at = self._read_string(text, at)
                 case "number":
-                    at = self._in_number(text, at)
+                    at = self._read_number(text, at)
                 case "literal":
-                    at = self._in_word(text, at)
+                    at = self._read_word(text, at)
                 case _:
                     found = _BLANKS.match(text, at)
                     at = found.end() if found else at
                     if at < end:
-                        at = self._at_mark(text, at)
+                        at = self._read_mark(text, at)
 
-    # --- the places between values ------------------------------------------------------------------------------------
+    # --- between values -----------------------------------------------------------------------------------------------
 
-    def _at_mark(self, text: str, at: int) -> int:
+    def _read_mark(self, text: str, at: int) -> int:
         mark = text[at]
         match self._mode:
             case "value" | "first_item":
                 if mark == "]" and self._mode == "first_item":
-                    self._close()
+                    self._close_container()
                 else:
-                    return self._begin(mark, at)
+                    return self._begin_value(mark, at)
             case "first_key" | "key":
                 if mark == '"':
                     self._mode, self._string_is_key = "string", True
                 elif mark == "}" and self._mode == "first_key":
-                    self._close()
+                    self._close_container()
                 else:
                     self._mode = "broken"
             case "colon":
                 self._mode = "value" if mark == ":" else "broken"
             case "after":
-                self._after(mark)
+                self._read_after_value(mark)
             case _:  # done, and more comes
                 self._mode = "broken"
         return at + 1
 
-    def _begin(self, mark: str, at: int) -> int:
-        """Begin a value at its first mark; that of a number or a word is read again as part of it."""
+    def _begin_value(self, mark: str, at: int) -> int:
+        """Begin a value at its first mark. The mark of a number or a word is read again as part of it."""
         if mark in "{[":
             opened: list[Any] | dict[str, Any] = {} if mark == "{" else []
             self._put(opened)
@@ -133,23 +133,23 @@ class PartialJson:
         self._mode = "broken"
         return at + 1
 
-    def _after(self, mark: str) -> None:
+    def _read_after_value(self, mark: str) -> None:
         inside = self._open[-1]
         if mark == ",":
             self._mode = "value" if isinstance(inside, list) else "key"
         elif mark == ("]" if isinstance(inside, list) else "}"):
-            self._close()
+            self._close_container()
         else:
             self._mode = "broken"
 
-    def _close(self) -> None:
+    def _close_container(self) -> None:
         self._open.pop()
         self._under.pop()
         self._mode = "after" if self._open else "done"
 
     # --- strings, numbers and words -----------------------------------------------------------------------------------
 
-    def _in_string(self, text: str, at: int) -> int:
+    def _read_string(self, text: str, at: int) -> int:
         if self._escaped:
             self._escaped = False
             self._pieces.append(text[at])
@@ -165,13 +165,13 @@ class PartialJson:
             self._escaped = True
             return until + 1
         body = "".join(self._pieces)
-        if len(_certain(body)) < len(body):
+        if len(_select_certain(body)) < len(body):
             return self._break_off(until)
         self._pieces.clear()
         self._complete(msgspec.json.decode(f'"{body}"'))
         return until + 1
 
-    def _in_number(self, text: str, at: int) -> int:
+    def _read_number(self, text: str, at: int) -> int:
         """Read all characters that may belong to a number; the first other character ends it."""
         found = _DIGITS.match(text, at)
         until = found.end() if found else at
@@ -179,14 +179,14 @@ class PartialJson:
         if until == len(text):
             return until
         token = "".join(self._pieces)
-        value = _number(token) if _NUMBER.fullmatch(token) else _ABSENT
+        value = _parse_number(token) if _NUMBER.fullmatch(token) else _ABSENT
         if value is _ABSENT:
             return self._break_off(until)
         self._pieces.clear()
         self._complete(value)
         return until
 
-    def _in_word(self, text: str, at: int) -> int:
+    def _read_word(self, text: str, at: int) -> int:
         # The pieces are empty only before the first letter.
         word, value = _WORDS[self._pieces[0] if self._pieces else text[at]]
         if word[len(self._pieces)] != text[at]:
@@ -215,7 +215,7 @@ class PartialJson:
         self._mode = "after" if self._open else "done"
 
     def _put(self, value: Any) -> None:
-        """Put a value in its place, over what was shown of it before."""
+        """Put a value in its place. It replaces the part of it that was shown before."""
         if not self._open:
             self._root = value
             return
@@ -233,22 +233,22 @@ class PartialJson:
             return
         text = "".join(self._pieces)
         if self._mode == "string":
-            self._put(msgspec.json.decode(f'"{_certain(text)}"'))
+            self._put(msgspec.json.decode(f'"{_select_certain(text)}"'))
             self._shown = True
             return
         begun = _NUMBER.match(text)
-        number = _number(begun[0]) if begun else _ABSENT
+        number = _parse_number(begun[0]) if begun else _ABSENT
         if number is not _ABSENT:
             self._put(number)
             self._shown = True
 
 
-def _certain(body: str) -> str:
+def _select_certain(body: str) -> str:
     found = _CERTAIN.match(body)
     return found[0] if found else ""
 
 
-def _number(token: str) -> Any:
+def _parse_number(token: str) -> Any:
     try:
         return msgspec.json.decode(token)
     except (msgspec.DecodeError, ValueError):

@@ -1,6 +1,7 @@
 """Reads server-sent events: bytes in any chunking in, complete data payloads out.
 
-Not here: what a payload means. The reader knows JSON only well enough to separate two documents in one event.
+Not here: the meaning of a payload (dialects). The reader knows JSON only well enough to separate two documents in one
+event.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class SseReader:
         """The values of the data lines of the event that has not ended yet."""
         self._lines_size = 0
         self._first = True
-        # True at the start too: only `_walk` looks for a byte order mark.
+        # True at the start too: only `_finish_open_event` looks for a byte order mark.
         self._midway = True
         self._after_cr = False
         self._failure: ProtocolError | None = None
@@ -55,20 +56,20 @@ class SseReader:
         start = 0
         payloads: list[bytes] = []
         if self._midway:
-            start = self._walk(data, payloads)
+            start = self._finish_open_event(data, payloads)
             if start < 0:
-                return self._return(payloads)
-        # The usual read is events of one data line each: split it at once, and prove that nothing else was in it.
+                return self._return_or_raise(payloads)
+        # Usually all events have one data line each: split them at once, after a check that nothing else is there.
         end = data.rfind(b"\n\n", start)
-        if end >= 0 and len(data) <= self._limit and (swept := _sweep(data, start, end)):
+        if end >= 0 and len(data) <= self._limit and (split := _split_plain_events(data, start, end)):
             if payloads:
-                swept = payloads + swept
+                split = payloads + split
             if len(data) == end + 2:
-                return swept
-            self._read_lines(data, end + 2, swept)
-            return self._return(swept)
+                return split
+            self._read_lines(data, end + 2, split)
+            return self._return_or_raise(split)
         self._read_lines(data, start, payloads)
-        return self._return(payloads)
+        return self._return_or_raise(payloads)
 
     def finish(self) -> list[bytes]:
         """Return the last event if its blank line is missing: no more bytes come."""
@@ -79,7 +80,7 @@ class SseReader:
         self._tail.clear()
         self._read_line(line, payloads)
         self._end_event(payloads)
-        return self._return(payloads)
+        return self._return_or_raise(payloads)
 
     def _normalise_line_ends(self, data: bytes) -> bytes:
         if not data:
@@ -89,7 +90,7 @@ class SseReader:
         self._after_cr = data.endswith(b"\r")
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _walk(self, data: bytes, payloads: list[bytes]) -> int:
+    def _finish_open_event(self, data: bytes, payloads: list[bytes]) -> int:
         """Read lines to the end of the event begun earlier; return where it ends, or -1 if it goes on after `data`."""
         start = 0
         while self._midway:
@@ -135,7 +136,7 @@ class SseReader:
             line = line.removeprefix(_BYTE_ORDER_MARK)
         if line.startswith(b"data:"):
             value = line[6:] if line.startswith(b" ", 5) else line[5:]
-            if self._lines and self._begins_anew(value):
+            if self._lines and self._begins_document(value):
                 self._end_event(payloads)
             self._lines.append(value)
             self._lines_size += len(line)
@@ -144,12 +145,12 @@ class SseReader:
         elif line.startswith(b"error:"):
             self._end_event(payloads)
             if error := line[6:].strip():
-                payloads.append(_make_error(error))
+                payloads.append(_make_error_payload(error))
 
-    def _begins_anew(self, value: bytes) -> bool:
+    def _begins_document(self, value: bytes) -> bool:
         """Whether a data line cannot belong to the document of the lines before it."""
         head = value.strip()
-        if not head:  # else every blank line of a run would search back through the run
+        if not head:  # otherwise each of many blank lines would search back through all of them
             return False
         last = next((line for earlier in reversed(self._lines) if (line := earlier.strip())), b"")
         return last == DONE or (last.endswith(b"}") and (head.startswith(b"{") or head == DONE))
@@ -175,8 +176,8 @@ class SseReader:
         self._tail.clear()
         self._lines.clear()
 
-    def _return(self, payloads: list[bytes]) -> list[bytes]:
-        # Payloads from before the failure are returned first: otherwise the chunking would decide which come out.
+    def _return_or_raise(self, payloads: list[bytes]) -> list[bytes]:
+        # Payloads from before the failure are returned first, so that the result does not depend on the chunking.
         if self._failure is not None and not payloads:
             raise self._failure
         return payloads
@@ -185,24 +186,24 @@ class SseReader:
 _PAIR = re.compile(rb"event: [^\n]*\ndata: ([^\n]+)")
 
 
-def _sweep(data: bytes, start: int, end: int) -> list[bytes]:
-    """Return the data of a run of events of one data line each, with or without an `event:` line; [] for anything else.
+def _split_plain_events(data: bytes, start: int, end: int) -> list[bytes]:
+    """Return the data of events that have one data line each, with or without an `event:` line; [] for anything else.
 
-    Counting line ends proves that the run holds nothing else.
+    The number of line ends proves that the bytes hold nothing else.
     """
-    swept: list[bytes] = []
+    split: list[bytes] = []
     lines = 0
     if data.startswith(b"data: ", start):
-        swept = data[start + 6 : end].split(b"\n\ndata: ")
-        lines = 2 * len(swept) - 2
+        split = data[start + 6 : end].split(b"\n\ndata: ")
+        lines = 2 * len(split) - 2
     elif data.startswith(b"event: ", start):
-        swept = _PAIR.findall(data, start, end)
-        lines = 3 * len(swept) - 2
-        if data.count(b"\n\nevent: ", start, end) != len(swept) - 1:
+        split = _PAIR.findall(data, start, end)
+        lines = 3 * len(split) - 2
+        if data.count(b"\n\nevent: ", start, end) != len(split) - 1:
             return []
-    if not swept or data.count(b"\n", start, end) != lines or not _are_plain(swept):
+    if not split or data.count(b"\n", start, end) != lines or not _are_plain(split):
         return []
-    return swept
+    return split
 
 
 def _are_plain(payloads: list[bytes]) -> bool:
@@ -211,7 +212,7 @@ def _are_plain(payloads: list[bytes]) -> bool:
     return min(payloads) >= b"{" or all(payload >= b"{" or payload == DONE for payload in payloads)
 
 
-def _make_error(value: bytes) -> bytes:
+def _make_error_payload(value: bytes) -> bytes:
     # llama.cpp sends an object; anything else becomes a string, so that the payload is JSON.
     if not value.startswith(b"{"):
         value = msgspec.json.encode(value.decode("utf-8", "replace"))

@@ -20,16 +20,16 @@ def claude(model: str = MODEL) -> Target:
 
 def start(**message: Any) -> dict[str, Any]:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1}
-    told = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": [], "usage": usage}
-    return {"type": "message_start", "message": {**told, **message}}
+    fields = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": [], "usage": usage}
+    return {"type": "message_start", "message": {**fields, **message}}
 
 
 def begin(index: int, **block: Any) -> dict[str, Any]:
     return {"type": "content_block_start", "index": index, "content_block": block}
 
 
-def delta(index: int, **told: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": told}
+def delta(index: int, **fields: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": fields}
 
 
 def stop(index: int) -> dict[str, Any]:
@@ -37,24 +37,24 @@ def stop(index: int) -> dict[str, Any]:
 
 
 def thinking(index: int, *texts: str, signature: str | None = "sig", ends: bool = True) -> list[dict[str, Any]]:
-    told = [delta(index, type="thinking_delta", thinking=text) for text in texts]
+    deltas = [delta(index, type="thinking_delta", thinking=text) for text in texts]
     if signature is not None:
-        told.append(delta(index, type="signature_delta", signature=signature))
-    return [begin(index, type="thinking", thinking="", signature=""), *told, *([stop(index)] if ends else [])]
+        deltas.append(delta(index, type="signature_delta", signature=signature))
+    return [begin(index, type="thinking", thinking="", signature=""), *deltas, *([stop(index)] if ends else [])]
 
 
 def text(index: int, *texts: str) -> list[dict[str, Any]]:
-    told = [delta(index, type="text_delta", text=piece) for piece in texts]
-    return [begin(index, type="text", text=""), *told, stop(index)]
+    deltas = [delta(index, type="text_delta", text=piece) for piece in texts]
+    return [begin(index, type="text", text=""), *deltas, stop(index)]
 
 
 def call(index: int, call_id: str, name: str, *pieces: str) -> list[dict[str, Any]]:
-    told = [delta(index, type="input_json_delta", partial_json=piece) for piece in ("", *pieces)]
-    return [begin(index, type="tool_use", id=call_id, name=name, input={}), *told, stop(index)]
+    deltas = [delta(index, type="input_json_delta", partial_json=piece) for piece in ("", *pieces)]
+    return [begin(index, type="tool_use", id=call_id, name=name, input={}), *deltas, stop(index)]
 
 
-def end(reason: str | None = "end_turn", usage: dict[str, Any] | None = None, **told: Any) -> list[dict[str, Any]]:
-    ended = {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None, **told}}
+def end(reason: str | None = "end_turn", usage: dict[str, Any] | None = None, **more: Any) -> list[dict[str, Any]]:
+    ended = {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None, **more}}
     return [{**ended, "usage": usage or {"output_tokens": 20}}, {"type": "message_stop"}]
 
 
@@ -62,9 +62,9 @@ def stream(*blocks: list[dict[str, Any]], reason: str = "end_turn") -> bytes:
     return sse(start(), *[event for block in blocks for event in block], *end(reason), done=False)
 
 
-def whole(*content: dict[str, Any], reason: str = "end_turn", **told: Any) -> bytes:
+def whole(*content: dict[str, Any], reason: str = "end_turn", **more: Any) -> bytes:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 20}
-    body = {**start()["message"], "content": list(content), "stop_reason": reason, "usage": usage, **told}
+    body = {**start()["message"], "content": list(content), "stop_reason": reason, "usage": usage, **more}
     return json.dumps(body, ensure_ascii=False).encode()
 
 

@@ -1,4 +1,4 @@
-"""Messages in, events out: what servers and their clones really send."""
+"""Decode messages as the provider and its clones really send them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_another_message_spliced_in_is_a_broken_stream() -> None:
     assert partial.thinking.text == "plan"
 
 
-def test_what_follows_the_end_is_not_the_reply() -> None:
+def test_events_after_the_end_are_not_the_reply() -> None:
     body = stream(text(0, "42")) + sse(start(id="msg_2"), done=False)
     reply = read(body)
     assert (reply.text, [notice.code for notice in reply.warnings]) == ("42", ["second_message"])
@@ -151,7 +151,7 @@ def test_tools_that_the_provider_ran_are_stored_unchanged() -> None:
     assert reply.stop.reason == "pause"
 
 
-def test_a_compaction_grows_by_its_own_delta() -> None:
+def test_a_compaction_grows_by_its_deltas() -> None:
     block = [begin(0, type="compaction", content=None), delta(0, type="compaction_delta", content="so far"), stop(0)]
     part = read(stream(block, reason="compaction")).parts[0]
     assert isinstance(part, ServerTool)
@@ -195,7 +195,7 @@ def test_content_of_another_shape_is_read_as_far_as_it_goes(content: Any) -> Non
         ({"type": "invalid_request_error", "message": "no"}, errors.BadRequest, 400),
     ],
 )
-def test_an_error_in_the_stream_keeps_what_came_before(error: Any, kind: type[Exception], status: int) -> None:
+def test_an_error_in_the_stream_has_the_partial_reply(error: Any, kind: type[Exception], status: int) -> None:
     body = sse(start(), *text(0, "4"), {"type": "error", "error": error}, *text(1, "2"), *end(), done=False)
     with pytest.raises(kind) as caught:
         read(body)
@@ -278,7 +278,7 @@ def test_stop_reasons(raw: str, reason: str, outcome: str) -> None:
     assert (reply.stop.reason, reply.stop.raw, reply.outcome) == (reason, raw, outcome)
 
 
-def test_a_refusal_has_the_words_of_its_details() -> None:
+def test_a_refusal_has_the_text_of_its_details() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "Not this."}
     body = sse(start(), *text(0, "I "), *end("refusal", stop_details=details), done=False)
     reply = read(body)
@@ -291,7 +291,7 @@ def test_a_thought_cut_by_the_limit_is_not_complete() -> None:
     assert (reply.outcome, [part.complete for part in reply.parts if isinstance(part, Thought)]) == ("starved", [False])
 
 
-def test_an_older_model_that_thinks_aloud_in_tags_is_read_apart() -> None:
+def test_thinking_in_tags_of_an_older_model_is_separated() -> None:
     aloud = "<thinking>\nWhich tool?\n</thinking>\n\nI will look."
     block = [begin(0, type="text", text=""), delta(0, type="text_delta", text=aloud), stop(0)]
     for body in (stream(block, call(1, "toolu_1", "look")), whole({"type": "text", "text": aloud})):
@@ -340,7 +340,7 @@ def test_a_clone_of_another_maker_shows_raw_thinking() -> None:
     assert (reply.thinking.kind, reply.thinking.seals, reply.text) == ("raw", (), "4")
 
 
-def test_a_call_from_the_providers_own_code_says_so() -> None:
+def test_a_call_from_code_of_the_provider_has_its_caller() -> None:
     caller = {"type": "code_execution_20250825", "tool_id": "srv_1"}
     tool = {"type": "tool_use", "id": "toolu_1", "name": "roll", "input": {"n": 1}}
     assert read(whole({**tool, "caller": caller})).tool_calls[0].seals == (

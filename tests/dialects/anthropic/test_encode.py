@@ -1,4 +1,4 @@
-"""Requests for a message: addresses, headers, and every part in its own form."""
+"""Encode prompts as Messages requests: addresses, headers, and every kind of part."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_over_vertex_the_model_is_in_the_address_and_the_version_in_the_body(str
     assert request.credential_header == ("Authorization", "Bearer ")
 
 
-def test_betas_of_ones_own_are_a_header() -> None:
+def test_betas_of_the_caller_are_a_header() -> None:
     prompt = Prompt((user("hi"),), extra={"betas": ["context-1m-2025-08-07"], "service_tier": "auto"})
     request = request_of(prompt)
     assert request.headers["anthropic-beta"] == "context-1m-2025-08-07"
@@ -122,7 +122,7 @@ def test_betas_of_ones_own_are_a_header() -> None:
 # --- user messages ----------------------------------------------------------------------------------------------------
 
 
-def test_plain_words_are_a_string_and_anything_else_is_blocks() -> None:
+def test_plain_text_is_a_string_and_other_content_is_blocks() -> None:
     assert encode_user("hi") == "hi"
     assert encode_user("a", "b") == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     assert encode_user(Text("hi", cache=True)) == [
@@ -188,7 +188,7 @@ def test_ids_of_other_providers_are_made_acceptable_the_same_way_each_time() -> 
     assert made.replace("_", "").isalnum()
 
 
-def test_results_stand_in_front_of_the_rest_of_their_turn() -> None:
+def test_results_come_first_in_their_turn() -> None:
     answered = Message("user", (Text("Look at this:"), ToolResult("t1", "42")))
     turns = body_of(Prompt((user("hi"), assistant(ToolCall("t1", "look_up")), answered)))["messages"]
     assert [block["type"] for block in turns[2]["content"]] == ["tool_result", "text"]
@@ -200,7 +200,7 @@ def test_arguments_that_were_no_object_go_back_as_an_empty_one_with_a_notice() -
     assert codes_of(prompt) == ["arguments_not_sent"]
 
 
-def test_parts_of_the_providers_own_go_back_verbatim_and_words_about_a_refusal_do_not() -> None:
+def test_parts_of_the_provider_go_back_verbatim_and_refusals_do_not() -> None:
     own = '{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"encrypted_content":"Eo8="}]}'
     turn = assistant(ServerTool("web_search_tool_result", "s1", None, own), Refusal("no"), "It rains.", " ")
     body = request_of(Prompt((user("hi"), turn, user("on")))).body
@@ -208,14 +208,14 @@ def test_parts_of_the_providers_own_go_back_verbatim_and_words_about_a_refusal_d
     assert json.loads(body)["messages"][1]["content"][1:] == [{"type": "text", "text": "It rains."}]
 
 
-def test_a_native_part_of_the_callers_own_is_sent_as_it_is() -> None:
+def test_a_native_part_of_the_caller_is_sent_unchanged() -> None:
     assert encode_user("see", UnknownPart('{"type":"search_result","source":"x"}'))[1] == {
         "type": "search_result",
         "source": "x",
     }
 
 
-def test_what_cannot_be_sent_is_noticed() -> None:
+def test_content_that_cannot_be_sent_gives_a_notice() -> None:
     prompt = Prompt(
         (user("hi"),),
         sampling=Sampling(temperature=0.5, seed=7),

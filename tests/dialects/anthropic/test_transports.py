@@ -1,4 +1,4 @@
-"""The same language over two clouds, over real sockets: their addresses, their frames, their keys."""
+"""The dialect at two clouds, over real sockets: their addresses, frames and keys."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def test_a_stream_over_a_cloud_is_the_same_reply(model: str, path: str, body: by
         root = server.url.removesuffix("/v1")
         base_url = f"{root}/models" if model == VERTEX else root
         with asides.stream(model, "?", base_url=base_url, api_key="token-1", thinking=2000) as events:
-            told = [event.text for event in events if isinstance(event, asides.ThinkingDelta)]
+            thinking = [event.text for event in events if isinstance(event, asides.ThinkingDelta)]
             reply = events.reply
         heard = server.heard[0]
     assert heard.line.split()[:2] == ["POST", path]
     assert heard.headers["authorization"] == "Bearer token-1"
-    assert told == ["a ", "plan"]
+    assert thinking == ["a ", "plan"]
     assert (reply.text, [seal.value for seal in reply.seals]) == ("42", ["EqQB=="])
     assert json.loads(heard.body)["thinking"] == {"type": "enabled", "budget_tokens": 2000}
 
 
 def test_a_whole_reply_over_a_cloud() -> None:
-    said = whole({"type": "thinking", "thinking": "p", "signature": "s"}, {"type": "text", "text": "42"})
-    with serving(saying(whole_response(said))) as server:
+    body = whole({"type": "thinking", "thinking": "p", "signature": "s"}, {"type": "text", "text": "42"})
+    with serving(saying(whole_response(body))) as server:
         reply = asides.ask(BEDROCK, "?", base_url=server.url.removesuffix("/v1"), api_key="token-1", stream=False)
         assert server.heard[0].line.split()[1].endswith("/invoke")
     assert (reply.text, len(reply.seals)) == ("42", 1)

@@ -1,4 +1,4 @@
-"""Converse as replies: frames, lines and whole bodies; signatures and redacted thoughts; how a stream breaks."""
+"""Decode Converse responses: frames, lines and whole bodies; signatures and redacted thoughts; broken streams."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_frames_lines_wrapped_chunks_and_a_whole_body_are_the_same_reply() -> No
     assert (expected.stop, expected.model) == (StopReason("stop", "end_turn"), CLAUDE)
 
 
-def test_F3_F4_thoughts_between_words_keep_their_own_signatures() -> None:
+def test_F3_F4_thoughts_between_texts_have_their_signatures() -> None:
     sent = (*SIGNED, delta(1, text="a"), thought(2, text="more"), thought(2, signature="bW9yZQ=="), delta(3, text="b"))
     reply = decoded(stream(*sent))
     assert [type(part) for part in reply.parts] == [Thought, Text, Thought, Text]
@@ -176,7 +176,7 @@ def test_tags_are_taken_out_also_where_every_delta_is_a_block() -> None:
     assert (reply.text, reply.metadata["thinking"]) == ("42", " plan ")
 
 
-def test_a_model_that_never_tags_keeps_its_texts_apart_and_its_words() -> None:
+def test_without_tags_the_texts_of_a_model_stay_separate_and_unchanged() -> None:
     reply = decoded(stream(delta(0, text="<thinking>"), stop(0), delta(1, text="is a tag")))
     assert [part.text for part in reply.parts if isinstance(part, Text)] == ["<thinking>", "is a tag"]
 
@@ -216,7 +216,7 @@ def test_citations_go_with_their_text() -> None:
         ),
     ],
 )
-def test_what_the_cache_read_and_wrote_is_input(usage: dict[str, int], expected: Usage) -> None:
+def test_tokens_that_the_cache_read_and_wrote_are_input(usage: dict[str, int], expected: Usage) -> None:
     assert decoded(stream(delta(0, text="42"), usage=usage)).usage == expected
 
 
@@ -232,7 +232,7 @@ def test_what_the_cache_read_and_wrote_is_input(usage: dict[str, int], expected:
         ("news", "unknown", "answered"),
     ],
 )
-def test_every_stop_reason_has_our_word(raw: str, reason: str, outcome: str) -> None:
+def test_every_stop_reason_has_our_name(raw: str, reason: str, outcome: str) -> None:
     reply = decoded(stream(delta(0, text="42"), reason=raw))
     assert (reply.stop, reply.outcome) == (StopReason(reason, raw), outcome)  # type: ignore[arg-type]
     assert bool(reply.warnings) == (reason in ("error", "unknown"))
@@ -258,7 +258,7 @@ def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
         ("serviceUnavailableException", Overloaded),
     ],
 )
-def test_an_exception_in_the_stream_is_raised_with_what_came(name: str, kind: type[ProviderError]) -> None:
+def test_an_exception_in_the_stream_is_raised_with_the_partial_reply(name: str, kind: type[ProviderError]) -> None:
     begun = frame("messageStart", {"role": "assistant"}) + frame(*delta(0, text="half"))
     sent = {":message-type": "exception", ":exception-type": name}
     with pytest.raises(kind, match="too much") as caught:
@@ -281,7 +281,7 @@ def test_a_stream_without_its_end_was_cut() -> None:
             decoding.decoded(body[:cut], target(CLAUDE), "bedrock")
 
 
-def test_a_changed_byte_breaks_the_dialect_and_keeps_what_came_before() -> None:
+def test_a_changed_byte_is_a_protocol_error_with_the_partial_reply() -> None:
     body = stream(delta(0, text="half"), delta(0, text=" more"))
     with pytest.raises(ProtocolError, match="checksum") as caught:
         decoded(body.replace(b" more", b" mare"))
@@ -290,7 +290,7 @@ def test_a_changed_byte_breaks_the_dialect_and_keeps_what_came_before() -> None:
     assert caught.value.partial.text == "half"
 
 
-def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
+def test_unknown_content_gives_a_warning_and_no_crash() -> None:
     reply = decoded(
         stream(
             ("news", {"a": 1}),

@@ -1,4 +1,4 @@
-"""Prompts as Converse requests: turns, tools, and thinking in the fields of each family of models."""
+"""Encode prompts as Converse requests: turns, tools, and thinking in the fields of each family of models."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_plain_question_names_the_model_in_the_address() -> None:
         (SONNET_4_5, Thinking(), None),
     ],
 )
-def test_every_family_is_asked_in_its_own_words(model: str, thinking: Thinking, fields: Any) -> None:
+def test_every_family_of_models_has_its_thinking_fields(model: str, thinking: Thinking, fields: Any) -> None:
     body, _ = sent(Prompt((user("?"),), thinking=thinking), model, planned=True)
     assert body.get("additionalModelRequestFields") == fields
 
@@ -132,7 +132,7 @@ def msg_replaced(prompt: Prompt, thinking: Thinking) -> Prompt:
     return Prompt(prompt.messages, thinking=thinking, max_tokens=prompt.max_tokens, sampling=prompt.sampling)
 
 
-def test_a_budget_is_noticed_where_only_efforts_are_taken() -> None:
+def test_a_budget_gives_a_notice_if_only_efforts_are_taken() -> None:
     body, codes = sent(Prompt((user("?"),), thinking=Thinking(budget=2000)), GPT_OSS)
     assert body["additionalModelRequestFields"] == {"reasoning_effort": "medium"}
     assert codes == ["budget_not_sent"]
@@ -142,7 +142,7 @@ def test_a_budget_is_noticed_where_only_efforts_are_taken() -> None:
     ]
 
 
-def test_settings_have_their_places_here() -> None:
+def test_settings_go_into_the_fields_of_the_dialect() -> None:
     prompt = Prompt(
         (user("?"),),
         max_tokens=100,
@@ -239,14 +239,14 @@ def test_F6_a_turn_goes_back_block_for_block_and_in_its_order() -> None:
 
 
 @pytest.mark.requirement("FT-28")
-def test_H1_what_is_not_signed_never_goes_back() -> None:
+def test_H1_a_thought_without_a_signature_never_goes_back() -> None:
     history = (user("go"), assistant(Thought("leaky"), Text("42")), user("?"))
     for planned in (True, False):
         body, _ = sent(Prompt(history), GPT_OSS, planned=planned)
         assert "leaky" not in json.dumps(body)
 
 
-def test_pictures_files_and_marks_of_the_cache() -> None:
+def test_pictures_files_and_cache_breakpoints() -> None:
     parts = (
         Text("look", cache=True),
         Image(data=b"hi", media_type="image/jpeg"),
@@ -277,7 +277,7 @@ def test_pictures_files_and_marks_of_the_cache() -> None:
         sent(Prompt((user(Image(url="https://h/a.png")),)))
 
 
-def test_what_cannot_be_sent_is_noticed() -> None:
+def test_content_that_cannot_be_sent_gives_a_notice() -> None:
     history = (user(" "), assistant(ToolCall("1", "look", raw_arguments="{")), Message("user", (Thought("x"),)))
     body, codes = sent(Prompt((user("go"), *history), tools=(TOOL,)))
     assert codes == ["message_not_sent", "arguments_not_sent", "part_not_sent"]

@@ -1,4 +1,4 @@
-"""Cohere's v2 chat as replies: items in order, the plan and the citations with their parts, and how a stream breaks."""
+"""Decode Cohere's v2 chat: items in order, the plan and the citations with their parts, broken streams."""
 
 from __future__ import annotations
 
@@ -169,13 +169,13 @@ def test_content_that_is_text_is_text() -> None:
     ("raw", "reason"),
     [("STOP_SEQUENCE", "stop"), ("ERROR_TOXIC", "content_filter"), ("ERROR_LIMIT", "length"), ("NEWS", "unknown")],
 )
-def test_every_finish_reason_has_our_word(raw: str, reason: str) -> None:
+def test_every_finish_reason_has_our_name(raw: str, reason: str) -> None:
     reply = decoded(stream(item(0, "text", "42"), finish=raw))
     assert reply.stop == StopReason(reason, raw)  # type: ignore[arg-type]
     assert bool(reply.warnings) == (reason == "unknown")
 
 
-def test_an_error_at_the_end_is_raised_with_what_came() -> None:
+def test_an_error_at_the_end_is_raised_with_the_partial_reply() -> None:
     with pytest.raises(ProviderError, match="the model broke") as caught:
         decoded(stream(item(0, "text", "half"), finish="ERROR", error="the model broke"))
     assert caught.value.partial is not None
@@ -194,13 +194,13 @@ def test_a_stream_without_its_end_was_cut() -> None:
     assert caught.value.partial.text == "half"
 
 
-def test_what_is_no_json_breaks_the_dialect() -> None:
+def test_a_body_that_is_not_json_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError) as caught:
         decoded(b"data: {broken\n\n")
     assert caught.value.dialect == "cohere"
 
 
-def test_nothing_unknown_crashes_or_vanishes_in_silence() -> None:
+def test_unknown_content_gives_a_warning_and_no_crash() -> None:
     sound = {"type": "sound", "data": [1]}
     news = event("news", {"content": 3}) + event("content-start", {"content": sound}, 1)
     reply = decoded(stream(item(0, "text", "42"), news, plan("alone"), event("content-delta", {"content": 7}, 0)))

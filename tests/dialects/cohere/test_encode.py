@@ -1,4 +1,4 @@
-"""Prompts as requests of Cohere's v2 chat, and a server's reading of them."""
+"""Encode prompts as requests of Cohere's v2 chat, and read them back with the server half."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_thinking_is_a_switch_and_a_budget(thinking: Thinking, expected: Any, co
     assert "thinking" not in sent(Prompt((user("?"),), thinking=thinking), "cohere:command-r-plus")[0]
 
 
-def test_settings_have_their_names_here() -> None:
+def test_settings_have_the_names_of_the_dialect() -> None:
     prompt = Prompt(
         (user("?"),),
         max_tokens=100,
@@ -121,7 +121,7 @@ def test_a_tool_that_is_named_is_sent_alone(choice: str | None, expected: str | 
     assert codes(notices) == (["tool_choice_adjusted"] if tools == 1 else [])
 
 
-def test_choosing_without_tools_is_noticed() -> None:
+def test_a_tool_choice_without_tools_gives_a_notice() -> None:
     _, notices = sent(Prompt((user("?"),), tool_choice="required", parallel_tool_calls=False))
     assert codes(notices) == ["setting_dropped", "setting_dropped"]
 
@@ -173,7 +173,7 @@ def test_a_turn_goes_back_with_all_that_came_with_it() -> None:
     assert codes(notices) == ["result_part_not_sent", "part_not_sent", "message_not_sent"]
 
 
-def test_what_has_no_place_is_noticed_or_refused() -> None:
+def test_content_without_a_field_gives_a_notice_or_an_error() -> None:
     body, notices = sent(Prompt((user(File("a.txt", b"words", media_type="text/plain"), File("a.pdf", b"%")),)))
     assert body["messages"] == [{"role": "user", "content": "words"}]
     assert codes(notices) == ["part_not_sent"]
@@ -194,7 +194,7 @@ def read(**fields: Any) -> Any:
     return DIALECT.read(json.dumps(body).encode())
 
 
-def test_what_we_send_is_read_back_as_it_was() -> None:
+def test_our_requests_are_read_back_unchanged() -> None:
     plan, cited = Seal("tool_plan", "", None, '"I will."'), Seal("citations", "", None, '[{"start":0}]')
     prompt = Prompt(
         (
@@ -222,7 +222,7 @@ def test_what_we_send_is_read_back_as_it_was() -> None:
     assert (served.model, served.stream) == ("command-a-reasoning-08-2025", False)
 
 
-def test_other_spellings_are_read_too() -> None:
+def test_other_forms_are_read_too() -> None:
     document = {"type": "document", "document": {"data": "42"}}
     other = {"type": "document", "document": {"id": 1}}
     served = read(
@@ -262,7 +262,7 @@ def test_other_spellings_are_read_too() -> None:
         ({"temperature": "warm"}, "sampling"),
     ],
 )
-def test_nonsense_is_refused_with_words_for_the_client(fields: dict[str, Any], problem: str) -> None:
+def test_nonsense_is_refused_with_a_message_for_the_client(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         read(**fields)
 

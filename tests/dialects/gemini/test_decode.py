@@ -1,4 +1,4 @@
-"""generateContent responses as events: parts, signatures, calls in pieces, lists, stop reasons, unknown content."""
+"""Decode generateContent responses: parts, signatures, calls in pieces, lists, stop reasons, unknown content."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def call(name: str, args: dict[str, Any], **fields: Any) -> dict[str, Any]:
 # --- text and thoughts ------------------------------------------------------------------------------------------------
 
 
-def test_texts_of_a_kind_that_stand_together_are_one_part() -> None:
+def test_neighbouring_texts_of_one_kind_are_one_part() -> None:
     reply = both(thought("plan "), thought("more"), {"text": "forty-"}, {"text": "two"})
     assert [(type(part), part.text) for part in reply.parts if isinstance(part, (Text, Thought))] == [
         (Thought, "plan more"),
@@ -91,7 +91,7 @@ def test_every_delta_is_an_event() -> None:
     ]
 
 
-def test_a_signed_text_is_a_part_of_its_own() -> None:
+def test_a_signed_text_is_a_separate_part() -> None:
     reply = both({"text": "one "}, {"text": "two ", "thoughtSignature": "sig+A/1="}, {"text": "three"})
     texts = [part for part in reply.parts if isinstance(part, Text)]
     assert [(part.text, [seal.value for seal in part.seals]) for part in texts] == [
@@ -102,7 +102,7 @@ def test_a_signed_text_is_a_part_of_its_own() -> None:
     assert reply.text == "one two three"
 
 
-def test_a_signature_on_an_empty_text_keeps_its_part() -> None:
+def test_an_empty_text_with_a_signature_is_a_part() -> None:
     reply = both(thought("plan"), {"text": "42"}, {"text": "", "thoughtSignature": "c2ln"})
     assert [type(part) for part in reply.parts] == [Thought, Text, Text]
     last = reply.parts[-1]
@@ -118,7 +118,7 @@ def test_a_signed_thought_without_text_is_hidden() -> None:
     assert (reply.thinking.kind, reply.thinking.text, len(reply.thinking.seals)) == ("hidden", "", 1)
 
 
-def test_seals_know_who_made_them() -> None:
+def test_seals_have_their_origin() -> None:
     seal = both({"text": "42", "thoughtSignature": "c2ln"}).seals[0]
     assert seal.origin == GEMINI.origin
 
@@ -197,7 +197,7 @@ def test_a_path_that_cannot_be_parsed_gives_a_warning() -> None:
 # --- other parts ------------------------------------------------------------------------------------------------------
 
 
-def test_pictures_and_sounds_are_parts_and_keep_their_signature() -> None:
+def test_pictures_and_sounds_are_parts_with_their_signature() -> None:
     reply = both(
         {"text": "Here:"},
         {"inlineData": {"mimeType": "image/png", "data": "aGk="}, "thoughtSignature": "c2ln"},
@@ -236,7 +236,7 @@ def test_arguments_that_come_whole_after_all() -> None:
     assert read(stream(begun, {"functionCall": {"args": {"at": "x"}}})).tool_calls[0].arguments == {"at": "x"}
 
 
-def test_a_blocked_prompt_may_have_words() -> None:
+def test_a_blocked_prompt_may_have_a_message() -> None:
     sent = {"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "Not today."}}
     with pytest.raises(ContentFiltered, match="Not today"):
         read(json.dumps(sent).encode())
@@ -248,7 +248,7 @@ def test_a_picture_inside_a_thought_is_no_part_of_the_answer() -> None:
     assert [notice.code for notice in reply.warnings] == ["unknown_content_part"]
 
 
-def test_tools_that_ran_over_there() -> None:
+def test_tools_that_the_provider_ran() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "print(6*7)"}, "thoughtSignature": "c2ln"}
     reply = both(code, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}}, {"text": "42"})
     tools = [part for part in reply.parts if isinstance(part, ServerTool)]
@@ -295,7 +295,7 @@ def test_a_list_of_chunks_is_a_stream() -> None:
     assert (reply.streamed, len(reply.raw)) == (True, 2)
 
 
-def test_a_list_that_broke_off_gives_what_was_whole() -> None:
+def test_a_list_that_broke_off_gives_its_whole_chunks() -> None:
     body = json.dumps([chunk(thought("plan {")), chunk({"text": "4"}), chunk({"text": "2"}, finish="STOP")]).encode()
     with pytest.raises(ConnectionLost) as lost:
         read(body[:-60])
@@ -303,7 +303,7 @@ def test_a_list_that_broke_off_gives_what_was_whole() -> None:
     assert (lost.value.partial.text, lost.value.partial.metadata["thinking"]) == ("4", "plan {")
 
 
-def test_a_stream_without_its_end_is_lost_and_keeps_its_part() -> None:
+def test_a_stream_without_its_end_is_lost_with_the_partial_reply() -> None:
     with pytest.raises(ConnectionLost) as lost:
         read(sse(chunk({"text": "half"}), done=False))
     assert lost.value.partial is not None
@@ -374,12 +374,12 @@ def test_an_answer_without_a_candidate_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{nonsense", b'data: {"candidates": 7\n\n'])
-def test_bytes_that_are_none_of_this(body: bytes) -> None:
+def test_bytes_of_no_known_form(body: bytes) -> None:
     with pytest.raises((ProtocolError, ConnectionLost)):
         read(body)
 
 
-def test_an_error_in_the_middle_keeps_what_came() -> None:
+def test_an_error_in_the_middle_has_the_partial_reply() -> None:
     sent = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
     with pytest.raises(Overloaded, match="overloaded") as error:
         read(sse(chunk({"text": "half"}), sent, done=False))
@@ -433,7 +433,7 @@ def test_errors_by_status_alone_or_in_a_list(status: int, sent: dict[str, Any], 
         assert sent["message"].rstrip(".") in str(error)
 
 
-def test_a_wrong_key_is_known_by_its_reason_alone() -> None:
+def test_a_wrong_key_is_recognised_by_its_reason_alone() -> None:
     from asides.dialects.gemini import dialect
 
     sent = {"code": 400, "message": "No.", "status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}
@@ -484,7 +484,7 @@ def test_the_last_count_of_a_stream_is_the_one_that_counts() -> None:
     assert read(body).usage == Usage(18, 3, None, None, 21, "reported")
 
 
-def test_what_was_thrown_away_is_not_missed() -> None:
+def test_decoding_needs_only_the_last_stored_payload() -> None:
     """A caller without raw documents drops all but the last one between two reads."""
     from asides.dialects.gemini import dialect
 

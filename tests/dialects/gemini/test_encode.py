@@ -1,4 +1,4 @@
-"""A planned prompt as a request: address, headers, tools, settings, thinking, and the history with its signatures."""
+"""Encode prompts as generateContent requests: address, headers, tools, settings, thinking, history and signatures."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_global_region_has_a_host_without_one() -> None:
     )
 
 
-def test_vertex_without_a_project_says_what_to_set() -> None:
+def test_vertex_without_a_project_raises_with_the_variable_to_set() -> None:
     with pytest.raises(ConfigError, match="GOOGLE_CLOUD_LOCATION"):
         find_target("vertex:gemini-3-pro", environ={})
 
@@ -99,7 +99,7 @@ def test_vertex_without_a_project_says_what_to_set() -> None:
 @pytest.mark.parametrize(
     ("model", "header"), [("google:x", ("x-goog-api-key", "")), ("vertex:x", ("Authorization", "Bearer "))]
 )
-def test_who_carries_the_key(model: str, header: tuple[str, str]) -> None:
+def test_the_header_that_carries_the_key(model: str, header: tuple[str, str]) -> None:
     request, _ = dialect.encode(Prompt((user("hi"),)), find_target(model, environ=VERTEX))
     assert request.credential_header == header
 
@@ -139,7 +139,7 @@ def test_every_setting_under_its_name() -> None:
     assert notices == ()
 
 
-def test_what_the_dialect_has_no_field_for_is_noticed() -> None:
+def test_settings_without_a_field_give_a_notice() -> None:
     prompt = Prompt(
         (user("hi"),), sampling=Sampling(min_p=0.1), metadata={"a": "b"}, user="me", parallel_tool_calls=False
     )
@@ -218,19 +218,19 @@ def test_native_fields_win_and_leave_their_siblings() -> None:
         ("google:gemini-9", "off", {"thinkingLevel": "MINIMAL"}),
     ],
 )
-def test_how_much_to_think(model: str, setting: ThinkingSetting, config: dict[str, Any] | None) -> None:
+def test_the_amount_of_thinking(model: str, setting: ThinkingSetting, config: dict[str, Any] | None) -> None:
     assert thinking_of(setting, model) == config
 
 
 @pytest.mark.parametrize("setting", ["low", 5000, "on"])
-def test_a_model_whose_level_is_its_own_is_only_asked_to_show(setting: ThinkingSetting) -> None:
+def test_a_model_without_levels_is_only_asked_to_show_its_thinking(setting: ThinkingSetting) -> None:
     prompt = Prompt((user("hi"),), thinking=read_thinking(setting)[0])
     body, notices = encoded(prompt, "google:gemini-3-pro-image")
     assert body["generationConfig"]["thinkingConfig"] == {"includeThoughts": True}
     assert [notice.setting for notice in notices] == ([] if setting == "on" else ["thinking"])
 
 
-def test_mappings_are_noticed() -> None:
+def test_mapped_values_give_notices() -> None:
     def codes(setting: ThinkingSetting, model: str) -> list[tuple[str, str | None, str | None]]:
         prompt = Prompt((user("hi"),), thinking=read_thinking(setting)[0], max_tokens=50_000)
         return [(notice.code, notice.asked, notice.sent) for notice in encoded(prompt, model)[1]]
@@ -255,7 +255,7 @@ def test_an_effort_leaves_room_for_an_answer() -> None:
         ("high", "google:gemini-2.0-flash"),
     ],
 )
-def test_what_a_model_does_not_allow_is_caught_before_a_byte_is_sent(setting: ThinkingSetting, model: str) -> None:
+def test_settings_that_a_model_does_not_allow_are_refused_before_sending(setting: ThinkingSetting, model: str) -> None:
     with pytest.raises(InvalidThinking):
         thinking_of(setting, model)
 
@@ -269,7 +269,7 @@ def test_what_a_model_does_not_allow_is_caught_before_a_byte_is_sent(setting: Th
         ("high", "google:gemini-2.0-flash", None),
     ],
 )
-def test_or_adjusted_where_that_was_asked_for(setting: ThinkingSetting, model: str, config: Any) -> None:
+def test_or_they_are_adjusted_on_request(setting: ThinkingSetting, model: str, config: Any) -> None:
     assert thinking_of(setting, model, on_conflict="adjust") == config
 
 
@@ -282,7 +282,7 @@ def contents(*messages: Message, model: str = "google:gemini-3-pro") -> list[dic
     return sent
 
 
-def test_results_of_one_turn_stand_together_and_words_apart() -> None:
+def test_results_of_one_turn_are_one_content_and_texts_are_separate() -> None:
     history = (
         user("look twice"),
         assistant(ToolCall("c1", "look", {"at": "x"}), ToolCall("c2", "look", {"at": "y"})),
@@ -325,7 +325,7 @@ def test_pictures_and_files() -> None:
         contents(user(Image()))
 
 
-def test_a_picture_from_a_tool_stands_beside_its_answer() -> None:
+def test_a_picture_from_a_tool_is_sent_beside_its_result() -> None:
     result = ToolResult("c1", (Text("a map"), Image(data=b"hi")), "look")
     sent = contents(user("?"), assistant(ToolCall("c1", "look")), Message("tool", (result,)))
     assert [next(iter(part)) for part in sent[2]["parts"]] == ["functionResponse", "inlineData"]
@@ -341,7 +341,7 @@ ORIGIN = Origin("google", "https://generativelanguage.googleapis.com/v1beta", "g
 SEAL = Seal("thought_signature", "a+b/c=", ORIGIN)
 
 
-def test_each_signature_inside_its_own_part_and_no_thought_without_one() -> None:
+def test_each_signature_is_in_its_part_and_no_thought_goes_without_one() -> None:
     answer = assistant(
         Thought("plan", "summary", "block", ORIGIN),
         Thought("signed plan", "summary", "block", ORIGIN, (SEAL,)),
@@ -375,33 +375,33 @@ def test_parts_of_other_providers_are_left_out() -> None:
     assert contents(user("?"), answer, user("!"))[1]["parts"] == [{"text": "42"}]
 
 
-def test_what_cannot_be_sent_is_noticed() -> None:
+def test_content_that_cannot_be_sent_gives_a_notice() -> None:
     messages = (user("?", Refusal("no")), Message("assistant", (Text(""),)), user("!", Image(url="x:y", detail="low")))
     body, notices = encoded(Prompt(messages))
     assert [content["role"] for content in body["contents"]] == ["user", "user"]
     assert [notice.code for notice in notices] == ["part_not_sent", "message_not_sent", "detail_not_sent"]
 
 
-def test_arguments_that_are_none_go_as_none_with_a_notice() -> None:
+def test_invalid_arguments_are_sent_as_none_with_a_notice() -> None:
     broken = ToolCall("c1", "look", {}, '{"at": ')
     body, notices = encoded(Prompt((user("?"), assistant(broken), Message("tool", (ToolResult("c1", "no"),)))))
     assert body["contents"][1]["parts"] == [{"functionCall": {"id": "c1", "name": "look", "args": {}}}]
     assert [notice.code for notice in notices] == ["tool_arguments_dropped"]
 
 
-def test_what_the_system_says_is_text() -> None:
+def test_system_messages_are_text_only() -> None:
     body, notices = encoded(Prompt((Message("system", (Image(data=b"hi"), Text(" "))), user("?"))))
     assert "systemInstruction" not in body
     assert [notice.code for notice in notices] == ["part_not_sent"]
 
 
-def test_a_choice_of_tools_without_tools_is_noticed_unless_they_are_native() -> None:
+def test_a_tool_choice_without_tools_gives_a_notice_unless_they_are_native() -> None:
     assert [notice.code for notice in encoded(Prompt((user("?"),), tool_choice="auto"))[1]] == ["setting_dropped"]
     native = Prompt((user("?"),), tool_choice="auto", extra={"tools": [{"googleSearch": {}}]})
     assert encoded(native)[1] == ()
 
 
-def test_a_native_part_of_the_caller_goes_as_it_is() -> None:
+def test_a_native_part_of_the_caller_is_sent_unchanged() -> None:
     assert contents(user(UnknownPart('{"videoMetadata": {"fps": 1}}')))[0]["parts"] == [{"videoMetadata": {"fps": 1}}]
 
 

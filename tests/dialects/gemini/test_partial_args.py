@@ -45,7 +45,7 @@ def test_paths(path: str, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["$", "$..a", "$.a[", "$.a[?]", "$.a[99999999]"])
-def test_paths_that_do_not_read(path: str) -> None:
+def test_paths_that_cannot_be_parsed(path: str) -> None:
     assert not PartialArguments().add(PartialArg(path, "x"))
 
 
@@ -71,7 +71,7 @@ def test_a_long_text_is_joined_once() -> None:
     assert len(arguments.to_json(whole=True)) == 500_000 + len('{"text":""}')
 
 
-def test_what_broke_off_does_not_parse() -> None:
+def test_arguments_that_broke_off_do_not_parse() -> None:
     arguments = PartialArguments()
     arguments.add(PartialArg("$.a", "x"))
     arguments.merge({"b": 1})

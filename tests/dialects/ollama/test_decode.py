@@ -1,4 +1,4 @@
-"""Ollama's lines as replies: thinking apart, calls, counts, ends, and all the ways in which a stream can break."""
+"""Decode Ollama's lines: thinking, calls, counts, stop reasons, and streams that break."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_pictures_are_parts() -> None:
     assert [notice.code for notice in reply.warnings] == ["malformed_field"]
 
 
-def test_an_error_in_the_stream_is_raised_with_what_came() -> None:
+def test_an_error_in_the_stream_is_raised_with_the_partial_reply() -> None:
     with pytest.raises(ProviderError, match="an error was encountered while running the model") as caught:
         decoded(line({"content": "half"}) + b'{"error":"an error was encountered while running the model"}\n')
     assert caught.value.partial is not None

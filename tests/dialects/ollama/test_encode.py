@@ -1,4 +1,4 @@
-"""Prompts as requests of Ollama's chat."""
+"""Encode prompts as requests of Ollama's chat."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_plain_question() -> None:
 @pytest.mark.parametrize(
     "base_url", ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/api", "http://h:1/api/chat", "h:1"]
 )
-def test_the_address_may_be_that_of_another_of_its_languages(base_url: str) -> None:
+def test_the_base_url_may_be_that_of_another_dialect(base_url: str) -> None:
     environ = {"OLLAMA_HOST": base_url}
     request, _ = find_dialect("ollama").encode(Prompt((user("hi"),)), find_target("ollama:m", environ=environ))
     assert request.url == "http://h:1/api/chat"
@@ -87,7 +87,7 @@ def test_thinking_is_asked_for_in_one_field(model: str, thinking: Thinking, thin
     assert sent(Prompt((user("?"),), thinking=thinking), model)[0].get("think") == think
 
 
-def test_what_cannot_be_sent_is_noticed() -> None:
+def test_content_that_cannot_be_sent_gives_a_notice() -> None:
     prompt = Prompt(
         (user("?"),),
         thinking=Thinking(budget=2000),
@@ -105,7 +105,7 @@ def test_what_cannot_be_sent_is_noticed() -> None:
     )
 
 
-def test_settings_stand_in_options_and_native_fields_win() -> None:
+def test_settings_go_into_options_and_native_fields_win() -> None:
     prompt = Prompt(
         (user("?"),),
         max_tokens=100,
@@ -162,7 +162,7 @@ def test_a_tool_loop_goes_back_with_its_thinking() -> None:
     assert notices == ()
 
 
-def test_what_has_no_place_is_noticed_or_refused() -> None:
+def test_content_without_a_field_gives_a_notice_or_an_error() -> None:
     body, notices = sent(
         Prompt(
             (

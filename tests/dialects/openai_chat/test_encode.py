@@ -1,4 +1,4 @@
-"""The request around the messages: address, headers, settings, tools, output, and native fields laid over all of it."""
+"""The request around the messages: address, headers, settings, tools, output, and native fields merged into it."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_a_native_output_limit_is_the_only_one(native: str) -> None:
     assert body(prompt(max_tokens=100, extra={native: 7})) == {native: 7}
 
 
-def test_a_native_stream_is_also_what_the_headers_say() -> None:
+def test_a_native_stream_sets_the_headers_too() -> None:
     assert encode(prompt(stream=True, extra={"stream": False}), target())[0].headers["Accept"] == "application/json"
 
 
@@ -272,7 +272,7 @@ def test_merging_leaves_the_prompt_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), "half a character: \ud83d", {"deep": [object()]}])
-def test_what_is_not_json_is_named_and_not_shown(value: object) -> None:
+def test_a_value_that_is_not_json_is_named_and_not_shown(value: object) -> None:
     with pytest.raises(ConfigError, match="'mine'") as caught:
         encode(prompt(extra={"fine": 1, "mine": value}), target())
     assert "half a character:" not in str(caught.value)

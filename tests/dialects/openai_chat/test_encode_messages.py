@@ -47,17 +47,17 @@ def target(rule: ModelRule = UNKNOWN, replay: str = "all", **quirks: Any) -> Tar
 def encoded(
     *messages: Message, to: Target | None = None, system: str | None = None, thinking: Thinking = UNSET
 ) -> list[Any]:
-    wire, notices = spelled_with_notices(*messages, to=to, system=system, thinking=thinking)
+    wire, notices = encode_with_notices(*messages, to=to, system=system, thinking=thinking)
     assert notices == []
     return wire
 
 
-def spelled_with_notices(
+def encode_with_notices(
     *messages: Message, to: Target | None = None, system: str | None = None, thinking: Thinking = UNSET
 ) -> tuple[list[Any], list[Notice]]:
     notices: list[Notice] = []
     wire = encode_messages(Prompt(messages, system=system, thinking=thinking), to or target(), notices)
-    # Through JSON and back: what counts is what a server reads.
+    # Through JSON and back, as a server reads it.
     return msgspec.json.decode(msgspec.json.encode(wire)), notices
 
 
@@ -92,7 +92,7 @@ def test_the_role_of_the_system_prompt_is_the_hosts_or_the_models() -> None:
 
 def test_a_picture_in_a_system_message_is_left_out_with_a_notice() -> None:
     message = Message("system", (Text("s"), Image(url="https://host.test/a.png")))
-    wire, notices = spelled_with_notices(message)
+    wire, notices = encode_with_notices(message)
     assert wire == [{"role": "system", "content": "s"}]
     assert [notice.code for notice in notices] == ["part_not_sent"]
 
@@ -104,11 +104,11 @@ def test_one_text_is_a_plain_string() -> None:
     assert encoded(user("hi")) == [{"role": "user", "content": "hi"}]
 
 
-def test_an_empty_user_message_keeps_its_place() -> None:
+def test_an_empty_user_message_is_sent() -> None:
     assert encoded(Message("user")) == [{"role": "user", "content": ""}]
 
 
-def test_a_name_is_kept() -> None:
+def test_a_name_is_sent() -> None:
     assert encoded(Message("user", (Text("hi"),), "ada")) == [{"role": "user", "name": "ada", "content": "hi"}]
     assert encoded(Message("assistant", (Text("hi"),), "bot")) == [
         {"role": "assistant", "name": "bot", "content": "hi"}
@@ -163,14 +163,14 @@ def test_parts_beside_a_text(part: Any, wire: dict[str, Any]) -> None:
         (Image(), "neither data nor an address"),
     ],
 )
-def test_what_the_dialect_has_no_form_for_is_an_error(part: Any, words: str) -> None:
+def test_a_file_without_a_form_in_the_dialect_is_an_error(part: Any, words: str) -> None:
     with pytest.raises(Unsupported, match=words):
         encoded(user(part))
 
 
 def test_a_part_that_another_provider_made_is_left_out_with_a_notice() -> None:
     foreign = UnknownPart('{"type":"compaction"}', Origin("other", "https://other.test", "m"))
-    wire, notices = spelled_with_notices(user("a", foreign), user("b", foreign))
+    wire, notices = encode_with_notices(user("a", foreign), user("b", foreign))
     assert wire == [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
     assert [notice.code for notice in notices] == ["part_not_sent"]  # once, not for each of them
 
@@ -202,18 +202,18 @@ def test_a_refusal_goes_back_as_one() -> None:
 
 
 def test_an_assistant_message_without_anything_is_left_out_with_a_notice() -> None:
-    wire, notices = spelled_with_notices(user("a"), Message("assistant"), user("b"))
+    wire, notices = encode_with_notices(user("a"), Message("assistant"), user("b"))
     assert [message["role"] for message in wire] == ["user", "user"]
     assert [notice.code for notice in notices] == ["message_not_sent"]
 
 
 def test_an_unknown_part_of_an_assistant_is_left_out_with_a_notice() -> None:
-    wire, notices = spelled_with_notices(assistant("a", UnknownPart("{}")))
+    wire, notices = encode_with_notices(assistant("a", UnknownPart("{}")))
     assert wire == [{"role": "assistant", "content": "a"}]
     assert [notice.code for notice in notices] == ["part_not_sent"]
 
 
-def test_each_result_is_a_message_of_its_own() -> None:
+def test_each_result_is_a_separate_message() -> None:
     results = Message("tool", (ToolResult("call_1", "sunny"), ToolResult("call_2", "boom", is_error=True)))
     assert encoded(results) == [
         {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
@@ -221,7 +221,7 @@ def test_each_result_is_a_message_of_its_own() -> None:
     ]
 
 
-def test_results_in_a_user_message_come_before_its_words() -> None:
+def test_results_in_a_user_message_come_before_its_text() -> None:
     assert encoded(Message("user", (Text("and now?"), ToolResult("call_1", "sunny")))) == [
         {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
         {"role": "user", "content": "and now?"},
@@ -235,12 +235,12 @@ def test_a_user_message_of_results_alone_says_nothing_more() -> None:
 
 def test_a_picture_in_a_result_becomes_a_note_with_a_notice() -> None:
     result = ToolResult("call_1", (Text("see"), Image(data=b"1"), File(data=b"2")))
-    wire, notices = spelled_with_notices(Message("tool", (result,)))
+    wire, notices = encode_with_notices(Message("tool", (result,)))
     assert wire[0]["content"] == "see\n[image, image/png: not shown]\n[file, application/pdf: not shown]"
     assert [notice.code for notice in notices] == ["result_part_not_sent"]
 
 
-def test_words_in_a_tool_message_are_an_error() -> None:
+def test_text_in_a_tool_message_is_an_error() -> None:
     with pytest.raises(Unsupported, match="ToolResult"):
         encoded(Message("tool", (Text("sunny"),)))
 
@@ -286,7 +286,7 @@ def test_a_thought_from_nowhere_the_host_knows_goes_into_its_usual_field(via: st
     ]
 
 
-def test_a_field_of_the_rows_own_is_known() -> None:
+def test_a_thinking_field_of_the_row_is_used() -> None:
     wire = encoded(assistant(Thought("plan", via="custom"), "42"), to=target(thinking_in=("custom",)))
     assert wire == [{"role": "assistant", "content": "42", "custom": "plan"}]
 
@@ -302,7 +302,7 @@ def test_thoughts_from_two_fields_go_back_to_both() -> None:
     assert encoded(message) == [{"role": "assistant", "content": "42", "reasoning": "a", "thinking": "b"}]
 
 
-def test_a_turn_of_thinking_alone_keeps_its_content_field() -> None:
+def test_a_turn_with_only_thinking_has_a_content_field() -> None:
     assert encoded(assistant(Thought("plan"))) == [{"role": "assistant", "content": "", "reasoning_content": "plan"}]
 
 
@@ -332,7 +332,7 @@ def test_a_detail_that_lost_its_entry_cannot_go_back() -> None:
     assert [entry["signature"] for entry in wire["reasoning_details"]] == ["s1"]
 
 
-def test_thinking_in_a_content_list_keeps_its_place_and_its_signature() -> None:
+def test_thinking_in_a_content_list_has_its_position_and_signature() -> None:
     message = assistant(Thought("a", source="block", seals=(Seal("signature", "s1"),)), "42", Thought("b"), "43")
     assert encoded(message, to=target(replay_as="content_list"))[0]["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "a"}], "signature": "s1"},
@@ -354,7 +354,7 @@ def test_without_a_thought_content_is_a_plain_string(replay_as: str) -> None:
     assert encoded(assistant("42"), to=target(replay_as=replay_as)) == [{"role": "assistant", "content": "42"}]
 
 
-def test_thinking_as_tags_stands_in_front_of_the_words() -> None:
+def test_thinking_in_tags_comes_before_the_text() -> None:
     message = assistant(Thought("plan", source="tags"), "42", CALL)
     assert encoded(message, to=target(replay_as="tags")) == [
         {"role": "assistant", "content": "<think>plan</think>42", "tool_calls": [WIRE_CALL]}

@@ -1,4 +1,4 @@
-"""The thinking fields of each host: a table for every kind of request, and the notices for what cannot be sent."""
+"""The thinking fields of each host: a table for every kind of request, and notices for settings not sent."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
 FOREIGN: set[AskBy] = {"thinking_budget", "thinking_level", "think", "max_reasoning_effort", "reasoning_config"}
 
 
-def test_the_golden_table_has_every_way_to_ask() -> None:
+def test_the_golden_table_has_every_form_of_asking() -> None:
     assert set(GOLDEN) | FOREIGN == set(get_args(AskBy))
     for ask_by in FOREIGN:
         assert [encoded(wish, target(ask_by)) for wish in (OFF, HIGH, BUDGET)] == list(GOLDEN["nothing"])
@@ -113,7 +113,7 @@ def test_a_budget(ask_by: AskBy) -> None:
 
 @pytest.mark.parametrize("thinking", [Thinking(), AUTO], ids=["unset", "auto"])
 @pytest.mark.parametrize("ask_by", GOLDEN)
-def test_nothing_is_said_when_the_hosts_own_habit_is_wanted(ask_by: AskBy, thinking: Thinking) -> None:
+def test_nothing_is_sent_for_the_default_of_the_host(ask_by: AskBy, thinking: Thinking) -> None:
     assert encoded(thinking, target(ask_by)) == ({}, [])
 
 
@@ -140,7 +140,7 @@ def test_on_needs_no_effort_where_the_model_thinks_anyway(rule: ModelRule) -> No
     assert encoded(ON, target("reasoning_effort", rule)) == ({}, [])
 
 
-def test_on_takes_the_effort_nearest_to_the_ordinary_one() -> None:
+def test_on_takes_the_effort_nearest_to_the_default() -> None:
     rule = ModelRule(thinking="optional", default="off", efforts=("high",))
     fields, notices = encode(ON, target("prompt_mode", rule))
     assert fields == {"reasoning_effort": "high"}
@@ -152,7 +152,7 @@ def test_on_for_a_model_without_efforts_says_so() -> None:
     assert encoded(ON, target("reasoning_effort", rule)) == ({}, ["on_not_sent"])
 
 
-def test_a_model_that_is_off_by_itself_is_switched_on_by_the_only_word_its_host_has() -> None:
+def test_a_model_that_is_off_by_default_is_switched_on_by_the_only_effort_of_its_host() -> None:
     rule = ModelRule(thinking="optional", default="off", efforts=())
     assert encoded(ON, target("reasoning_effort", rule)) == ({"reasoning_effort": "medium"}, ["effort_chosen"])
     assert encoded(BUDGET, target("reasoning_effort", rule)) == (
@@ -176,21 +176,21 @@ def test_off_is_reported_where_no_effort_means_off() -> None:
     assert encoded(OFF, target("reasoning_effort", rule)) == ({}, ["off_not_sent"])
 
 
-def test_the_words_of_the_row_are_used() -> None:
+def test_the_values_of_the_row_are_used() -> None:
     assert encoded(ON, target("thinking_toggle", toggle_on="adaptive")) == ({"thinking": {"type": "adaptive"}}, [])
     rule = ModelRule(template_key="thinking")
     assert encoded(ON, target("template", rule)) == ({"chat_template_kwargs": {"thinking": True}}, [])
     assert encoded(OFF, target("template", rule)) == ({"chat_template_kwargs": {"thinking": False}}, [])
 
 
-def test_a_notice_says_what_was_sent_instead() -> None:
+def test_a_notice_names_the_value_sent_instead() -> None:
     (notice,) = encode(HIGH, target("thinking_toggle"))[1]
     assert (notice.setting, notice.asked, notice.sent) == ("thinking", "high", "on")
     (notice,) = encode(HIGH, target("nothing"))[1]
     assert (notice.asked, notice.sent) == ("high", "nothing")
 
 
-def test_a_rule_may_ask_in_another_way_than_its_host() -> None:
+def test_a_rule_may_ask_by_other_fields_than_its_host() -> None:
     assert encoded(HIGH, target("template", ModelRule(ask_by="reasoning_effort"))) == ({"reasoning_effort": "high"}, [])
 
 
@@ -224,12 +224,12 @@ def test_a_budget_becomes_the_effort_that_usually_spends_as_much(tokens: int, ef
         (("medium", "high"), 1000, "medium"),
     ],
 )
-def test_a_mapped_budget_keeps_to_the_efforts_of_the_model(efforts: Any, tokens: int, effort: str) -> None:
+def test_a_mapped_budget_is_an_effort_of_the_model(efforts: Any, tokens: int, effort: str) -> None:
     where = target("reasoning_effort", ModelRule(thinking="optional", efforts=efforts))
     assert encoded(Thinking(budget=tokens), where) == ({"reasoning_effort": effort}, ["budget_mapped"])
 
 
-def test_a_mapped_budget_keeps_to_what_the_provider_says_of_its_efforts() -> None:
+def test_a_mapped_budget_follows_the_effort_map_of_the_provider() -> None:
     rule = ModelRule(thinking="optional", efforts=("low", "high", "max"), effort_map=(("medium", "high"),))
     assert encoded(BUDGET, target("reasoning_effort", rule)) == ({"reasoning_effort": "high"}, ["budget_mapped"])
     assert encoded(Thinking(budget=1000), target("reasoning_effort", rule))[0] == {"reasoning_effort": "low"}
@@ -269,12 +269,12 @@ def test_a_toggle_carries_the_budget_of_models_that_have_one(ask_by: AskBy) -> N
     assert encoded(BUDGET, target(ask_by, rule)) == ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, [])
 
 
-def test_a_toggle_of_a_model_known_to_have_no_budget_carries_none() -> None:
+def test_a_toggle_has_no_budget_for_models_without_one() -> None:
     where = target("thinking_toggle", ModelRule(thinking="optional"))
     assert encoded(BUDGET, where) == ({"thinking": {"type": "enabled"}}, ["budget_not_sent"])
 
 
-def test_an_object_says_what_the_model_takes_of_a_budget() -> None:
+def test_a_reasoning_object_has_a_budget_only_if_the_model_takes_one() -> None:
     switch = target("reasoning_object", ModelRule(thinking="optional", efforts=()))
     assert encoded(BUDGET, switch) == ({"reasoning": {"enabled": True}}, ["budget_not_sent"])
     efforts = target("reasoning_object", ModelRule(thinking="optional", efforts=("low", "high")))

@@ -1,4 +1,4 @@
-"""Messages as people and clients write them: every form that is understood, and clear words for those that are not."""
+"""Chat messages as clients write them: every form that is accepted, and clear errors for others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_an_answer_with_everything() -> None:
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
-def test_every_field_for_thinking_keeps_its_name(field: str) -> None:
+def test_every_field_for_thinking_is_remembered(field: str) -> None:
     assert parts(role="assistant", content="a", **{field: "t"}) == (Thought("t", via=field), Text("a"))
 
 
@@ -138,7 +138,7 @@ def test_no_refusal(refusal: Any) -> None:
     assert parts(role="assistant", content="a", refusal=refusal) == (Text("a"),)
 
 
-def test_details_without_words_are_a_hidden_thought() -> None:
+def test_details_without_text_are_a_hidden_thought() -> None:
     (thought,) = parts(role="assistant", reasoning_details=[{"type": "reasoning.encrypted", "data": "xyz"}])
     assert isinstance(thought, Thought)
     assert (thought.text, thought.kind, [seal.value for seal in thought.seals]) == ("", "hidden", ["xyz"])
@@ -165,7 +165,7 @@ def test_thinking_in_a_content_list() -> None:
     )
 
 
-def test_thinking_that_a_client_left_in_front_of_the_words_is_a_thought() -> None:
+def test_thinking_in_tags_before_the_text_is_a_thought() -> None:
     assert parts(role="assistant", content="<think>plan</think>\n\n42") == (Thought("plan", source="tags"), Text("42"))
     (cut,) = parts(role="assistant", content="<think>pla")
     assert isinstance(cut, Thought)
@@ -194,7 +194,7 @@ def test_arguments(arguments: Any, call: ToolCall) -> None:
     assert parts(role="assistant", tool_calls=wire) == (call,)
 
 
-def test_a_signature_beside_a_call_or_a_message_is_kept_with_what_carried_it() -> None:
+def test_a_signature_beside_a_call_or_a_message_is_stored_with_its_object() -> None:
     carrier = {"google": {"thought_signature": "c2ln"}}
     seal = Seal("thought_signature", "c2ln", None, '{"google":{"thought_signature":"c2ln"}}')
     call = {"id": "c", "function": {"name": "f"}, "extra_content": carrier}
@@ -219,7 +219,7 @@ def test_a_signature_beside_a_call_or_a_message_is_kept_with_what_carried_it() -
     )
 
 
-def test_a_call_of_another_kind_is_kept_as_it_is() -> None:
+def test_a_call_of_another_kind_is_stored_unchanged() -> None:
     call = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}
     assert parts(role="assistant", tool_calls=[call]) == (
         UnknownPart('{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}'),
@@ -305,7 +305,7 @@ SECRET = "do-not-repeat-me"
         (None, "not null"),
     ],
 )
-def test_nonsense_is_noticed_in_words_that_do_not_repeat_it(message: Any, words: str) -> None:
+def test_an_invalid_message_raises_without_repeating_content(message: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         import_message(message)
     assert SECRET not in str(caught.value)

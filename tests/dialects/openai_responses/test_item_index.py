@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.dialects.openai_responses.item_index import ItemIndex, first_block
+from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block
 from asides.dialects.openai_responses.wire import Item, StreamEvent
 from tests.decoding import target
 
@@ -11,7 +11,7 @@ def test_the_index_decides_before_the_id() -> None:
     index = ItemIndex(target())
     message = index.begin(0, Item(type="message", id="a"))
     assert index.find(StreamEvent(output_index=0, item_id="another"), "message") is message
-    assert message.block == first_block(0)
+    assert message.block == find_first_block(0)
 
 
 def test_the_id_decides_without_an_index_and_else_it_is_the_last_item() -> None:
@@ -24,13 +24,13 @@ def test_the_id_decides_without_an_index_and_else_it_is_the_last_item() -> None:
 def test_an_item_that_was_not_announced_is_added() -> None:
     index = ItemIndex(target())
     call = index.find(StreamEvent(output_index=3), "function_call")
-    assert (index.items, call.block) == ([call], first_block(3))
+    assert (index.items, call.block) == ([call], find_first_block(3))
 
 
 def test_an_index_that_is_used_twice_is_two_items_in_order() -> None:
     index = ItemIndex(target())
     blocks = [index.begin(0, Item(type="message", id=name)).block for name in ("a", "b")]
-    assert blocks == [first_block(0), first_block(1)]
+    assert blocks == [find_first_block(0), find_first_block(1)]
 
 
 def test_the_last_response_object_adds_only_items_that_the_stream_did_not_finish() -> None:

@@ -309,7 +309,9 @@ class ToyDialect:
 
     def read_models(self, body: bytes) -> ModelPage:
         """Read the list."""
-        return ModelPage(tuple(ModelInfo(name) for one in read_list(body, "minds")[0] if (name := one.text("name"))))
+        return ModelPage(
+            tuple(ModelInfo(name) for one in read_list(body, "minds")[0] if (name := one.get_text("name")))
+        )
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:
         """Server half: read a client's request."""

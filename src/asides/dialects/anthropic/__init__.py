@@ -1,7 +1,7 @@
-"""Messages, `POST /v1/messages`: the dialect of Claude and of the hosts that took it up."""
+"""Messages, `POST /v1/messages`: the dialect of Claude, which other hosts also use."""
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, lazy_dialect
+from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = lazy_dialect("anthropic", DialectFacts(json_mode=False, seal_kinds=("signature", "redacted")))
+dialect = make_lazy_dialect("anthropic", DialectFacts(json_mode=False, seal_kinds=("signature", "redacted")))

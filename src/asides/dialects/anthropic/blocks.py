@@ -1,7 +1,7 @@
 """Content blocks while they arrive: each kind turns its deltas into events.
 
 A block is one part of the reply, and its number identifies it. A block of a whole response is begun and finished at
-once, so there is one way to read it. Not here: the events around blocks (decode).
+once, so the same code reads streams and whole responses. Not here: the events around blocks (decode).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OpenBlock(Protocol):
         ...
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         ...
 
 
@@ -76,7 +76,7 @@ class TextBlock:
         return True
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         self._text.finish(events)
         if self._citations:
             # Citations go back with their text: some hold an encrypted index.
@@ -119,7 +119,7 @@ class ThinkingBlock:
         return True
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         if self._signature:
             seal = Seal(SIGNATURE, self._signature, self._origin)
             events.append(ThoughtSealed(seal, self.number, self._kind, source="block"))
@@ -151,7 +151,7 @@ class CallBlock:
         return True
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         if not self._streamed and self._whole_input not in (b"", b"{}"):
             events.append(ToolCallDelta(self.number, arguments=self._whole_input.decode()))
 
@@ -171,7 +171,7 @@ class RedactedBlock:
         return False
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
 
 
 class RawBlock:
@@ -210,7 +210,7 @@ class RawBlock:
         return bool(kind == f"{self.type}_delta")
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         text = "".join(self._input)
         if text:
             try:

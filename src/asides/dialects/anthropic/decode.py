@@ -58,7 +58,7 @@ class MessagesDecoder(DocumentDecoder):
 
     dialect = "anthropic"
     stop_completes = True
-    keeps_raw_bytes = True
+    stores_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -133,14 +133,14 @@ class MessagesDecoder(DocumentDecoder):
             self.warn("repeated_start", "the server began the same message twice", events)
             return
         if self._started and (self.ended or self.stop is not None):
-            self.warn("second_message", "what the server sent after the end is only in metadata['raw']", events)
+            self.warn("second_message", "the server sent more after the end; it is only in metadata['raw']", events)
             return
         if self._started:
             # A proxy lost its upstream and began again on the same stream. Two halves are no reply: the provider would
             # refuse the signed thoughts of both.
             self.failure = ConnectionLost(
                 f"{self.target.provider.name} broke off and began another message on the same stream; try again "
-                "(.partial has what came first)."
+                "(.partial has the first part)."
             )
             return
         self._decode_message(message, events)
@@ -166,7 +166,7 @@ class MessagesDecoder(DocumentDecoder):
             self.warn("malformed_field", "content has an unexpected type and was left out", events)
             return
         for block in blocks:
-            index = self._free_place()
+            index = self._find_free_place()
             self._begin_block(index, block, events)
             self._finish_block(index, events)
 
@@ -184,11 +184,11 @@ class MessagesDecoder(DocumentDecoder):
         if details is not None and details.explanation:
             for index in list(self._open):
                 self._finish_block(index, events)
-            events.append(RefusalDelta(details.explanation, self._free_place() * self._stride))
+            events.append(RefusalDelta(details.explanation, self._find_free_place() * self._stride))
 
     # --- blocks -----------------------------------------------------------------------------------------------------
 
-    def _free_place(self) -> int:
+    def _find_free_place(self) -> int:
         """Return the position after all others."""
         return max(self._places, default=-1) + 1
 
@@ -202,7 +202,7 @@ class MessagesDecoder(DocumentDecoder):
             self.warn("malformed_field", "a block has an unexpected type and was left out", events)
             return
         # The position is the index, or the first free one if the index was used before.
-        place = index if index not in self._places else self._free_place()
+        place = index if index not in self._places else self._find_free_place()
         self._places.add(place)
         self._open[index] = self._last = self._open_block(place * self._stride, block, raw, events)
 

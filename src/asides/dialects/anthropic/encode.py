@@ -1,6 +1,7 @@
-"""A planned prompt as a request for a message: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a Messages request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: the messages (encode_messages), and whether the model takes what is asked (plan).
+In order: the request, thinking, messages, user parts, assistant parts. Not here: whether the model accepts the settings
+(history/plan).
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ from asides.values.notices import Notice
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 
-# The limit is required here. Unless it is given: room for an answer, and more where thinking shares it.
+# This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
 ANSWER_LIMIT = 8_192
 THINKING_LIMIT = 32_000
 
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 """The beta that lets a model with a budget think between tool calls too."""
 
+FILES = "files-api-2025-04-14"
+"""The beta that files by their id need."""
+
 _SAMPLING = ("temperature", "top_p", "top_k")
 _VERSION = re.compile(r"/v\d\w*$")
 
-# The version of the dialect as the clouds name it; it stands in the body there.
+# The version of the dialect as the clouds name it. They take it in the body.
 _BODY_VERSIONS = {"bedrock_invoke": "bedrock-2023-05-31", "vertex_predict": "vertex-2023-10-16"}
 
 
@@ -71,7 +75,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target, model: str, *, streams: bool) -> str:
-    """The address of requests. A base URL without a version gets one, since clones document theirs without it."""
+    """Build the address. A base URL without a version gets one, since clones document theirs without it."""
     path = urlsplit(target.base_url).path.rstrip("/")
     match target.quirks.transport:
         case "direct":
@@ -86,7 +90,7 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
     encoded = encode_messages(prompt, notices)
-    # The system prompt and the tools stand in front of the messages in the provider's cache; so they do here.
+    # The provider's cache has the system prompt and the tools before the messages, so the body has them there too.
     body: dict[str, Any] = {"model": target.model, "max_tokens": _choose_limit(prompt, target)}
     if encoded.system is not None:
         body["system"] = encoded.system
@@ -102,7 +106,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         body["stream"] = True
     body |= _encode_metadata(prompt, notices)
     extra = dict(prompt.extra)
-    # The maker's own SDK takes betas as a list beside the body, which becomes a header.
+    # The official SDK takes betas as a list beside the body, which becomes a header.
     given = extra.pop("betas", None) or []
     return merge_fields(body, extra), list(dict.fromkeys([*encoded.betas, *betas, *map(str, given)]))
 
@@ -173,7 +177,7 @@ def _encode_metadata(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 
 
 def encode_thinking(prompt: Prompt, target: Target) -> tuple[dict[str, Any], list[str]]:
-    """The fields that ask this target for this thinking, and the betas they need; none when nothing was asked."""
+    """Return the fields that ask this target for this thinking, and the betas they need; none if nothing was asked."""
     thinking, rule = prompt.thinking, target.rule
     if not thinking.asked or rule.thinking == "never":
         return {}, []
@@ -211,12 +215,11 @@ def _choose_form(thinking: Thinking, rule: ModelRule) -> str:
     return "adaptive" if not rule.forms or "adaptive" in rule.forms else "enabled"
 
 
-FILES = "files-api-2025-04-14"
-"""The beta that files by their id need."""
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 class EncodedMessages(msgspec.Struct):
-    """A history as a request carries it."""
+    """A history as encoded in a request."""
 
     system: str | list[Wire] | None
     messages: list[Wire]
@@ -237,7 +240,7 @@ def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedMessages:
 
 
 def _has_file_id(message: Message) -> bool:
-    """Whether a file goes by its id, in a message that can hold files or in a result of a tool."""
+    """Whether a file is sent by its id, in a message that can hold files or in a tool result."""
     if message.role not in ("user", "tool"):
         return False
     results = [part.content for part in message.parts if isinstance(part, ToolResult)]
@@ -246,13 +249,13 @@ def _has_file_id(message: Message) -> bool:
 
 
 def _strip_last_text(block: Any) -> None:
-    """The text that the model is to continue may not end in blanks."""
+    """Remove blanks at the end of the text that the model should continue: they are refused."""
     if isinstance(block, dict) and block["type"] == "text":
         block["text"] = block["text"].rstrip()
 
 
 def _simplify_content(turn: Wire) -> str | list[Any]:
-    """Plain text as a string, everything else as the list of its blocks."""
+    """Return plain text as a string, other content as the list of its blocks."""
     match turn["content"]:
         case [{"type": "text", "text": str() as text, **more}] if not more and turn["role"] == "user":
             return text
@@ -261,7 +264,7 @@ def _simplify_content(turn: Wire) -> str | list[Any]:
 
 
 def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
-    """User messages and tool results in a row are one turn, results first."""
+    """Add a turn. User messages and tool results in a row are one turn, results first."""
     if role == "user" and turns and turns[-1]["role"] == "user":
         blocks = [*turns.pop()["content"], *blocks]
     if role == "user":
@@ -273,7 +276,7 @@ def _mark_cache(block: Wire) -> list[Any]:
     return [{**block, "cache_control": {"type": "ephemeral"}}]
 
 
-# --- user and tools -------------------------------------------------------------------------------------------------
+# --- user parts -----------------------------------------------------------------------------------------------------
 
 
 def _encode_text(text: str) -> Wire:
@@ -322,11 +325,11 @@ def _encode_url(url: str) -> Wire:
     return {"type": "base64", "media_type": media_type, "data": data}
 
 
-# --- assistant ------------------------------------------------------------------------------------------------------
+# --- assistant parts ------------------------------------------------------------------------------------------------
 
 
 def _encode_thought(thought: Thought) -> list[Wire]:
-    """The blocks that a thought came as. Where nothing was signed, the field is there and empty."""
+    """Encode a thought as the blocks that it came as. Without a signature the field is present and empty."""
     redacted = [seal.value for seal in thought.seals if seal.kind == REDACTED]
     signature = next((seal.value for seal in thought.seals if seal.kind == SIGNATURE), "")
     encoded: list[Wire] = [{"type": "redacted_thinking", "data": data} for data in redacted]

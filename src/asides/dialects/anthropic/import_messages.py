@@ -1,8 +1,7 @@
-"""Turns of content blocks, as clients write them, as Messages: `import_messages(turns)`.
+"""Imports turns of content blocks, as clients write them: `import_messages(turns)`.
 
-Lenient, but an object that is no message is refused.
-
-Not here: the rest of a request (read_request), and whether the history can be sent as it is (plan).
+Lenient, but an object that is not a message is refused. Not here: the rest of a request (server/read_request), and
+whether the history can be sent as it is (history/plan).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _DIRECT = {"type": "direct"}
 
 
 def import_messages(turns: Iterable[object]) -> tuple[Message, ...]:
-    """Import these turns. Results of tools become messages of their own, before the rest of their turn."""
+    """Import these turns. Tool results become separate messages, before the other parts of their turn."""
     messages: list[Message] = []
     for place, turn in enumerate(turns):
         try:
@@ -40,7 +39,7 @@ def import_texts(content: object) -> tuple[Text, ...]:
     parts = [_import_block(block) for block in _read_blocks(content)]
     texts = tuple(part for part in parts if isinstance(part, Text))
     if len(texts) != len(parts):
-        raise ConfigError("only text blocks can stand here.")
+        raise ConfigError("only text blocks are allowed here.")
     return texts
 
 

@@ -1,6 +1,7 @@
-"""Private structs for the fields that are read from messages and their events: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from messages and their events; also usage, stop reasons and errors.
 
-Not here: what the fields mean (decode, blocks), and how they are written (encode_messages, server).
+The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode, blocks), and how
+fields are written (encode, server).
 """
 
 from __future__ import annotations
@@ -106,6 +107,9 @@ def compact(raw: msgspec.Raw) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(raw))
 
 
+# --- usage ------------------------------------------------------------------------------------------------------------
+
+
 class UsageSoFar:
     """The counts of one message, merged from its reports."""
 
@@ -136,7 +140,9 @@ class UsageSoFar:
         )
 
 
-# Our stop reasons by theirs, as documented up to 2026-11; compaction is a beta that stops in order to be called again.
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
+
+# Our stop reasons by theirs, as documented up to 2026-11. Compaction is a beta: the client calls again after it.
 _STOPS: dict[str, StopKind] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -176,7 +182,7 @@ _REQUEST_IDS = ("request-id", "x-request-id", "x-amzn-requestid", "x-goog-reques
 
 
 def map_stop_reason(raw: str) -> StopKind:
-    """Convert a stop reason."""
+    """Return our name for a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 

@@ -1,7 +1,7 @@
 """Content blocks while they arrive: each kind turns its deltas into events.
 
-A block of a whole response is begun and finished at once, so there is one way to read it. Not here: the events around
-blocks, and texts, whose tags may run over several blocks (decode).
+A block of a whole response is begun and finished at once, so the same code reads streams and whole responses. Not here:
+the events around blocks, and texts, whose tags may run over several blocks (decode).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ThoughtBlock:
             self._redacted.append(delta.redacted_content)
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         if self._signature:
             seal = Seal(SIGNATURE, "".join(self._signature), self._origin)
             events.append(ThoughtSealed(seal, self.number, self._kind, "block"))
@@ -117,7 +117,7 @@ class RawBlock:
         return is_provider_block(self.kind, self._fields)
 
     def finish(self, events: list[Event]) -> None:
-        """Emit what is held: the block is complete, or no more deltas come."""
+        """Emit the events that were held: the block is complete, or no more deltas come."""
         if self._input and isinstance(self._fields, dict):
             text = "".join(self._input)
             try:

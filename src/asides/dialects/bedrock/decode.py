@@ -1,8 +1,8 @@
 """Decodes Converse responses into events; one decoder for streams and whole bodies.
 
 Theory of operation. A message is a list of blocks, and the position in the list is the block's number. A stream sends
-deltas with the block's index; only calls and the provider's own tools have an event that begins them. A whole body is a
-list of blocks that begin and end at once. Where a model writes its thinking in tags, neighbouring texts are read as
+deltas with the block's index; only calls and the tools of the provider have an event that begins them. A whole body is
+a list of blocks that begin and end at once. Where a model writes its thinking in tags, neighbouring texts are read as
 one, since some models stream every delta as a separate block and so cut the tags.
 """
 
@@ -130,7 +130,7 @@ class ConverseDecoder(DocumentDecoder):
         more: dict[str, Any] = msgspec.json.decode(payload)["contentBlockDelta"].get("delta") or {}
         for kind, value in more.items():
             if kind in _KNOWN_DELTAS:
-                continue  # its type was wrong; the warning is out
+                continue  # its type was wrong; `read` has warned about it
             block = self._open.get(index)
             if not isinstance(block, RawBlock):
                 self._warn_unknown(kind, events)
@@ -234,7 +234,7 @@ class ConverseDecoder(DocumentDecoder):
         return self.stop is not None and self._has_usage
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what was held: no more documents come."""
+        """Emit the held events: no more documents come."""
         self.ended = self.stop is not None
         for index in list(self._open):
             self._finish_block(index, events)

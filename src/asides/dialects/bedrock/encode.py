@@ -1,7 +1,7 @@
-"""A planned prompt as a Converse request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a Converse request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: the messages (encode_messages), whether the model takes what is asked (plan), and the signature of a request
-that is sent without a key (providers/signing).
+In order: the request, thinking, messages. Not here: whether the model accepts the settings (history/plan), and the
+signature of a request that is sent without a key (providers/credentials).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from asides.values.tools import Tool
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 
-# What "on" means to models that need an effort.
-_ORDINARY_EFFORT: Effort = "medium"
+# The effort for "on", for models that need an effort.
+_DEFAULT_EFFORT: Effort = "medium"
 
-# The settings that a model refuses with the highest of its efforts (AWS nova2-userguide, extended-thinking, 2026-08).
+# The settings that a model refuses with its highest effort (AWS nova2-userguide, extended-thinking, 2026-08).
 _NOT_WITH_HIGH = ("maxTokens", "temperature", "topP")
 
 _INFERENCE = {"temperature": "temperature", "top_p": "topP"}
@@ -58,7 +58,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target, streams: bool) -> str:
-    """The address of requests: the model, and whether it streams, are in the path."""
+    """Build the address: its path names the model, and whether to stream."""
     base = urlsplit(target.base_url)
     model = quote(target.model, safe="")
     path = f"{base.path.rstrip('/')}/model/{model}/{'converse-stream' if streams else 'converse'}"
@@ -67,7 +67,7 @@ def build_url(target: Target, streams: bool) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     encoded = encode_messages(prompt, notices)
-    # The tools and the system prompt stand in front of the messages in the provider's cache; so they do here.
+    # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
     if tools := _encode_tools(prompt, notices):
         body["toolConfig"] = tools
@@ -115,7 +115,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
         # A history that holds calls is refused without tools.
         stubs = [Tool(name) for name in called if "toolConfig" not in prompt.extra]
         if stubs:
-            detail = "a history with calls needs its tools; they were sent as mere names"
+            detail = "a history with calls needs its tools; only their names were sent"
             notices.append(Notice("tools_added", detail, "tools"))
         return {"tools": [_encode_tool(tool) for tool in stubs]} if stubs else {}
     encoded: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in prompt.tools]}
@@ -161,9 +161,10 @@ def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dic
 
 
 def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], notices: list[Notice]) -> dict[str, Any]:
-    """The fields that ask this target for this thinking, as its family of models has them; none when nothing was asked.
+    """Return the fields that ask this target for this thinking, as its family of models names them; none if nothing was
+    asked.
 
-    Converse passes them on to the model. `inference` loses the settings that the model refuses beside them.
+    Converse passes them on to the model. Settings that the model refuses beside them are removed from `inference`.
     """
     thinking, rule = prompt.thinking, target.rule
     if not thinking.asked or rule.thinking == "never":
@@ -173,20 +174,20 @@ def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], n
         fields, betas = encode_anthropic_thinking(prompt, target)
         return {**fields, "anthropic_beta": betas} if betas else fields
     if thinking.mode == "off":
-        # Models that are known to be off need no field; plan has dealt with those that always think.
+        # A model that is off by default needs no field; the plan has handled models that always think.
         if rule.default != "off":
-            detail = "how to keep this model from thinking is not known here"
+            detail = "how to turn thinking off for this model is not known here"
             notices.append(Notice("off_not_sent", detail, "thinking", "off", "nothing"))
         return {}
     if thinking.mode == "auto" and thinking.effort is None and thinking.budget is None:
         return {}
     effort = thinking.effort
     if thinking.budget is not None:
-        sent = effort or ("nothing" if ask_by == "nothing" else _ORDINARY_EFFORT)
+        sent = effort or ("nothing" if ask_by == "nothing" else _DEFAULT_EFFORT)
         detail = "this model takes no thinking budget here"
         notices.append(Notice("budget_not_sent", detail, "thinking", str(thinking.budget), sent))
     if effort is None and ask_by != "nothing":
-        effort = _ORDINARY_EFFORT if rule.efforts is None or _ORDINARY_EFFORT in rule.efforts else rule.efforts[-1]
+        effort = _DEFAULT_EFFORT if rule.efforts is None or _DEFAULT_EFFORT in rule.efforts else rule.efforts[-1]
         if thinking.budget is None:
             notices.append(Notice("effort_chosen", "this model needs an effort", "thinking", "on", effort))
     match ask_by:
@@ -201,7 +202,9 @@ def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], n
                 _drop_refused(inference, notices)
             return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
         case _:
-            notices.append(Notice("on_not_sent", "how to ask this model to think is not known here", "thinking", "on"))
+            notices.append(
+                Notice("on_not_sent", "how to turn thinking on for this model is not known here", "thinking", "on")
+            )
             return {}
 
 
@@ -211,6 +214,8 @@ def _drop_refused(inference: dict[str, Any], notices: list[Notice]) -> None:
             detail = f"{name} is not accepted with the highest effort"
             notices.append(Notice("setting_dropped", detail, name, "set", "nothing"))
 
+
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9\s\-()\[\]]+|\s{2,}")
 
@@ -234,7 +239,7 @@ def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedTurns:
 
 
 def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
-    """Messages of one role in a row are one turn, since two such turns are refused."""
+    """Add a turn. Messages of one role in a row are one turn, since two such turns are refused."""
     if turns and turns[-1]["role"] == role:
         turns[-1]["content"] += blocks
     else:
@@ -278,11 +283,11 @@ def _encode_media(media_type: str, data: bytes | None, url: str | None) -> Wire:
         return {"format": form, "source": {"bytes": inline[1]}}
     if url is not None and url.startswith("s3://"):
         return {"format": form, "source": {"s3Location": {"uri": url}}}
-    raise Unsupported("pictures and files are taken by their bytes, or from s3:// addresses; give data=….")
+    raise Unsupported("this dialect takes pictures and files by their bytes or from s3:// addresses; give data=….")
 
 
 def _encode_thought(thought: Thought) -> list[Wire]:
-    """The blocks that a thought came as, byte for byte."""
+    """Encode a thought as the blocks that it came as, byte for byte."""
     encoded: list[Wire] = []
     for seal in thought.seals:
         if seal.kind == REDACTED:

@@ -1,6 +1,7 @@
-"""Private structs for the fields that are read from Converse responses: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from Converse responses; also usage, stop reasons and errors.
 
-Not here: what the fields mean (decode, blocks), and how they are written (encode_messages, server).
+The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode, blocks), and how
+fields are written (encode, server).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NOTHING = msgspec.Raw(b"null")
 
 
 class WireUsage(msgspec.Struct, rename="camel"):
-    """Counts; those of the cache have one name in Converse and another in InvokeModel."""
+    """Counts. Those of the cache have one name in Converse and another in InvokeModel."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -93,7 +94,7 @@ class Message(msgspec.Struct):
 
 
 class Output(msgspec.Struct):
-    """The holder of the message."""
+    """The object around the message."""
 
     message: Message | None = None
 
@@ -183,6 +184,8 @@ def read_usage(usage: WireUsage) -> Usage:
     return normalise_usage(input=total_input, output=usage.output_tokens, cached=read, total=usage.total_tokens)
 
 
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
+
 _STOPS: dict[str, StopKind] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -214,7 +217,7 @@ _STATUSES = {
 
 
 def map_stop_reason(raw: str) -> StopKind:
-    """Convert a stop reason."""
+    """Return our name for a stop reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 

@@ -260,7 +260,7 @@ class ChatDecoder(DocumentDecoder):
             self.failure = build_error(200, {}, error or f"the reply ended with {raw}", payload, self.target)
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what was held, and the plan and the citations with their parts: no more documents come."""
+        """Emit the held events, and the plan and the citations with their parts: no more documents come."""
         for text in self._texts.values():
             text.finish(events, cut=self.is_cut_off)
             self.truncated_thought = self.truncated_thought or text.truncated

@@ -1,6 +1,7 @@
-"""A planned prompt as a v2 chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a v2 chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: which thoughts go back, and whether the model takes what is asked (plan).
+In order: the request, messages. Not here: which thoughts go back, and whether the model accepts the settings
+(history/plan).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target) -> str:
-    """The address of requests. A base URL without a version gets the one of this dialect."""
+    """Build the address. A base URL without a version gets the one of this dialect."""
     base = urlsplit(target.base_url)
     path = base.path.rstrip("/")
     if not path.endswith(target.quirks.path):
@@ -81,7 +82,7 @@ def build_url(target: Target) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
+    # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
     body |= _encode_tools(prompt, notices)
     body |= _encode_output(prompt)
@@ -111,7 +112,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
         case "none" | "required":
             encoded["tool_choice"] = prompt.tool_choice.upper()
         case name:
-            # A call can be forced, but no tool can be named: so that tool is the only one sent.
+            # A call can be forced, but a tool cannot be named: so only that tool is sent.
             tools = [tool for tool in tools if tool.name == name] or tools
             encoded["tool_choice"] = "REQUIRED"
             detail = "a tool cannot be named here; it was sent alone"
@@ -191,7 +192,7 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
 
 def _encode_tool_result(result: ToolResult, notices: list[Notice]) -> Wire:
     if not isinstance(result.content, str) and any(not isinstance(part, Text) for part in result.content):
-        add_notice(notices, "result_part_not_sent", "tools answer in text here; an image or a file was left out")
+        add_notice(notices, "result_part_not_sent", "a tool result is text here; an image or a file was left out")
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
 
 
@@ -216,7 +217,7 @@ def _encode_assistant(message: Message, notices: list[Notice]) -> list[Wire]:
 
 
 def _encode_assistant_part(part: Part, notices: list[Notice]) -> list[Any]:
-    """The part in the list of the content; calls stand in a list of their own."""
+    """Encode a part for the list of the content; calls are in a separate list."""
     match part:
         case Thought():
             return [{"type": "thinking", "thinking": part.text}] if part.text else []

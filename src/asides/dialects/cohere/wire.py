@@ -1,6 +1,7 @@
-"""Private structs for the fields that are read from v2 chat responses: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from v2 chat responses; also usage, stop reasons and errors.
 
-Not here: what the fields mean (decode), and how they are written (encode_messages, server).
+The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode), and how fields
+are written (encode, server).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Counts(msgspec.Struct):
 
 
 class WireUsage(msgspec.Struct):
-    """The tokens that were counted and those that are billed; v1 has both under `meta`."""
+    """The tokens as counted and as billed; v1 has both under `meta`."""
 
     tokens: Counts | None = None
     billed_units: Counts | None = None
@@ -137,7 +138,7 @@ def compact(raw: msgspec.Raw | bytes) -> bytes:
 
 
 def read_usage(usage: WireUsage) -> Usage:
-    """Normalise the counts: the counted tokens, or the billed ones where there are no others."""
+    """Normalise the counts: the counted tokens, or the billed ones if there are no others."""
     counts = usage.tokens or usage.billed_units or Counts()
     return normalise_usage(
         input=_to_int(counts.input_tokens),
@@ -150,6 +151,8 @@ def read_usage(usage: WireUsage) -> Usage:
 def _to_int(count: float | None) -> int | None:
     return None if count is None else int(count)
 
+
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
 
 _STOPS: dict[str, StopKind] = {
     "complete": "stop",
@@ -165,14 +168,13 @@ _STOPS: dict[str, StopKind] = {
 
 
 def map_stop_reason(raw: str) -> StopKind:
-    """Convert a finish reason."""
+    """Return our name for a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:
     """Build the error for a response with this status."""
-    document = parse_or_none(body)
-    return build_error(status, headers, document, body, target)
+    return build_error(status, headers, parse_or_none(body), body, target)
 
 
 def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes, target: Target) -> ProviderError:

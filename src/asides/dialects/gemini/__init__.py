@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, lazy_dialect
+from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = lazy_dialect("gemini", DialectFacts(seal_kinds=()))
+dialect = make_lazy_dialect("gemini", DialectFacts(seal_kinds=()))

@@ -51,6 +51,14 @@ from asides.wire.framing import Framing
 
 SIGNATURE = "thought_signature"
 
+METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
+"""Fields of a candidate outside its content, about the tools that it used."""
+
+SERVER_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse")
+"""The parts of tools that the provider ran."""
+
+_END_OF_CALL = FunctionCall()
+
 # The block of the first metadata; metadata comes after all parts.
 _METADATA_BLOCK = 1_000_000
 
@@ -96,7 +104,7 @@ class ContentDecoder(DocumentDecoder):
         super()._check_complete()
         if self.failure is None and self._candidate < 0:
             name, body = self.target.provider.name, b"".join(self.payloads[-1:])
-            self.failure = from_status(200, provider=name, message="the answer holds no candidate", body=body)
+            self.failure = from_status(200, provider=name, message="the response holds no candidate", body=body)
 
     # --- one document -----------------------------------------------------------------------------------------------
 
@@ -139,7 +147,7 @@ class ContentDecoder(DocumentDecoder):
         if chunk.error and self.failure is None:
             self.failure = build_error(200, {}, chunk.error, payload, self.target)
         if chunk == Chunk() and self.streamed:
-            self.warn("unknown_event", "a chunk without anything that is known is only in metadata['raw']", events)
+            self.warn("unknown_event", "a chunk without any known field is only in metadata['raw']", events)
 
     def _start(self, chunk: Chunk, events: list[Event]) -> None:
         self.start(events, (chunk.model_version or "").removeprefix("models/"), chunk.response_id)
@@ -239,7 +247,7 @@ class ContentDecoder(DocumentDecoder):
             return
         for piece in call.partial_args or ():
             if not self._arguments.add(piece):
-                self.warn("tool_argument_lost", "a piece of an argument has a path that does not read", events)
+                self.warn("tool_argument_lost", "a piece of an argument has a path that cannot be parsed", events)
         if isinstance(call.args, dict):
             self._arguments.merge(call.args)
         if not call.will_continue:
@@ -291,15 +299,6 @@ class ContentDecoder(DocumentDecoder):
         if counted != Usage():
             self._start(chunk, events)
             events.append(UsageReported(counted))
-
-
-_END_OF_CALL = FunctionCall()
-
-METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
-"""Fields of a candidate outside its content, about the tools that it used."""
-
-SERVER_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse")
-"""The parts that are tools which the provider ran."""
 
 
 def _build_media(part: Part) -> Image | File | None:

@@ -1,6 +1,7 @@
-"""A planned prompt as a generateContent request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a generateContent request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: the contents (encode_contents), and whether the model takes what is asked (plan).
+In order: the request, thinking. Not here: the contents (encode_contents), and whether the model accepts the settings
+(history/plan).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from asides.dialects.http_body import build_post, join_url, merge_fields, report
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, nearest_effort
+from asides.values.thinking import Effort, find_nearest_effort
 from asides.values.tools import Tool
 
-# Their names for the settings that they have.
+# Our settings and their names in this dialect.
 SAMPLING = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -30,7 +31,7 @@ SAMPLING = {
 }
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
-# Efforts as budgets in tokens, as Google's own OpenAI endpoint maps them; the least for "minimal", which it lacks.
+# Efforts as budgets in tokens, as Google's OpenAI endpoint maps them; it has no "minimal", which gets the least.
 _BUDGETS: dict[Effort, int] = {
     "minimal": 512,
     "low": 1_024,
@@ -39,10 +40,10 @@ _BUDGETS: dict[Effort, int] = {
     "xhigh": 32_768,
     "max": 32_768,
 }
-# A budget for a model that takes levels: the level whose usual spending is nearest.
+# The level for a budget, for models that take levels: the one that usually spends about as many tokens.
 _LEVEL_FOR_BUDGET: tuple[tuple[int, Effort], ...] = ((512, "minimal"), (2_048, "low"), (8_192, "medium"))
 _LEVELS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
-_LEFT_TO_THE_MODEL = -1
+_MODEL_DECIDES = -1
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -54,7 +55,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target, *, stream: bool) -> str:
-    """The address of requests: the path names the model, after `models/` or another collection, and the method."""
+    """Build the address: the path names the model, after `models/` or another collection, and the method."""
     model = target.model if "/" in target.model else f"models/{target.model}"
     path = f"{urlsplit(target.base_url).path.rstrip('/')}/{quote(model, safe='/@')}"
     if stream:
@@ -82,7 +83,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
 
 def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    for name, value in prompt.sampling.given().items():
+    for name, value in prompt.sampling.to_dict().items():
         if name in SAMPLING:
             config[SAMPLING[name]] = value
         else:
@@ -102,14 +103,14 @@ def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
 def _encode_output(output: OutputSchema | Literal["json"]) -> dict[str, Any]:
     encoded: dict[str, Any] = {"responseMimeType": "application/json"}
     if isinstance(output, OutputSchema):
-        # The older responseSchema knows only a part of JSON schema.
+        # The older responseSchema supports only a part of JSON schema.
         encoded["responseJsonSchema"] = output.schema
     return encoded
 
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     if prompt.parallel_tool_calls is not None:
-        detail = "whether calls come together is the model's choice here"
+        detail = "parallel calls cannot be set in this dialect; the model decides"
         notices.append(Notice("setting_dropped", detail, "parallel_tool_calls"))
     if not prompt.tools:
         if "tools" not in prompt.extra:
@@ -129,7 +130,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     encoded: dict[str, Any] = {"name": tool.name}
     if tool.description:
         encoded["description"] = tool.description
-    # `parameters` knows only a part of JSON schema, and refuses the rest of it.
+    # `parameters` supports only a part of JSON schema and refuses the rest.
     encoded["parametersJsonSchema"] = tool.parameters
     return encoded
 
@@ -138,7 +139,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
 
 
 def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    """The thinkingConfig that asks for this thinking; empty when nothing was asked, or the model has none."""
+    """Return the thinkingConfig for this thinking; {} if nothing was asked or the model does not think."""
     thinking, rule = prompt.thinking, target.rule
     if not thinking.asked or rule.thinking == "never":
         return {}
@@ -162,11 +163,11 @@ def _encode_budget(prompt: Prompt, target: Target, notices: list[Notice]) -> dic
     if thinking.budget is not None:
         return {"thinkingBudget": thinking.budget}
     if thinking.effort is None:
-        return {"thinkingBudget": _LEFT_TO_THE_MODEL}
+        return {"thinkingBudget": _MODEL_DECIDES}
     least, most = target.rule.budget or (1, None)
     tokens = _BUDGETS[thinking.effort]
     if prompt.max_tokens is not None:
-        # The limit counts thinking too: half of it at most, so that there is room for an answer.
+        # The limit includes thinking, so thinking gets at most half of it.
         tokens = min(tokens, prompt.max_tokens // 2)
     tokens = max(tokens, least) if most is None else min(max(tokens, least), most)
     notices.append(_make_notice("effort_mapped", "this model takes a budget in tokens", thinking.effort, str(tokens)))
@@ -187,15 +188,15 @@ def _encode_level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         return {"thinkingLevel": least.upper()}
     if thinking.budget is not None:
         fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]
-        wanted = fitting[0] if fitting else _LEVELS[-1]
-        sent = nearest_effort(wanted, takes or _LEVELS)
+        nearest = fitting[0] if fitting else _LEVELS[-1]
+        sent = find_nearest_effort(nearest, takes or _LEVELS)
         notices.append(
             _make_notice("budget_mapped", "this model takes a level, not a budget", str(thinking.budget), sent)
         )
         return {"thinkingLevel": sent.upper()}
     if thinking.effort is None:
         return {}
-    sent = nearest_effort(thinking.effort, takes or _LEVELS)
+    sent = find_nearest_effort(thinking.effort, takes or _LEVELS)
     if sent != thinking.effort:
         notices.append(_make_notice("effort_mapped", "the nearest level", thinking.effort, sent))
     return {"thinkingLevel": sent.upper()}

@@ -1,6 +1,6 @@
-"""The history as contents, and the texts of the system instruction: `encode_contents(prompt, target, notices)`.
+"""Encodes a history as contents and the texts of the system instruction: `encode_contents(prompt, target, notices)`.
 
-Not here: which thoughts and seals go back (plan has taken out the others), and the rest of the request (encode).
+Not here: which thoughts and seals go back (history/plan has removed the others), and the rest of the request (encode).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def encode_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tu
                 results = [part for part in message.parts if isinstance(part, ToolResult)]
                 parts = [wire for result in results for wire in _encode_tool_result(result, names, notices)]
                 if parts and results_last:
-                    contents[-1]["parts"] += parts  # the results for the calls of one turn stand together
+                    contents[-1]["parts"] += parts  # the results for the calls of one turn belong together
                 elif parts:
                     contents.append({"role": "user", "parts": parts})
                 results_last = results_last or bool(results)
@@ -82,7 +82,7 @@ def _begins_turn(message: Message) -> bool:
 
 
 def _add_model_turn(contents: list[Wire], parts: list[Wire], notices: list[Notice]) -> None:
-    """Add a turn of the model. It follows a user or results, else it is refused where it calls a function."""
+    """Add a turn of the model, after a user message or results: a call elsewhere is refused."""
     if not contents:
         add_notice(notices, "turn_added", "a conversation begins with the user here; a short user message was added")
         contents.append({"role": "user", "parts": [{"text": OPENING}]})
@@ -146,7 +146,7 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
 
 
 def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool) -> list[Wire]:
-    """The parts of a turn of the model. Where one must be signed, the first call gets the stand-in if it is not."""
+    """Encode a turn of the model. With `must_sign`, the first call gets the stand-in if it has no signature."""
     encoded: list[Wire] = []
     for part in message.parts:
         parts = _encode_model_part(part, notices)
@@ -171,7 +171,7 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
         case ToolCall():
             call: Wire = {"id": part.id, "name": part.name, "args": part.arguments}
             if part.raw_arguments is not None and not part.arguments:
-                detail = f"the arguments of {part.name} are no JSON object; none went"
+                detail = f"the arguments of {part.name} are no JSON object; none were sent"
                 add_notice(notices, "tool_arguments_dropped", detail)
             return [_sign({"functionCall": call}, part.seals)]
         case Refusal():
@@ -179,7 +179,7 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
         case Image() | File():
             return [_sign(_encode_media(part, notices), part.seals)]
         case ServerTool(name=name) if name in METADATA:
-            return []  # it stood beside the content, and was no part of it
+            return []  # it came beside the content, not as a part of it
         case ServerTool() | UnknownPart():
             return _encode_verbatim(part, notices)
         case ToolResult():

@@ -1,8 +1,7 @@
-"""The contents of a request, as clients write them, as messages: `import_contents(list)`.
+"""Imports contents, as clients write them: `import_contents(contents)`.
 
-Lenient, but an object that is no content is refused.
-
-Not here: the rest of a request (read_request), and whether the history can be sent as it is (plan).
+Lenient, but an object that is not a content is refused. Not here: the rest of a request (server/read_request), and
+whether the history can be sent as it is (history/plan).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from asides.values.thinking import Seal, Thought
 
 
 def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
-    """Import a history. Raises ConfigError that names the place of the content that is wrong."""
+    """Import a history. Raises ConfigError with the index of the content that is wrong."""
     importer = _Importer()
     imported: list[Message] = []
     for place, content in enumerate(contents):

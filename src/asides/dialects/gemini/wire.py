@@ -1,6 +1,7 @@
-"""Private structs for the fields that are read from generateContent responses: lenient, minimal, for the hot path.
+"""Private structs for the fields that are read from generateContent responses; also usage, stop reasons and errors.
 
-Not here: what the fields mean.
+The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode), and how fields
+are written (encode, encode_contents, server).
 """
 
 from __future__ import annotations
@@ -153,6 +154,8 @@ def read_usage(usage: WireUsage) -> Usage:
     )
 
 
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
+
 # Our stop reasons by theirs, as documented up to 2026-08.
 _STOPS: dict[str, StopKind] = {
     "STOP": "stop",
@@ -183,7 +186,7 @@ _REQUEST_IDS = ("x-request-id", "x-cloud-trace-context")
 
 
 def map_stop_reason(raw: str) -> StopKind | None:
-    """Convert a finish reason; None for an unknown one."""
+    """Return our name for a finish reason; None for an unknown one."""
     return _STOPS.get(raw)
 
 
@@ -204,7 +207,7 @@ def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes
     error = error if isinstance(error, dict) else {"message": error if isinstance(error, str) else ""}
     code, word, message = error.get("code"), error.get("status"), error.get("message")
     if isinstance(code, int) and 400 <= code < 600:
-        status = code  # the same number; the only one for an error inside a successful response
+        status = code  # it repeats the status, or is the only one for an error inside a successful response
     details = [detail for detail in error.get("details") or () if isinstance(detail, dict)]
     reason = next((detail["reason"] for detail in details if isinstance(detail.get("reason"), str)), None)
     # A wrong key comes as a bad request; only the reason shows that it was the key.
@@ -231,7 +234,7 @@ def _read_retry_delay(details: list[dict[str, Any]]) -> float | None:
 
 def build_blocked_prompt(feedback: PromptFeedback, payload: bytes, target: Target) -> ProviderError:
     """Build the error for a prompt that the content filter blocked."""
-    message = "the prompt was stopped by the content filter"
+    message = "the content filter blocked the prompt"
     if feedback.block_reason_message:
         message += f" ({feedback.block_reason_message.rstrip('.')})"
     return from_status(200, provider=target.provider.name, message=message, code=feedback.block_reason, body=payload)

@@ -1,7 +1,7 @@
-"""Ollama's own chat, `POST /api/chat`: a JSON document per line."""
+"""Ollama's chat, `POST /api/chat`: a JSON document per line."""
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, lazy_dialect
+from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = lazy_dialect("ollama", DialectFacts(seal_kinds=()))
+dialect = make_lazy_dialect("ollama", DialectFacts(seal_kinds=()))

@@ -1,8 +1,8 @@
 """Decodes chat lines into events; one decoder for streams and whole bodies.
 
 Theory of operation. A message has one thinking field, one content and a list of calls, without an order between them.
-So blocks are numbered by what they hold: the thought, the segments of the content, pictures, the calls as they come.
-That way a stream and a whole body fold to the same reply. A whole body is a stream of one line.
+So blocks are numbered by their kind: the thought, the segments of the content, pictures, the calls as they come. A
+stream and a whole body then fold to the same reply. A whole body is a stream of one line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from binascii import Error as NotBase64
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, build_error, map_stop_reason, read_arguments
+from asides.dialects.ollama.wire import LINES, Call, Line, Message, build_error, encode_arguments, map_stop_reason
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
@@ -50,7 +50,7 @@ class ChatLineDecoder(DocumentDecoder):
             self.failure = build_error(200, {}, line.error, payload, self.target)
             return
         if not self.target.model and line.model:
-            # For recorded bytes the caller may not know the model; the line names it.
+            # The caller of recorded bytes may not know the model; the line names it.
             rule = self.target.provider.rule(line.model)
             self.target = msgspec.structs.replace(self.target, model=line.model, rule=rule)
         self.start(events, line.model)
@@ -72,7 +72,7 @@ class ChatLineDecoder(DocumentDecoder):
             events.append(ThinkingDelta(message.thinking, 0, self._kind, "field", VIA))
         if message.content:
             if self._content is None:
-                self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, apart=self._thought)
+                self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
             self._content.feed(message.content, events)
         for call in message.tool_calls or ():
             self._decode_call(call, events)
@@ -83,7 +83,7 @@ class ChatLineDecoder(DocumentDecoder):
         block = CALL_BLOCK + self._calls
         self._calls += 1
         function = call.function
-        name, arguments = (None, "") if function is None else (function.name, read_arguments(function.arguments))
+        name, arguments = (None, "") if function is None else (function.name, encode_arguments(function.arguments))
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
     def _decode_image(self, image: str, events: list[Event]) -> None:
@@ -98,7 +98,7 @@ class ChatLineDecoder(DocumentDecoder):
     def _decode_end(self, line: Line, events: list[Event]) -> None:
         self.ended = True
         if line.done_reason is not None:
-            reason = map_stop_reason(line.done_reason, calls=bool(self._calls))
+            reason = map_stop_reason(line.done_reason, has_calls=bool(self._calls))
             if reason == "unknown" and line.done_reason:
                 self.warn("unknown_stop_reason", f"the reason {line.done_reason!r} is not known", events)
             self.stop = StopReason(reason, line.done_reason)
@@ -106,7 +106,7 @@ class ChatLineDecoder(DocumentDecoder):
             events.append(UsageReported(normalise_usage(input=line.prompt_eval_count, output=line.eval_count)))
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what was held: no more lines come."""
+        """Emit the held events: no more lines come."""
         if not self.ended and self._undecided is not None and not self.streamed and self.failure is None:
             # A single document without `done` is a whole reply, not a line of a stream.
             self._decode_end(self._undecided, events)

@@ -1,6 +1,7 @@
-"""A planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: which thoughts go back, and whether the model takes what is asked (plan).
+In order: the request, messages. Not here: which thoughts go back, and whether the model accepts the settings
+(history/plan).
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from asides.values.messages import (
     UnknownPart,
 )
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
+from asides.values.thinking import Effort, Thought, find_nearest_effort, join_thoughts
 from asides.values.tools import Tool
 
-# Our names and theirs. The first group stands in `options`, the second beside it.
+# Our names and theirs. The first group is in `options`, the second beside it.
 _OPTIONS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -59,7 +60,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target) -> str:
-    """The address of requests. People share it with programs that speak the server's other dialects."""
+    """Build the address. The base URL may be one for programs that use the server's other dialects."""
     base = urlsplit(target.base_url)
     path = base.path.rstrip("/")
     for end in (target.quirks.path, "/v1", "/api"):
@@ -68,7 +69,7 @@ def build_url(target: Target) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
+    # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
     if tools := _encode_tools(prompt, notices):
         body["tools"] = tools
@@ -125,7 +126,7 @@ def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, A
 
 
 def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> bool | str | None:
-    """The value of `think`; None when nothing was asked, since models that can think do so by default."""
+    """Return the value of `think`; None if nothing was asked, since models that can think do so by default."""
     thinking, rule = prompt.thinking, target.rule
     if rule.thinking == "never" or not thinking.asked:
         return None
@@ -138,9 +139,9 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> b
         return None if thinking.mode == "auto" and thinking.budget is None else True
     if rule.efforts == ():
         return True
-    sent = nearest_effort(thinking.effort, _EFFORTS)
+    sent = find_nearest_effort(thinking.effort, _EFFORTS)
     if sent != thinking.effort:
-        notices.append(Notice("effort_mapped", "the nearest that this host has", "thinking", thinking.effort, sent))
+        notices.append(Notice("effort_mapped", "the nearest effort of this host", "thinking", thinking.effort, sent))
     return sent
 
 
@@ -172,7 +173,7 @@ class _MessageEncoder:
     def encode_tool_result(self, result: ToolResult) -> Wire:
         parts = (Text(result.content),) if isinstance(result.content, str) else result.content
         encoded: Wire = {"role": "tool", **_encode_parts(parts, "tool", self.notices)}
-        # The server tells results apart by the name of the tool; newer ones by the id of the call too.
+        # The server matches results by the name of the tool; newer servers also by the id of the call.
         if name := result.name or self.called.get(result.call_id):
             encoded["tool_name"] = name
         encoded["tool_call_id"] = result.call_id
@@ -188,7 +189,7 @@ class _MessageEncoder:
                 case Thought():
                     thoughts.append(part.text)
                 case Text() | Refusal():
-                    texts.append(part.text)  # a refusal has no place of its own here; it is text of the model
+                    texts.append(part.text)  # this dialect has no field for refusals
                 case Image():
                     images.append(_encode_image(part))
                 case ToolCall():
@@ -213,7 +214,7 @@ class _MessageEncoder:
 
 
 def _encode_parts(parts: Iterable[Part], role: str, notices: list[Notice]) -> Wire:
-    """The fields of a message that hold these parts: one text, and the images beside it."""
+    """Encode parts as fields of a message: one text, and the images beside it."""
     texts: list[str] = []
     images: list[str] = []
     for part in parts:

@@ -1,6 +1,7 @@
-"""Private structs for the fields that are read from chat lines: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from chat lines; also stop reasons and errors.
 
-Not here: what the fields mean (decode), and how they are written (server).
+The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode), and how fields
+are written (encode, server).
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ NOTHING = msgspec.Raw(b"null")
 
 
 class Function(msgspec.Struct):
-    """The called function. Arguments are an object; some models' templates make text of them."""
+    """The called function. Arguments are an object, or text from the templates of some models."""
 
     name: str | None = None
     arguments: msgspec.Raw = NOTHING
 
 
 class Call(msgspec.Struct):
-    """A call; it comes whole. Older servers give it no id."""
+    """A call; it comes whole. Older servers send no id."""
 
     id: str | None = None
     function: Function | None = None
@@ -58,19 +59,21 @@ class Line(msgspec.Struct):
 LINES = msgspec.json.Decoder(Line)
 
 
-def read_arguments(arguments: msgspec.Raw) -> str:
+def encode_arguments(arguments: msgspec.Raw) -> str:
     """Return arguments as JSON text without white space, so that streamed and whole replies are equal."""
     return to_json_text(msgspec.json.decode(arguments))
 
+
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
 
 # A request without messages stops with "load" or "unload".
 _STOPS: dict[str, StopKind] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
 
 
-def map_stop_reason(raw: str, *, calls: bool) -> StopKind:
-    """Convert a reason. This dialect has no reason for tool calls: it gives "stop" there too."""
+def map_stop_reason(raw: str, *, has_calls: bool) -> StopKind:
+    """Return our name for a reason. This dialect has no reason for tool calls: it sends "stop" for them too."""
     reason = _STOPS.get(raw.lower(), "unknown")
-    return "tool_calls" if calls and reason == "stop" else reason
+    return "tool_calls" if has_calls and reason == "stop" else reason
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: Target) -> ProviderError:

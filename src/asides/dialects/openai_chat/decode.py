@@ -1,9 +1,11 @@
 """Decodes chat completions into events; one decoder for streams and whole bodies.
 
 Theory of operation. A chat message has one reasoning field, one content and a list of calls, without an order between
-them. So blocks are numbered by what they hold: the thought of the field first (0, or one number for each entry of
+them. So blocks are numbered by their kind: the thought of the field first (0, or one number for each entry of
 `reasoning_details` when only those carry the text), then the segments of the content, the refusal, and the calls by
-index. That way a stream and a whole body fold to the same reply. A whole body is a stream of one chunk.
+index. A stream and a whole body then fold to the same reply. A whole body is a stream of one chunk.
+
+In order: the calls, the decoder. Not here: thinking outside the content (thinking_decoder).
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from asides.dialects.openai_chat.wire import (
     ToolCallPart,
     WireUsage,
     build_error,
+    find_reader,
     find_unknown_field,
     is_nothing,
     map_stop_reason,
     read_signature,
     read_usage,
-    reader_for,
 )
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
@@ -52,6 +54,8 @@ from asides.wire.inline_tags import Splitter
 from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_path, to_json_text
 from asides.wire.sse import DONE
 
+# --- tool calls -------------------------------------------------------------------------------------------------------
+
 
 class _Call:
     __slots__ = ("begun", "block", "id", "named", "splitter", "started")
@@ -62,12 +66,12 @@ class _Call:
         self.named = False
         self.started = False
         self.begun = False
-        """The arguments have begun, without a tag."""
+        """Whether the arguments have begun, without a tag."""
         self.splitter: Splitter | None = None
 
 
 class ToolCalls:
-    """The calls of one reply."""
+    """Decodes the calls of one reply."""
 
     __slots__ = ("_by_index", "_calls", "_first_block", "_origin", "_tags")
 
@@ -149,11 +153,13 @@ class ToolCalls:
                 events.append(ToolCallDelta(call.block, arguments=text))
 
 
+# --- the decoder ------------------------------------------------------------------------------------------------------
+
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
 CALL_BLOCK = 1_000_000
 # The first bytes of a stream that has sent no event yet.
-_SIGNS_OF_LIFE = (b":", b"event:", b"id:", b"retry:")
+_KEEP_ALIVE_STARTS = (b":", b"event:", b"id:", b"retry:")
 
 
 class ChatDecoder(DocumentDecoder):
@@ -166,7 +172,7 @@ class ChatDecoder(DocumentDecoder):
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
         quirks, rule = target.quirks, target.rule
-        self._reader = reader_for(target.facts.thinking_in, target.facts.heuristics)
+        self._reader = find_reader(target.facts.thinking_in, target.facts.heuristics)
         self._decode = self._reader.decode
         self._cut_document = False
         self._usage: WireUsage | None = None
@@ -174,7 +180,7 @@ class ChatDecoder(DocumentDecoder):
         self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
         self._snapshots: SnapshotFilter | None = SnapshotFilter(snapshots=quirks.snapshots)
         in_fields: list[str] = []
-        self._content = TaggedText(CONTENT_BLOCK, target, self._kind, apart=in_fields)
+        self._content = TaggedText(CONTENT_BLOCK, target, self._kind, field_thinking=in_fields)
         self._thinking = ThinkingDecoder(target, self._kind, in_fields, self._content.thinking)
         self._calls: ToolCalls | None = None
 
@@ -184,10 +190,10 @@ class ChatDecoder(DocumentDecoder):
         if self.ended or self._cut_document:
             if not self.is_complete():
                 self.fail_cut_off()
-        elif head and not head.startswith(_SIGNS_OF_LIFE):
+        elif head and not head.startswith(_KEEP_ALIVE_STARTS):
             self.fail_unrecognised()
         else:
-            self.fail_lost("sent nothing but signs of life" if head else "sent an empty body")
+            self.fail_lost("sent nothing but keep-alive lines" if head else "sent an empty body")
 
     def fail_at_end(self, problem: ProtocolError) -> None:
         """Drop a last document that was cut off: the reply may have stopped before it. Anything else is a failure."""
@@ -252,11 +258,11 @@ class ChatDecoder(DocumentDecoder):
             self.warn("unknown_event", "a document without choices is only in metadata['raw']", events)
 
     def _is_error(self, chunk: Any) -> bool:
-        # In a stream a progress notice has a message too; an error says that it is one, or has a code.
+        # In a stream a progress notice has a message too; an error has the type "error", or a code.
         return not self.streamed or bool(chunk.code) or "error" in (chunk.type, chunk.object)
 
     def _decode_choice(self, choice: Any, events: list[Event]) -> None:
-        # Some servers send both: in a stream the delta is new, in a whole body the message has everything.
+        # Some servers send both. In a stream the delta is the new part; in a whole body the message is complete.
         delta = choice.delta
         if delta is None or (choice.message is not None and not self.streamed):
             delta = choice.message
@@ -349,7 +355,7 @@ class ChatDecoder(DocumentDecoder):
             events.append(UsageReported(read_usage(usage, self.target.quirks.output_excludes_thinking)))
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what was held: no more documents come."""
+        """Emit the held events: no more documents come."""
         if self._snapshots is not None and (held := self._snapshots.finish()):
             self._snapshots = None
             self._decode_text(held, events)
@@ -360,7 +366,7 @@ class ChatDecoder(DocumentDecoder):
         self._thinking.finish(events)
 
     def _decode_leniently(self, payload: bytes, events: list[Event]) -> Any:
-        """Decode again without what does not fit, and warn: the reader learns unknown fields, values of a wrong type
+        """Decode a document that does not fit, with warnings: the reader learns unknown fields, values of a wrong type
         are left out, invalid characters are replaced.
         """
         document, replaced_text = read_document(payload)

@@ -1,6 +1,7 @@
-"""A planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: messages (encode_messages), thinking (encode_thinking), and whether the model takes what is asked (plan).
+In order: the request, thinking. Not here: messages (encode_messages), and whether the model accepts the settings
+(history/plan).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thinking, nearest_effort
+from asides.values.thinking import Effort, Thinking, find_nearest_effort
 from asides.values.tools import Tool
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
@@ -30,7 +31,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target) -> str:
-    """The address of requests: the base URL, the dialect's path, and the row's query."""
+    """Build the address: the base URL, the dialect's path, and the row's query."""
     path = urlsplit(target.base_url).path.rstrip("/")
     if not path.endswith(target.quirks.path):
         path += target.quirks.path
@@ -39,14 +40,14 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
-    # The model and the messages first: what a longer conversation shares with a shorter one is then a prefix of it.
+    # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.output is not None:
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
         body[target.facts.output_limit] = prompt.max_tokens
-    body |= prompt.sampling.given()
+    body |= prompt.sampling.to_dict()
     if prompt.stop:
         body["stop"] = list(prompt.stop)
     if prompt.stream:
@@ -58,7 +59,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.user is not None:
         body["user"] = prompt.user
     if rule.thinking != "never":
-        # They ask for thinking to be sent apart, and some hosts refuse them for a model that has none.
+        # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
     body = merge_fields(body, encode_thinking(prompt.thinking, target, notices))
     return merge_fields(body, prompt.extra)
@@ -71,7 +72,7 @@ def encode_tools(
     tool: Callable[[Tool], dict[str, Any]],
     named: Callable[[str], dict[str, Any]],
 ) -> dict[str, Any]:
-    """The tools and the choice among them. Responses shares it; `tool` and `named` encode what differs there."""
+    """Encode the tools and the tool choice. Responses shares this; `tool` and `named` encode the parts that differ."""
     encoded: dict[str, Any] = {}
     if prompt.tools:
         encoded["tools"] = [tool(each) for each in prompt.tools]
@@ -124,16 +125,18 @@ def _encode_output(
     return {"response_format": {"type": "json_object"}}
 
 
-# A budget for a host that takes only efforts: the effort whose usual spending is nearest. Above the last row the host's
-# highest effort is meant, as far as it is known.
+# --- thinking ---------------------------------------------------------------------------------------------------------
+
+# The effort for a budget, for hosts that take only efforts: the one that usually spends about as many tokens. A budget
+# above the last row is the highest effort that the host is known to take.
 _EFFORT_FOR_BUDGET: tuple[tuple[int, Effort], ...] = ((2_048, "low"), (8_192, "medium"), (24_576, "high"))
 
-# What "on" means to a host that needs an effort.
-_ORDINARY_EFFORT: Effort = "medium"
+# The effort for "on", for hosts that need an effort.
+_DEFAULT_EFFORT: Effort = "medium"
 
 
 def encode_thinking(thinking: Thinking, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    """The fields that ask this target for this thinking: one representation, and none at all when nothing was asked."""
+    """Return the fields that ask this target for this thinking; {} if nothing was asked."""
     encoder = _ThinkingEncoder(thinking, target, notices)
     encoder.encode()
     return encoder.fields
@@ -153,7 +156,7 @@ class _ThinkingEncoder:
 
     def encode(self) -> None:
         if self.ask_by == "reasoning_object":
-            self._add_object()  # which also says what is shown
+            self._add_object()  # it also controls which thinking is shown
         elif self.thinking.mode == "off":
             self._turn_off()
         elif self._is_asked():
@@ -179,7 +182,7 @@ class _ThinkingEncoder:
             self.fields["reasoning"] = fields
 
     def _choose_amount(self) -> dict[str, Any]:
-        """A budget or an effort, never both, since such a host refuses that; a budget is more exact."""
+        """Return a budget or an effort, never both, since these hosts refuse both. A budget is more exact."""
         budget, effort = self.thinking.budget, self.thinking.effort
         if budget is not None and self._takes_budgets(or_unknown=True):
             return {"max_tokens": budget}
@@ -241,14 +244,14 @@ class _ThinkingEncoder:
                     self._report("on_not_sent", "this host cannot be asked to think", "on")
 
     def _takes_budgets(self, *, or_unknown: bool = False) -> bool:
-        # Where nothing is known of the model, the ordinary form of the dialect is sent (contract §3).
+        # For an unknown model the usual form of the dialect is sent (contract §3).
         return self.rule.budget is not None or (or_unknown and self.rule.thinking == "unknown")
 
     # --- the amount -------------------------------------------------------------------------------------------------
 
     def _ask_by_effort(self) -> None:
         if not self._add_amount(None):
-            self._add_ordinary_effort()
+            self._add_default_effort()
 
     def _ask_by_prompt_mode(self) -> None:
         if self.rule.thinking != "always":
@@ -269,7 +272,7 @@ class _ThinkingEncoder:
         return added or effort is not None
 
     def _replace_budget(self, effort: Effort | None, budget: int | None) -> Effort | None:
-        """The effort to send where a budget cannot be sent: the one asked for, or the nearest to the budget."""
+        """Return the effort to send instead of a budget: the one asked for, or the nearest to the budget."""
         if budget is None:
             return effort
         if effort is None:
@@ -309,21 +312,21 @@ class _ThinkingEncoder:
         # An effort above "high" is sent only to models that are known to take one.
         highest: Effort = "high" if takes is None else "xhigh" if "xhigh" in takes else "max"
         fitting: list[Effort] = [effort for most, effort in _EFFORT_FOR_BUDGET if budget <= most]
-        wanted = fitting[0] if fitting else highest
-        # The provider's own mapping of an effort that it lacks counts before the nearest one.
-        mapped = dict(self.rule.effort_map).get(wanted)
-        sent = wanted if takes and wanted in takes else mapped or nearest_effort(wanted, takes or (wanted,))
+        nearest = fitting[0] if fitting else highest
+        # If the provider itself maps an effort that it lacks, that counts before the nearest one.
+        mapped = dict(self.rule.effort_map).get(nearest)
+        sent = nearest if takes and nearest in takes else mapped or find_nearest_effort(nearest, takes or (nearest,))
         self._report("budget_mapped", "this host takes an effort, not a budget", str(budget), sent)
         return sent
 
-    def _add_ordinary_effort(self) -> None:
-        """Add an effort where thinking is asked for without an amount, and an effort is the only field for it."""
+    def _add_default_effort(self) -> None:
+        """Add an effort if thinking is asked for without an amount and an effort is the only field for it."""
         if self.rule.thinking == "always" or self.rule.default == "on":
             return
         if self.rule.efforts == () and self.rule.default is None:
-            self._report("on_not_sent", "this model takes no effort; what it does is its own habit", "on")
+            self._report("on_not_sent", "this model takes no effort; it decides itself whether to think", "on")
             return
-        sent = nearest_effort(_ORDINARY_EFFORT, self.rule.efforts or (_ORDINARY_EFFORT,))
+        sent = find_nearest_effort(_DEFAULT_EFFORT, self.rule.efforts or (_DEFAULT_EFFORT,))
         self._report("effort_chosen", "this host needs an effort", "on", sent)
         self.fields["reasoning_effort"] = sent
 

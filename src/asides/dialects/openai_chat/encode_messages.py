@@ -1,6 +1,6 @@
-"""The history as the list of messages that a request carries: `encode_messages(prompt, target, notices)`.
+"""Encodes a history as a list of chat messages: `encode_messages(prompt, target, notices)`.
 
-Not here: which thoughts go back (plan has taken out the others), and the rest of the request (encode).
+Not here: which thoughts go back (history/plan has removed the others), and the rest of the request (encode).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from asides.values.messages import (
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 
-# Seals of this family hold one entry of the array each, whole.
+# Each seal of this kind holds one whole entry of the array.
 DETAILS = "reasoning_details"
 DETAILS_TEXT_FIELD = "reasoning"
 _SIGNATURE = "thought_signature"
@@ -78,7 +78,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> li
 
 
 def _sign_calls(messages: list[Wire], notices: list[Notice]) -> None:
-    """The first call of each step of the current turn gets a stand-in where this model did not sign it."""
+    """Add a stand-in to the first call of each step of the current turn if this model did not sign it."""
     for message in reversed(messages):
         if message["role"] == "user":
             return
@@ -94,7 +94,7 @@ def _add_bridges(messages: list[Wire], notices: list[Notice]) -> list[Wire]:
     bridged: list[Wire] = []
     for message in messages:
         if bridged and bridged[-1]["role"] == "tool" and message["role"] == "user":
-            detail = "only the model may follow tool results here; a short message of it was added"
+            detail = "only the model may follow tool results here; a short message of the model was added"
             add_notice(notices, "turn_added", detail)
             bridged.append({"role": "assistant", "content": _BRIDGE})
         bridged.append(message)
@@ -102,7 +102,7 @@ def _add_bridges(messages: list[Wire], notices: list[Notice]) -> list[Wire]:
 
 
 class _MessageEncoder:
-    """The messages of one history, in the fields that one host has for them."""
+    """Encodes the messages of one history for one host."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         quirks = target.quirks
@@ -151,7 +151,7 @@ class _MessageEncoder:
         if content:
             encoded["content"] = content
         elif not calls:
-            # A turn that calls tools leaves empty content out, since some hosts refuse it; others must have the field.
+            # A turn with calls has no empty content, since some hosts refuse it. Other turns must have the field.
             encoded["content"] = None if refusal else ""
         encoded |= fields
         if refusal:
@@ -179,7 +179,7 @@ class _MessageEncoder:
                 return ""
 
     def encode_thoughts(self, message: Message, *, calls: bool) -> Wire:
-        """The fields beside the content that hold thinking and its seals."""
+        """Encode thinking and its seals as fields beside the content."""
         thoughts = [part for part in message.parts if isinstance(part, Thought)]
         seals = [seal for thought in thoughts for seal in thought.seals]
         fields: Wire = {}
@@ -220,7 +220,7 @@ class _MessageEncoder:
     def encode_call_id(self, call_id: str) -> str:
         if self.quirks.tool_call_ids == "any" or _NINE_ALPHANUMERICS.fullmatch(call_id):
             return call_id
-        # The same id in the call, in its result, and in every later request.
+        # Derived, so that the call, its result and every later request have the same id.
         number = int.from_bytes(hashlib.blake2b(call_id.encode(), digest_size=8).digest())
         letters: list[str] = []
         for _ in range(9):
@@ -249,14 +249,14 @@ def _is_detail(seal: Seal) -> bool:
 
 
 def _encode_carrier(seal: Seal) -> Wire:
-    """The object beside a message or a call that a signature came in, verbatim."""
+    """Return the object beside a message or a call that carried its signature, verbatim."""
     if seal.kind != _SIGNATURE or seal.entry is None:
         return {}
     return {"extra_content": msgspec.Raw(seal.entry.encode())}
 
 
 def _encode_chunk(part: Part) -> Wire | None:
-    """A part of a content list that holds thinking beside text."""
+    """Encode a part for a content list that holds thinking beside text; None for other parts."""
     match part:
         case Text() if part.text:
             return {"type": "text", "text": part.text}
@@ -278,7 +278,7 @@ def _encode_result_text(result: ToolResult, notices: list[Notice]) -> str:
         if isinstance(part, Text):
             texts.append(part.text)
             continue
-        detail = "tools answer in text here; a note took the place of an image or a file"
+        detail = "a tool result is text here; a note replaced an image or a file"
         add_notice(notices, "result_part_not_sent", detail)
         texts.append(f"[{'image' if isinstance(part, Image) else 'file'}, {part.media_type}: not shown]")
     return "\n".join(texts)

@@ -1,8 +1,7 @@
-"""Chat messages, as clients write them, as Messages: `import_messages(list)`, `import_message(mapping)`.
+"""Imports chat messages, as clients write them: `import_messages(messages)`, `import_message(message)`.
 
-Lenient, but an object that is no message is refused.
-
-Not here: the rest of a request (read_request), and whether the history can be sent as it is (plan).
+Lenient, but an object that is not a message is refused. Not here: the rest of a request (server/read_request), and
+whether the history can be sent as it is (history/plan).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def import_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
-    """Import a history. Raises ConfigError that names the place of the message that is wrong."""
+    """Import a history. Raises ConfigError with the index of the message that is wrong."""
     imported: list[Message] = []
     legacy_calls = 0
     for place, message in enumerate(messages):
@@ -63,11 +62,11 @@ def import_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
 
 
 def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message:
-    """Import one message. Raises ConfigError, without repeating content, when it is none.
+    """Import one message. Raises ConfigError, without repeating content, if it is not a message.
 
-    Calls of the old `function_call` kind have no ids; `legacy_calls`, the number of them so far, tells them apart.
+    Calls of the old `function_call` kind have no ids; `legacy_calls`, the number of them so far, becomes part of an id.
     """
-    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - people pass what they have
+    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise ConfigError(f"a message is an object with a role and content, not {_describe_type(message)}.")
     role = _ROLES.get(_read_text(message, "role"))
     if role is None:
@@ -98,7 +97,7 @@ def _import_content(content: object, role: Role) -> list[Part]:
 
 
 def _import_text(content: str) -> list[Part]:
-    """Text of an assistant. Thinking in tags that a client left in front of it becomes a thought."""
+    """Import text of an assistant. Thinking in tags that a client left before it becomes a thought."""
     separator = Separator(position="leading", starts_inside=False)
     events: list[Event] = [*separator.feed(content), *separator.finish()]
     return list(fold([*events, ReplyEnded(truncated_thought=separator.truncated)]).parts)
@@ -124,7 +123,7 @@ def _import_part(part: object) -> list[Part]:
         case "thinking" | "reasoning":
             return [_import_thinking_part(part)]
         case str():
-            # Native to some host; it goes there as it is.
+            # Native to some host; it is sent there unchanged.
             return [UnknownPart(_encode_json(part))]
         case _:
             raise ConfigError("a content part has no type; use text, image_url, file or input_audio.")
@@ -202,7 +201,7 @@ def _import_assistant(message: Mapping[str, Any], content: list[Part], legacy_ca
 
 
 def _import_thought(message: Mapping[str, Any]) -> Thought | None:
-    """The thinking beside the content: the first field that has text, and every seal."""
+    """Import the thinking beside the content: the first field that has text, and every seal."""
     named = ((name, message.get(name)) for name in THINKING_FIELDS)
     via, text = next(((name, text) for name, text in named if isinstance(text, str) and text.strip()), (None, ""))
     details = message.get("reasoning_details")

@@ -1,6 +1,6 @@
-"""The thinking of a chat message outside its content's text: fields, `reasoning_details`, signatures, content parts.
+"""Decodes the thinking of a chat message outside its text: fields, `reasoning_details`, signatures, content parts.
 
-Each reply has one thought from its fields. The channel that speaks first provides the text; the others only confirm it.
+Each reply has one thought from its fields. The field that comes first provides the text; the others only repeat it.
 Not here: thinking in tags inside the content (decode).
 """
 
@@ -72,7 +72,7 @@ class ThinkingDecoder:
 
     def _open_field(self, name: str, events: list[Event]) -> SnapshotFilter:
         if name not in self._target.facts.thinking_in:
-            _warn(events, "unknown_thinking_field", f"the field {name} was taken for thinking")
+            _warn(events, "unknown_thinking_field", f"the field {name} was read as thinking")
         if self._tagged and not self._shown.pieces:
             self._repeat = RepeatFilter("".join(self._tagged).strip())
         snapshots = self._filters[name] = SnapshotFilter(snapshots=self._target.quirks.snapshots)
@@ -84,7 +84,7 @@ class ThinkingDecoder:
         differed = name in self._shown.differing
         text = self._shown.feed(name, text)
         if not text and name in self._shown.differing and not differed:
-            _warn(events, "other_thinking_field", f"the field {name} says something else and was left out")
+            _warn(events, "other_thinking_field", f"the field {name} holds other text and was left out")
         if text and self._repeat is not None:
             text = self._repeat.feed(text)
         if text:
@@ -102,7 +102,7 @@ class ThinkingDecoder:
                 events.append(ThinkingDelta(text, block, "summary" if addition.summary else kind, "field", DETAILS))
 
     def decode_signatures(self, delta: Any, events: list[Event]) -> None:
-        """Decode the signatures of a whole message, which stand beside its fields."""
+        """Decode the signatures of a whole message, which are beside its other fields."""
         entry = None if is_nothing(delta.extra_content) else bytes(delta.extra_content)
         value = delta.thought_signature if isinstance(delta.thought_signature, str) else None
         if entry is not None:

@@ -1,7 +1,8 @@
-"""Private structs for the fields that are read from chat completions: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from chat completions; also usage, stop reasons and errors.
 
-The struct of a delta is built per set of fields: it names every known field and refuses others. So an unknown field is
-noticed (`find_unknown_field`) and learned, at no cost to other streams. Not here: what the fields mean.
+The structs are lenient, minimal and made for the hot path. The struct of a delta is built for each set of fields: it
+names every known field and refuses others. So an unknown field is noticed (`find_unknown_field`) and learned, at no
+cost to other streams. Not here: events from the fields (decode, thinking_decoder).
 """
 
 from __future__ import annotations
@@ -113,9 +114,7 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
 # --- a struct for each set of fields ----------------------------------------------------------------------------------
 
 _THINKING_NAME = re.compile(r"reason|think|thought|(?:^|_)cot(?:$|_)", re.IGNORECASE)
-
-
-# Names that mention thinking for something else: a seal, which must never be shown, a flag or a number.
+# Names that mention thinking but hold no text: a seal, which must never be shown, a flag or a number.
 _NO_TEXT_NAME = re.compile(
     r"opaque|signature|encrypt|redact|(?:^|_)(?:is|has)_"
     r"|(?:^|_)(?:ids?|type|effort|tokens?|time|duration|seconds|ms|format|status|mode|level|budget|count|index|enabled)$",
@@ -132,31 +131,33 @@ class ChunkReader:
         self.thinking_fields = thinking_fields
         self.ignored = ignored
         self.heuristics = heuristics
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_chunk_type(thinking_fields, ignored)).decode
+        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_build_chunk_type(thinking_fields, ignored)).decode
         names = [f"thought_{place}" for place in range(len(thinking_fields))]
         get = attrgetter(*names)
         self.thinking_values: Callable[[Any], tuple[Any, ...]] = get if len(names) > 1 else lambda delta: (get(delta),)
         self.no_thinking = (None,) * len(names)
 
     def learn(self, name: str) -> tuple[ChunkReader, bool]:
-        """Return a reader that knows one more field, and whether that field is taken for thinking."""
+        """Return a reader that knows one more field, and whether it reads that field as thinking."""
         if self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
             return _make_reader((*self.thinking_fields, name), self.ignored, True), True
         return _make_reader(self.thinking_fields, self.ignored | {name}, self.heuristics), False
 
 
 @cache
-def reader_for(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
-    """Return the reader for a provider's row. Thinking fields that a user named are the only ones read."""
-    usual = thinking_fields == THINKING_FIELDS
-    return _make_reader(thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and usual)
+def find_reader(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
+    """Return the reader for a provider's row. If a user named thinking fields, only those are read."""
+    is_default = thinking_fields == THINKING_FIELDS
+    return _make_reader(
+        thinking_fields, frozenset(THINKING_FIELDS) - frozenset(thinking_fields), heuristics and is_default
+    )
 
 
 # Limited, since field names come from the wire.
 _make_reader = lru_cache(maxsize=256)(ChunkReader)
 
 
-def _chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
+def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
     read: list[tuple[str, Any, Any]] = [
         ("content", Any, None),
         ("tool_calls", list[ToolCallPart] | None, None),
@@ -217,6 +218,9 @@ def is_nothing(raw: msgspec.Raw) -> bool:
     return raw is NOTHING or bytes(raw) in (b"null", b"", b"{}")
 
 
+# --- seals ------------------------------------------------------------------------------------------------------------
+
+
 class _Signed(msgspec.Struct):
     google: dict[str, Any] = {}
 
@@ -229,6 +233,8 @@ def read_signature(extra_content: bytes) -> str | None:
         return None
     return value if isinstance(value, str) else None
 
+
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
 
 # Our stop reasons by theirs, as seen on the wire and documented by the hosts up to 2026-11.
 _STOPS: dict[str, StopKind] = {
@@ -259,8 +265,11 @@ _STOPS: dict[str, StopKind] = {
 }
 
 
+_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
+
+
 def map_stop_reason(raw: str) -> StopKind:
-    """Convert a finish reason."""
+    """Return our name for a finish reason."""
     return _STOPS.get(raw.lower(), "unknown")
 
 
@@ -293,9 +302,6 @@ def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes
         request_id=next((headers[name] for name in _REQUEST_IDS if name in headers), None),
         body=body,
     )
-
-
-_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 
 
 def _read_message_and_code(error: Any) -> tuple[str, str | None]:

@@ -1,7 +1,7 @@
-"""Responses, `POST /responses`: the dialect in which OpenAI's models report their thinking."""
+"""Responses, `POST /responses`: the dialect in which OpenAI's models show their thinking."""
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, lazy_dialect
+from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = lazy_dialect("openai_responses", DialectFacts(seal_kinds=("encrypted",)))
+dialect = make_lazy_dialect("openai_responses", DialectFacts(seal_kinds=("encrypted",)))

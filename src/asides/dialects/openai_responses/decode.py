@@ -2,8 +2,8 @@
 
 Theory of operation. A response is a list of items in order. An item emits the same events whether it comes in deltas or
 whole: its state (items) emits everything once. So a whole body is a stream in which every item comes whole. The
-response object at the end of a stream is read the same way: it adds what the stream did not have. Blocks are numbered
-by the item's position, a thousand for each.
+response object at the end of a stream is read the same way: it adds the parts that the stream lacked. Blocks are
+numbered by the item's position, a thousand for each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_responses.item_index import ItemIndex, first_block, make_key
+from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block, make_key
 from asides.dialects.openai_responses.items import (
     SERVER_TOOLS,
     CallState,
@@ -55,7 +55,7 @@ class ResponsesDecoder(DocumentDecoder):
     dialect = "openai_responses"
     reads_past_errors = True
     warning_starts_reply = True
-    keeps_raw_bytes = True
+    stores_raw_bytes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -74,13 +74,13 @@ class ResponsesDecoder(DocumentDecoder):
         """Return the last events: no more bytes come. ReplyEnded is the very last, unless there is a failure."""
         events = super().finish()
         if events and not self._started:
-            # A reply that failed before it started has its first event all the same.
+            # A reply that failed before it started still gets its first event.
             self.start(events)
             events.insert(0, events.pop())
         return events
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what the items hold."""
+        """Emit the events that the items hold."""
         for item in self._index.items:
             if not item.done:
                 item.flush(events)
@@ -99,13 +99,13 @@ class ResponsesDecoder(DocumentDecoder):
         else:
             self.fail_lost("sent no event")
 
-    # A cut event is left out like any event that is not JSON, so other problems at the end are errors.
+    # An event that was cut off is left out like any event that is not JSON; every other problem at the end is an error.
     fail_at_end = DocumentDecoder.fail
 
     def _is_cut_in_thought(self) -> bool:
         # Reasoning without the item that must follow it can be shown, but not sent back.
         cut = self.stop is not None and self.stop.reason in ("length", "content_filter")
-        return self._index.ends_inside_a_tag() or (cut and self._index.ends_with_a_thought())
+        return self._index.has_open_tag() or (cut and self._index.is_last_a_thought())
 
     # --- one document -----------------------------------------------------------------------------------------------
 
@@ -166,9 +166,9 @@ class ResponsesDecoder(DocumentDecoder):
                 self.failure = self.failure or build_inner_error(error, payload, self.target)
                 return
         if response.object not in (None, "response") or (response.output is None and response.status is None):
-            what = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
+            found = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
             raise ProtocolError(
-                f"the answer is {what}, no response; check that the address serves this endpoint.", payload=payload
+                f"the answer is {found}, not a response; check that the address serves this endpoint.", payload=payload
             )
         self._start(response, events)
         self._decode_end(response, None, payload, events)
@@ -191,12 +191,12 @@ class ResponsesDecoder(DocumentDecoder):
         self._last_key = make_key(event.output_index, event.item_id)
         return message
 
-    def _item_added(self, event: StreamEvent, events: list[Event]) -> None:
+    def _begin_item(self, event: StreamEvent, events: list[Event]) -> None:
         item, raw = self._read_item(bytes(event.item), events)
         self._last_message = None
         self._index.begin(event.output_index, item).begin(item, raw, events)
 
-    def _item_done(self, event: StreamEvent, events: list[Event]) -> None:
+    def _end_item(self, event: StreamEvent, events: list[Event]) -> None:
         item, raw = self._read_item(bytes(event.item), events)
         self._last_message = None
         self._finish_item(self._index.end(event.output_index, item), item, raw, events)
@@ -216,23 +216,23 @@ class ResponsesDecoder(DocumentDecoder):
                 return Item(type="no object"), raw
             return self.read_leniently(raw, ITEMS, problem, events), raw
 
-    def _text_delta(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_text_delta(self, event: StreamEvent, events: list[Event]) -> None:
         self._has_text = self._has_text or bool(event.delta)
         self._find_message(event).feed(event.content_index or 0, event.delta or "", events)
 
-    def _text_done(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_whole_text(self, event: StreamEvent, events: list[Event]) -> None:
         message = self._find_message(event)
         self._has_text = self._has_text or bool(event.text)
         message.feed_whole(event.content_index or 0, event.text or "", events)
 
-    def _refusal_delta(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_refusal_delta(self, event: StreamEvent, events: list[Event]) -> None:
         self._find_message(event).feed_refusal(event.content_index or 0, event.delta or "", events)
 
-    def _refusal_done(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_whole_refusal(self, event: StreamEvent, events: list[Event]) -> None:
         message = self._find_message(event)
         message.feed_whole(event.content_index or 0, event.refusal or "", events, refusal=True)
 
-    def _part_done(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_whole_part(self, event: StreamEvent, events: list[Event]) -> None:
         """Decode a part that comes whole, from servers that send no deltas of it."""
         try:
             part = PARTS.decode(bytes(event.part))
@@ -243,15 +243,15 @@ class ResponsesDecoder(DocumentDecoder):
         whole = msgspec.structs.replace(event, text=part.text)
         match part.type:
             case "output_text" | "text":
-                self._text_done(whole, events)
+                self._decode_whole_text(whole, events)
             case "reasoning_text":
-                self._reasoning("raw", whole, events)
+                self._decode_reasoning("raw", whole, events)
             case "summary_text":
-                self._reasoning("summary", whole, events)
+                self._decode_reasoning("summary", whole, events)
             case _:
                 pass
 
-    def _reasoning(self, channel: Channel, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_reasoning(self, channel: Channel, event: StreamEvent, events: list[Event]) -> None:
         state = cast("ReasoningState", self._index.find(event, "reasoning"))
         place = event.summary_index if channel == "summary" else event.content_index
         if event.delta is not None:
@@ -259,13 +259,13 @@ class ResponsesDecoder(DocumentDecoder):
         elif event.text is not None:
             state.feed_whole(channel, place or 0, event.text, events)
 
-    def _summary(self, event: StreamEvent, events: list[Event]) -> None:
-        self._reasoning("summary", event, events)
+    def _decode_summary(self, event: StreamEvent, events: list[Event]) -> None:
+        self._decode_reasoning("summary", event, events)
 
-    def _raw(self, event: StreamEvent, events: list[Event]) -> None:
-        self._reasoning("raw", event, events)
+    def _decode_raw_reasoning(self, event: StreamEvent, events: list[Event]) -> None:
+        self._decode_reasoning("raw", event, events)
 
-    def _arguments(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_arguments(self, event: StreamEvent, events: list[Event]) -> None:
         custom = event.type is not None and "custom" in event.type
         state = cast("CallState", self._index.find(event, "custom_tool_call" if custom else "function_call"))
         if event.delta is not None:
@@ -296,7 +296,7 @@ class ResponsesDecoder(DocumentDecoder):
             if (state := self._index.find_unfinished(place, item, known)) is not None:
                 self._finish_item(state, item, entry, events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
-            events.append(TextDelta(response.output_text, first_block(len(self._index.items))))
+            events.append(TextDelta(response.output_text, find_first_block(len(self._index.items))))
         if response.usage is not None:
             usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
             if usage != self._usage:
@@ -309,8 +309,8 @@ class ResponsesDecoder(DocumentDecoder):
         self.stop = self._decode_stop(response, events)
 
     def _decode_stop(self, response: Response, events: list[Event]) -> StopReason:
-        calls = any(isinstance(item, CallState) for item in self._index.items)
-        stop = read_stop(response, calls=calls)
+        has_calls = any(isinstance(item, CallState) for item in self._index.items)
+        stop = read_stop(response, has_calls=has_calls)
         if stop.reason == "unknown" and self.failure is None:
             self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as a final status", events)
         items = self._index.items
@@ -321,24 +321,24 @@ class ResponsesDecoder(DocumentDecoder):
 
 
 _HANDLERS: dict[str, Callable[[ResponsesDecoder, StreamEvent, list[Event]], Any]] = {
-    "response.output_text.delta": ResponsesDecoder._text_delta,
-    "response.output_item.added": ResponsesDecoder._item_added,
-    "response.output_item.done": ResponsesDecoder._item_done,
-    "response.output_text.done": ResponsesDecoder._text_done,
-    "response.refusal.delta": ResponsesDecoder._refusal_delta,
-    "response.refusal.done": ResponsesDecoder._refusal_done,
-    "response.content_part.done": ResponsesDecoder._part_done,
-    "response.reasoning_summary_part.done": ResponsesDecoder._part_done,
-    "response.reasoning_summary_text.delta": ResponsesDecoder._summary,
-    "response.reasoning_summary_text.done": ResponsesDecoder._summary,
-    "response.reasoning_summary.delta": ResponsesDecoder._summary,
-    "response.reasoning_summary.done": ResponsesDecoder._summary,
-    "response.reasoning_text.delta": ResponsesDecoder._raw,
-    "response.reasoning_text.done": ResponsesDecoder._raw,
-    "response.reasoning.delta": ResponsesDecoder._raw,
-    "response.reasoning.done": ResponsesDecoder._raw,
-    "response.function_call_arguments.delta": ResponsesDecoder._arguments,
-    "response.function_call_arguments.done": ResponsesDecoder._arguments,
-    "response.custom_tool_call_input.delta": ResponsesDecoder._arguments,
-    "response.custom_tool_call_input.done": ResponsesDecoder._arguments,
+    "response.output_text.delta": ResponsesDecoder._decode_text_delta,
+    "response.output_item.added": ResponsesDecoder._begin_item,
+    "response.output_item.done": ResponsesDecoder._end_item,
+    "response.output_text.done": ResponsesDecoder._decode_whole_text,
+    "response.refusal.delta": ResponsesDecoder._decode_refusal_delta,
+    "response.refusal.done": ResponsesDecoder._decode_whole_refusal,
+    "response.content_part.done": ResponsesDecoder._decode_whole_part,
+    "response.reasoning_summary_part.done": ResponsesDecoder._decode_whole_part,
+    "response.reasoning_summary_text.delta": ResponsesDecoder._decode_summary,
+    "response.reasoning_summary_text.done": ResponsesDecoder._decode_summary,
+    "response.reasoning_summary.delta": ResponsesDecoder._decode_summary,
+    "response.reasoning_summary.done": ResponsesDecoder._decode_summary,
+    "response.reasoning_text.delta": ResponsesDecoder._decode_raw_reasoning,
+    "response.reasoning_text.done": ResponsesDecoder._decode_raw_reasoning,
+    "response.reasoning.delta": ResponsesDecoder._decode_raw_reasoning,
+    "response.reasoning.done": ResponsesDecoder._decode_raw_reasoning,
+    "response.function_call_arguments.delta": ResponsesDecoder._decode_arguments,
+    "response.function_call_arguments.done": ResponsesDecoder._decode_arguments,
+    "response.custom_tool_call_input.delta": ResponsesDecoder._decode_arguments,
+    "response.custom_tool_call_input.done": ResponsesDecoder._decode_arguments,
 }

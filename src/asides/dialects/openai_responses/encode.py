@@ -1,6 +1,7 @@
-"""A planned prompt as a Responses request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
+"""Encodes a planned prompt as a Responses request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-Not here: the items of the history (encode_items), and whether the model takes what is asked (plan).
+In order: the request, items of the history, input parts. Not here: whether the model accepts the settings
+(history/plan).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 
 
 def build_url(target: Target) -> str:
-    """The address of requests. The older address of a deployment has chat only; Responses stand beside deployments."""
+    """Build the address. The older address of a deployment has only chat; Responses is beside deployments."""
     own = target.quirks.path
     end = "/responses" if own == Quirks().path else own
     path = urlsplit(target.base_url).path.rstrip("/").partition("/deployments/")[0]
@@ -73,10 +74,10 @@ def build_url(target: Target) -> str:
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     state = prompt.state
     if state.previous_response_id is not None and state.conversation is not None:
-        raise ConfigError("previous_response_id and conversation both say where to go on; give one of them.")
+        raise ConfigError("previous_response_id and conversation both set where to continue; give one of them.")
     body: dict[str, Any] = {"model": target.model}
     if prompt.system and prompt.system.strip():
-        # The provider never carries instructions over, so they are sent each time.
+        # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
     body["input"] = encode_items(prompt, target, notices)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
@@ -99,7 +100,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
 
 
 def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
-    """The fields that carry reasoning on: stored by the provider, encrypted and held by us, or not at all."""
+    """Encode the state that carries reasoning on: stored by the provider, encrypted and stored by us, or not at all."""
     state, quirks = prompt.state, target.quirks
     encoded: dict[str, Any] = {}
     store = state.store
@@ -153,7 +154,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     if tool.description:
         encoded["description"] = tool.description
     encoded["parameters"] = tool.parameters
-    # Unlike chat, this endpoint takes a tool without the field for strict.
+    # Unlike in chat, a tool without this field is strict here.
     encoded["strict"] = tool.strict is True
     return encoded
 
@@ -165,10 +166,13 @@ def _encode_output(output: OutputSchema | str) -> dict[str, Any]:
 
 
 def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    given = prompt.sampling.given()
+    given = prompt.sampling.to_dict()
     refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
     notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]
     return {name: value for name, value in given.items() if name in _SAMPLING}
+
+
+# --- items of the history ---------------------------------------------------------------------------------------------
 
 
 def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
@@ -186,7 +190,7 @@ def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[
 
 
 class _ItemEncoder:
-    """The items of one history, for one endpoint."""
+    """Encodes the items of one history for one endpoint."""
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         self.notices = notices
@@ -243,27 +247,25 @@ class _ItemEncoder:
             item: Wire = {name: value for name, value in fields.items() if value is not None}
             if item.get("type") == "reasoning":
                 item.setdefault("summary", [])
-                return [item] if self.carries_state(item) else []
+                return [item] if self.can_go_back(item) else []
         value = next((seal.value for seal in thought.seals if seal.kind == "encrypted" and seal.value), None)
         if value is not None:
             return [{"type": "reasoning", "summary": [], "encrypted_content": value}]
         if thought.kind == "raw" and thought.text and not self.target.quirks.encrypted_reasoning:
             content = [{"type": "reasoning_text", "text": thought.text}]
             return [{"type": "reasoning", "id": "rs_0", "summary": [], "content": content}]
-        add_notice(self.notices, "reasoning_not_sent", "a thought came without anything that this endpoint takes back")
+        add_notice(self.notices, "reasoning_not_sent", "a thought has nothing that this endpoint takes back")
         return []
 
-    def carries_state(self, item: Wire) -> bool:
+    def can_go_back(self, item: Wire) -> bool:
         if item.get("encrypted_content") or self.stored or not self.target.quirks.encrypted_reasoning:
             return True
         # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
-        add_notice(
-            self.notices, "reasoning_not_sent", "a thought came without its encrypted content and nothing is stored"
-        )
+        add_notice(self.notices, "reasoning_not_sent", "a thought has no encrypted content, and nothing is stored")
         return False
 
     def drop_last_reasoning(self, items: list[Wire]) -> list[Wire]:
-        """The items without reasoning that nothing follows, which the endpoint refuses."""
+        """Drop reasoning that nothing follows: the endpoint refuses it."""
         end = len(items)
         while end and items[end - 1].get("type") == "reasoning":
             end -= 1
@@ -272,8 +274,8 @@ class _ItemEncoder:
         return items[:end]
 
     def can_have_ids(self, items: list[Wire]) -> bool:
-        """Whether the items keep their ids. An id binds an item to the reasoning before it, so a turn that lacks an id
-        or its reasoning goes without any.
+        """Whether the items are sent with their ids. An id binds an item to the reasoning before it, so a turn that
+        lacks an id or its reasoning is sent without ids.
         """
         if self.stored or not self.target.quirks.encrypted_reasoning:
             return True
@@ -326,7 +328,7 @@ def _find_item(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:
 
 
 def _simplify_message(item: Wire) -> Wire:
-    """A message of which only its text is known, in the plain form."""
+    """Return a message that has only text in its plain form; other items unchanged."""
     if "annotated" not in item:
         return item
     item = {name: value for name, value in item.items() if name != "annotated"}
@@ -339,6 +341,9 @@ def _simplify_message(item: Wire) -> Wire:
 
 def _drop_id(item: Wire) -> Wire:
     return {name: value for name, value in item.items() if name != "id"}
+
+
+# --- input parts ------------------------------------------------------------------------------------------------------
 
 
 def _encode_input_part(part: Part, role: str, notices: list[Notice]) -> list[Any]:

@@ -1,12 +1,13 @@
-"""Input items as messages: `import_items(items)`. The items of one turn of the model become one message, in order.
+"""Imports input items as messages: `import_items(items)`. The items of one turn of the model become one message.
 
-An item that must go back as it came stays with its part as an entry. Not here: the rest of a request (read_request).
+An item that must go back unchanged stays with its part as an entry. Not here: the rest of a request
+(server/read_request).
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from binascii import Error as Base64Error
+from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -34,11 +35,11 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 
 def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
-    """Import a list of items. Raises ConfigError that names the place of the item that is wrong."""
+    """Import a list of items. Raises ConfigError with the index of the item that is wrong."""
     messages: list[Message] = []
     for place, item in enumerate(items):
         if not isinstance(item, Mapping):
-            raise ConfigError(f"input[{place}] is no object.")
+            raise ConfigError(f"input[{place}] is not an object.")
         try:
             role, parts = _import_item(dict(item))
         except ConfigError as problem:
@@ -68,7 +69,7 @@ def _import_item(item: dict[str, Any]) -> tuple[Role, list[Part]]:
         case str():
             return "assistant", [UnknownPart(_encode_json(item))]
         case _:
-            raise ConfigError("type is no text.")
+            raise ConfigError("type is not text.")
 
 
 def _import_message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
@@ -96,7 +97,7 @@ def _add_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
 
 def _import_part(part: object) -> Part:
     if not isinstance(part, Mapping):
-        raise ConfigError("a content part is no object.")
+        raise ConfigError("a content part is not an object.")
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": str() as text}:
             return Text(text)
@@ -138,8 +139,8 @@ def _split_data_url(url: str) -> tuple[str, bytes | None]:
         return "", None
     try:
         return head[5:-7], b64decode(data, validate=True)
-    except (Base64Error, ValueError):
-        raise ConfigError("a data: address does not decode.") from None
+    except (NotBase64, ValueError):
+        raise ConfigError("a data: address is not valid base64.") from None
 
 
 def _import_reasoning(item: dict[str, Any]) -> Thought:
@@ -182,7 +183,7 @@ def _import_tool_result(item: dict[str, Any]) -> ToolResult:
 def _read_text(holder: Mapping[str, Any], field: str) -> str | None:
     value = holder.get(field)
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{field} is no text.")
+        raise ConfigError(f"{field} is not text.")
     return value
 
 

@@ -1,6 +1,6 @@
 """Output items while they arrive: each emits its events once, from its deltas or from the whole item.
 
-The item itself is stored as the `entry` of a seal (thinking.Seal), since it goes back unchanged. Not here: which item
+The item itself is stored as the `entry` of a seal (values/thinking), since it goes back unchanged. Not here: which item
 an event belongs to (item_index).
 """
 
@@ -59,7 +59,7 @@ class ItemState:
         self.origin = origin
         self.id: str | None = None
         self.announced = False
-        """The item's output_item.added event has come."""
+        """Whether the item's output_item.added event has come."""
         self.done = False
 
     def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
@@ -69,14 +69,14 @@ class ItemState:
         """Use the whole item."""
 
     def flush(self, events: list[Event]) -> None:
-        """Emit what is held: the whole item did not come."""
+        """Emit the held events: the whole item did not come."""
 
 
 class ReasoningState(ItemState):
     """A reasoning item: its summary parts, or its raw text, as one thought with a blank line between parts.
 
-    One of the two is emitted as it comes. The other is held until the item ends, and emitted then if the first had no
-    text (`alone`), or never. So a stream and a whole body show the same one.
+    One of the two is emitted as it comes. The other is held until the item ends; then it is emitted if the first had no
+    text (`alone`), or dropped. So a stream and a whole body show the same one.
     """
 
     def __init__(self, block: int, origin: Origin, raw_reasoning: RawReasoning) -> None:
@@ -107,7 +107,7 @@ class ReasoningState(ItemState):
             self._blanks = [] if self._has_text else None
         if self._blanks is not None:
             if not text or text.isspace():
-                self._blanks.append(text)  # a blank part is none, so blanks wait for text
+                self._blanks.append(text)  # a blank part does not count, so blanks wait for text
                 return
             events += [ThinkingDelta(piece, self.block, kind, source, via) for piece in ("\n\n", *self._blanks)]
             self._blanks = None
@@ -283,7 +283,7 @@ class UnknownState(ItemState):
 
 
 def _find_rest(received: list[str] | None, whole: str) -> str:
-    """Return the part of a whole text that its deltas did not have; "" if it contradicts what is already out."""
+    """Return the part of a whole text that its deltas did not have; "" if it contradicts them."""
     if not received:
         return whole
     sent = "".join(received)

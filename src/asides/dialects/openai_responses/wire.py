@@ -1,6 +1,7 @@
-"""Private structs for the fields that are read from Responses replies: lenient, minimal, made for the hot path.
+"""Private structs for the fields that are read from Responses replies; also usage, stop reasons and errors.
 
-Items stay raw until they are complete, since they go back unchanged. Not here: what the fields mean.
+The structs are lenient, minimal and made for the hot path. Items stay raw until they are complete, since they go back
+unchanged. Not here: events from the fields (decode, items).
 """
 
 from __future__ import annotations
@@ -151,6 +152,8 @@ def find_texts(parts: list[Part | str | None] | str | None, *kinds: str) -> list
     return found
 
 
+# --- stop reasons and errors ------------------------------------------------------------------------------------------
+
 _INCOMPLETE: dict[str, StopKind] = {
     "max_output_tokens": "length",
     "max_tokens": "length",
@@ -162,11 +165,11 @@ _INCOMPLETE: dict[str, StopKind] = {
 FAILED = ("failed", "cancelled", "expired")
 
 
-def read_stop(response: Response, *, calls: bool) -> StopReason:
+def read_stop(response: Response, *, has_calls: bool) -> StopReason:
     """Return the stop reason. This wire has none for tool calls: the calls themselves decide."""
     match response.status:
         case "completed" | None:
-            return StopReason("tool_calls" if calls else "stop", response.status)
+            return StopReason("tool_calls" if has_calls else "stop", response.status)
         case "incomplete":
             reason = response.incomplete_details.reason if response.incomplete_details is not None else None
             return StopReason(_INCOMPLETE.get(reason or "", "unknown"), reason or "incomplete")

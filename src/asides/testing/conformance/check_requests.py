@@ -18,7 +18,7 @@ from asides.values.messages import Prompt, Sampling, user
 from asides.values.model_info import ModelInfo
 from asides.values.thinking import EFFORTS, Thinking
 from asides.values.tools import Tool
-from asides.wire.inline_tags.grammars import rules_for
+from asides.wire.inline_tags.grammars import find_rules
 
 TOOLS = (
     Tool(
@@ -69,7 +69,7 @@ def the_row_is_valid(case: Case) -> None:
     )
     for tags in (row.quirks.tags, *(rule.tags or () for rule in row.models)):
         try:
-            rules_for(tags)
+            find_rules(tags)
         except ValueError as problem:
             expect(False, expected="tags that exist", actual=str(problem), to_do="see docs/inline-tags.md.")
 

@@ -1,6 +1,6 @@
 """Separates thinking inside text, `<think>…</think>` and its relatives, from the answer: whole texts and streams alike.
 
-Not here: which provider sends which tags (its row). `grammars` has the tags, `splitter` the state machine.
+Not here: which provider sends which tags (its row), the tags themselves (grammars), and the state machine (splitter).
 
 Theory of operation
 -------------------
@@ -47,7 +47,7 @@ import msgspec
 
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.thinking import join_thoughts
-from asides.wire.inline_tags.grammars import DEFAULT_TAGS, GRAMMARS, Tags, rules_for
+from asides.wire.inline_tags.grammars import DEFAULT_TAGS, GRAMMARS, Tags, find_rules
 from asides.wire.inline_tags.splitter import Piece, Position, Splitter, StartsInside
 
 __all__ = [
@@ -86,8 +86,8 @@ def may_hold_tags(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
 
 @lru_cache(maxsize=64)
 def _find_marks(tags: tuple[str | tuple[str, str], ...]) -> str:
-    """The characters that any tag of these grammars begins with."""
-    return rules_for(tags).orphans.firsts
+    """Return the characters that any tag of these grammars begins with."""
+    return find_rules(tags).orphans.firsts
 
 
 def separate(

@@ -1,4 +1,4 @@
-"""The grammars in which models write thinking into their text: one row per grammar, and the matchers made of the rows.
+"""The grammars in which models write thinking into their text, one row each, and the matchers made from them.
 
 Not here: the state machine that reads text with them (splitter).
 """
@@ -87,7 +87,7 @@ _BLANKS = Unit(r"\s", _MOST_BLANKS)
 _WORDS = Unit(r"[^<]", _MOST_HEADER)
 
 
-def _angle(name: str) -> Grammar:
+def _make_angle_tags(name: str) -> Grammar:
     """`<name>`, `< Name >`, `<name key="value">` … `</name>`; a backtick ends no attribute, so that code stays code."""
     return Grammar(
         name,
@@ -100,7 +100,7 @@ def _angle(name: str) -> Grammar:
     )
 
 
-def _pair(opening: str, closing: str, name: str = "", *, exact_case: bool = False) -> Grammar:
+def _make_pair(opening: str, closing: str, name: str = "", *, exact_case: bool = False) -> Grammar:
     return Grammar(
         name or opening,
         open=((opening,),),
@@ -149,27 +149,27 @@ _GRANITE = Grammar(
 )
 
 _DEFAULT = (
-    _angle("think"),
-    _angle("thinking"),
-    _angle("thought"),
-    _angle("reasoning"),
-    _angle("analysis"),
+    _make_angle_tags("think"),
+    _make_angle_tags("thinking"),
+    _make_angle_tags("thought"),
+    _make_angle_tags("reasoning"),
+    _make_angle_tags("analysis"),
     # Exact case: `[Think](https://…)` is a link.
-    _pair("[THINK]", "[/THINK]", "[think]", exact_case=True),
+    _make_pair("[THINK]", "[/THINK]", "[think]", exact_case=True),
     _HARMONY,
-    _pair("<|channel>thought", "<channel|>", "gemma"),
-    msgspec.structs.replace(_angle("seed:think"), name="seed"),
-    msgspec.structs.replace(_angle("mm:think"), name="mm"),
-    _pair("◁think▷", "◁/think▷", "kimi"),
+    _make_pair("<|channel>thought", "<channel|>", "gemma"),
+    msgspec.structs.replace(_make_angle_tags("seed:think"), name="seed"),
+    msgspec.structs.replace(_make_angle_tags("mm:think"), name="mm"),
+    _make_pair("◁think▷", "◁/think▷", "kimi"),
 )
 
 _ON_REQUEST = (
-    _angle("reason"),
+    _make_angle_tags("reason"),
     _KIMI_K3,
     _COMMAND,
     _GRANITE,
-    _pair("<|inner_prefix|>", "<|inner_suffix|>", "apertus"),
-    _pair("<|begin_of_thought|>", "<|end_of_thought|>", "begin-of-thought"),
+    _make_pair("<|inner_prefix|>", "<|inner_suffix|>", "apertus"),
+    _make_pair("<|begin_of_thought|>", "<|end_of_thought|>", "begin-of-thought"),
 )
 
 GRAMMARS: Mapping[str, Grammar] = MappingProxyType({grammar.name: grammar for grammar in (*_DEFAULT, *_ON_REQUEST)})
@@ -214,7 +214,7 @@ class Matcher:
 
     def __init__(self, roles: Iterable[tuple[Grammar, Role]]) -> None:
         rows = [(phrase, Tag(role, grammar)) for grammar, role in roles for phrase in grammar.phrases(role)]
-        # The longest first: of two tags that begin alike, the longer one is meant.
+        # The longest first: where two tags match, the longer one counts.
         rows.sort(key=lambda row: -sum(len(part) for part in row[0] if isinstance(part, str)))
         self._rows = rows
         self._table = (None, *(tag for _, tag in rows))
@@ -237,7 +237,7 @@ class Matcher:
         alternatives = [
             f"({flag}:{_match_beginnings(phrases)})"
             for flag, exact in (("?i", False), ("?", True))
-            if (phrases := [_units(phrase) for phrase, tag in self._rows if tag.grammar.exact_case is exact])
+            if (phrases := [_split_units(phrase) for phrase, tag in self._rows if tag.grammar.exact_case is exact])
         ]
         return self._compile(f"(?:{'|'.join(alternatives)})\\Z" if alternatives else "(?!)")
 
@@ -245,7 +245,7 @@ class Matcher:
         groups = [f"({growing})"]
         for phrase, tag in self._rows:
             flag = "?" if tag.grammar.exact_case else "?i"
-            groups.append(f"(({flag}:{''.join(map(_pattern, phrase))}))")
+            groups.append(f"(({flag}:{''.join(map(_make_pattern, phrase))}))")
         return re.compile("|".join(groups)).match
 
     def find_tag(self, found: re.Match[str]) -> Tag | None:
@@ -253,14 +253,14 @@ class Matcher:
         return self._table[(found.lastindex or 1) - 1]
 
 
-def _units(phrase: Phrase) -> list[str | Unit]:
+def _split_units(phrase: Phrase) -> list[str | Unit]:
     units: list[str | Unit] = []
     for part in phrase:
         units += part if isinstance(part, str) else [part]
     return units
 
 
-def _pattern(part: str | Unit) -> str:
+def _make_pattern(part: str | Unit) -> str:
     return re.escape(part) if isinstance(part, str) else part.pattern
 
 
@@ -278,7 +278,7 @@ def _match_beginnings(phrases: Iterable[Sequence[str | Unit]]) -> str:
 
 def _match_branch(unit: str | Unit, rests: Iterable[Sequence[str | Unit]]) -> str:
     following = _match_beginnings(rests)
-    return _pattern(unit) + (f"(?:{following})?" if following else "")
+    return _make_pattern(unit) + (f"(?:{following})?" if following else "")
 
 
 class Rules:
@@ -288,28 +288,28 @@ class Rules:
         self.grammars = grammars
         self._within: dict[Grammar, Matcher] = {}
 
-    def _matcher(self, *roles: Role) -> Matcher:
+    def _make_matcher(self, *roles: Role) -> Matcher:
         return Matcher((grammar, role) for grammar in self.grammars for role in roles)
 
     @cached_property
     def opens(self) -> Matcher:
         """Finds tags that begin a thinking block."""
-        return self._matcher(Role.OPEN, Role.HEADER)
+        return self._make_matcher(Role.OPEN, Role.HEADER)
 
     @cached_property
     def opens_and_controls(self) -> Matcher:
         """Finds the same tags in a reply with control tokens."""
-        return self._matcher(Role.OPEN, Role.HEADER, Role.CONTROL)
+        return self._make_matcher(Role.OPEN, Role.HEADER, Role.CONTROL)
 
     @cached_property
     def controls(self) -> Matcher:
         """Finds the tags that stay live when others do not: those between the messages of a reply."""
-        return self._matcher(Role.HEADER, Role.CONTROL)
+        return self._make_matcher(Role.HEADER, Role.CONTROL)
 
     @cached_property
     def orphans(self) -> Matcher:
         """Finds tags that show whether a text began inside a block."""
-        return self._matcher(Role.OPEN, Role.HEADER, Role.ORPHAN)
+        return self._make_matcher(Role.OPEN, Role.HEADER, Role.ORPHAN)
 
     @cached_property
     def _within_any(self) -> Matcher:
@@ -330,23 +330,23 @@ class Rules:
         return matcher
 
 
-def rules_for(tags: Tags | None) -> Rules:
+def find_rules(tags: Tags | None) -> Rules:
     """Return the rules of a `tags=` argument: None for the default set, an empty sequence for none at all."""
     if tags is None:
-        return _rules(DEFAULT_TAGS)
+        return _make_rules(DEFAULT_TAGS)
     if isinstance(tags, str):
-        return _rules((tags,))
+        return _make_rules((tags,))
     if isinstance(tags, tuple) and not any(isinstance(tag, list) for tag in tags):
-        return _rules_of_tuple(tags)
-    return _rules(tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags))
+        return _make_rules_of_tuple(tags)
+    return _make_rules(tuple(tag if isinstance(tag, str) else tuple(tag) for tag in tags))
 
 
 @lru_cache(maxsize=64)
-def _rules_of_tuple(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
+def _make_rules_of_tuple(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
     """Return the rules of a tuple, which may also be a single pair."""
     if len(tags) == 2 and all(_is_literal_tag(tag) for tag in tags):
-        return _rules(((str(tags[0]), str(tags[1])),))
-    return _rules(tags)
+        return _make_rules(((str(tags[0]), str(tags[1])),))
+    return _make_rules(tags)
 
 
 def _is_literal_tag(tag: object) -> bool:
@@ -355,7 +355,7 @@ def _is_literal_tag(tag: object) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _rules(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
+def _make_rules(tags: tuple[str | tuple[str, ...], ...]) -> Rules:
     return Rules(tuple(_find_grammar(tag) for tag in tags))
 
 
@@ -370,4 +370,4 @@ def _find_grammar(tag: str | tuple[str, ...]) -> Grammar:
         return grammar
     if len(tag) != 2 or not (tag[0].strip() and tag[1].strip()):
         raise ValueError(f"a tag pair needs an opening and a closing text, both not blank; got {tag!r}")
-    return _pair(tag[0].strip(), tag[1].strip())
+    return _make_pair(tag[0].strip(), tag[1].strip())

@@ -1,7 +1,7 @@
 """Finds the tags of a text that comes in pieces, except those in code.
 
-Code is a fence, or a span of inline code in one line; this is no Markdown parser. Not here: what a tag means where it
-stands (splitter).
+Code is a fence, or a span of inline code in one line; this is not a Markdown parser. Not here: the effect of a
+tag (splitter).
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ class CodeSpans:
             leading = self._line_start and not text[line : found.start()].strip()
             self._line_start = False
             if self.fence:
-                self._in_fence(run, leading, text, found.end())
+                self._read_in_fence(run, leading, text, found.end())
             elif leading and len(run) >= 3:
                 self.fence, self._opening = run, True
                 self.fences += 1
             elif run[0] == "`":
-                self._tick(run)
+                self._read_backticks(run)
         self._line_start = self._line_start and not text[line:].strip()
 
-    def _in_fence(self, run: str, leading: bool, text: str, end: int) -> None:
+    def _read_in_fence(self, run: str, leading: bool, text: str, end: int) -> None:
         if self._opening:
             if run[0] == "`" == self.fence[0]:  # ```code``` on one line is inline code
                 self.inline, self.fence = len(self.fence), ""
-                self._tick(run)
+                self._read_backticks(run)
         elif leading and run.startswith(self.fence):
             line_end = text.find("\n", end)
             if not text[end : None if line_end < 0 else line_end].strip():
                 self.fence = ""
 
-    def _tick(self, run: str) -> None:
+    def _read_backticks(self, run: str) -> None:
         if self.inline == len(run):
             self.inline = 0
         elif not self.inline and len(run) <= 3:  # without a limit a line could be read again for each length
@@ -73,7 +73,7 @@ class CodeSpans:
 
 
 @cache
-def _line_verdict(run: int, final: bool) -> re.Pattern[str]:
+def _compile_span_end(run: int, final: bool) -> re.Pattern[str]:
     """Return the pattern that decides an open inline span: a closing run of the same length, or the end of the line."""
     return re.compile(rf"(?<!`)`{{{run}}}{'(?!`)' if final else '(?=[^`])'}|\n")
 
@@ -105,9 +105,9 @@ class TagScanner:
         """No more text comes."""
         self.tail = ""
         """The end of the text so far, while it may still become a tag."""
-        self._line: list[str] = []  # the text from a tag on which a backtick later in its line may turn into code
-        self._span = 0  # the number of backticks which that needs
-        self._ticks = 0  # the number at the end of _line: the next text may add more
+        self._line: list[str] = []  # the text from a tag on; a later backtick in the line may make it code
+        self._span = 0  # the number of backticks that would make it code
+        self._ticks = 0  # the number of backticks at the end of _line: the next text may add more
 
     @property
     def holds(self) -> bool:
@@ -119,7 +119,7 @@ class TagScanner:
         text = self.tail + text
         self.tail = ""
         if self._line:
-            if not self.final and not _line_verdict(self._span, False).search("`" * self._ticks + text):
+            if not self.final and not _compile_span_end(self._span, False).search("`" * self._ticks + text):
                 self._hold_line(text)
                 return False
             text = "".join((*self._line, text))
@@ -153,7 +153,7 @@ class TagScanner:
                     start = at = end
                     continue
                 if code.inline:
-                    verdict = _line_verdict(code.inline, self.final).search(buffer, end)
+                    verdict = _compile_span_end(code.inline, self.final).search(buffer, end)
                     if verdict is None and not self.final:
                         self._span, self._ticks = code.inline, 0
                         self._hold_line(buffer[at:])

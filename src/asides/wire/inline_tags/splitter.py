@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Literal, TypeAlias, get_args
 
-from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, read_channel, rules_for
+from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules, read_channel
 from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
@@ -32,7 +32,7 @@ class _State(Enum):
     DEAD = auto()
 
 
-def _nothing(_: str) -> None:
+def _find_nothing(_: str) -> None:
     return None
 
 
@@ -53,7 +53,7 @@ class Splitter:
         self.truncated = False
         """After `finish`: the text ended inside a thinking block."""
         self.began_with_thinking = False
-        self._rules = rules_for(tags)
+        self._rules = find_rules(tags)
         self._position = position
         self._implied = starts_inside is True
         self._state = _State.ORPHAN if starts_inside == "auto" else _State.HEAD
@@ -64,7 +64,7 @@ class Splitter:
         self._out: list[Piece] = []
         self._segment = -1
         self._kind: bool | None = None  # of the last piece; None: the next piece begins a segment
-        self._plain: Callable[[str], object] | None = None  # finds nothing in text that can pass unchanged
+        self._plain: Callable[[str], object] | None = None  # returns None for text that can pass unchanged
         self._unread: list[str] | None = None  # where such text is stored for `_code`
 
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
@@ -123,7 +123,7 @@ class Splitter:
             self._emit(False, "".join(self._blanks))
         return self._out
 
-    # -- the machine
+    # --- the machine ------------------------------------------------------------------------------------------------
 
     def _run(self, text: str) -> None:
         if self._scanner.fill(text):
@@ -133,21 +133,21 @@ class Splitter:
     def _step(self) -> bool:
         match self._state:
             case _State.THINK:
-                return self._think()
+                return self._read_thought()
             case _State.TEXT:
-                return self._text()
+                return self._read_answer()
             case _State.HEAD:
-                return self._head()
+                return self._read_head()
             case _State.NEST:
-                return self._nest()
+                return self._read_nested()
             case _State.ORPHAN:
-                return self._orphan()
+                return self._read_undecided()
             case _State.DEAD:
                 self._emit(False, self._scanner.read_rest())
                 return False
 
     def _choose_fast_path(self) -> None:
-        """Choose the check that lets the next text pass unchanged, if any."""
+        """Choose the check with which `feed` lets the next text pass unchanged, if any."""
         self._plain = self._unread = None
         if self._scanner.holds:
             return
@@ -156,7 +156,7 @@ class Splitter:
                 self._plain = self._within.trigger
         elif self._kind is False:
             if self._state is _State.DEAD:
-                self._plain = _nothing
+                self._plain = _find_nothing
             elif self._state is _State.TEXT:
                 self._plain = self._text_matcher.trigger
                 self._unread = self._code.unread
@@ -181,12 +181,12 @@ class Splitter:
             if cut is None:
                 return False
             self._mentions += 1
-            self._close()
+            self._close_block()
             self._run("".join(text for _, text in nested[cut + 1 :]))
             return True
         return False
 
-    def _find(self, matcher: Matcher, code: CodeSpans | None) -> Found | None:
+    def _find_tag(self, matcher: Matcher, code: CodeSpans | None) -> Found | None:
         return self._scanner.find(matcher, code, self._route)
 
     def _route(self, text: str, fenced: Role | None = None) -> None:
@@ -219,7 +219,7 @@ class Splitter:
                     return
                 text = "".join((*self._blanks, text))
                 self._fresh = False
-                # A server that closes its tag after every chunk: this block continues the one before.
+                # The server may close its tag after every chunk; then this block continues the one before.
                 self._running = self._adjacent and (self._running or text[0] == " ")
                 self._segment += not self._running
         elif self._kind is not False:
@@ -227,10 +227,10 @@ class Splitter:
         self._kind = thinking
         self._out.append((self._segment, thinking, text))
 
-    # -- the states; each returns False when it needs more text
+    # --- the states: each method returns False when it needs more text ----------------------------------------------
 
-    def _orphan(self) -> bool:
-        tag = self._find(self._rules.orphans, self._code)
+    def _read_undecided(self) -> bool:
+        tag = self._find_tag(self._rules.orphans, self._code)
         if tag is None:
             return False
         role, grammar, text = tag
@@ -244,11 +244,11 @@ class Splitter:
         return True
 
     def _close_implied_block(self, thought: str) -> None:
-        self._open(None, leading=True)
+        self._open_block(None, leading=True)
         self._emit(True, thought)
-        self._close()
+        self._close_block()
 
-    def _head(self) -> bool:
+    def _read_head(self) -> bool:
         scanner = self._scanner
         if blanks := scanner.read_blanks():
             self._blanks.append(blanks)
@@ -266,7 +266,7 @@ class Splitter:
             scanner.push_back(text)
             return self._begin_without_tag()
         if role is Role.OPEN or channel is Channel.THINKING:
-            self._open(grammar, leading=True, void=grammar.closes_itself(text))
+            self._open_block(grammar, leading=True, void=grammar.closes_itself(text))
             return True
         self._blanks = []
         if channel is Channel.ANSWER:
@@ -277,7 +277,7 @@ class Splitter:
         blanks = "" if self.began_with_thinking else "".join(self._blanks)
         self._blanks = []
         if self._implied and not self.began_with_thinking:
-            self._open(None, leading=True)
+            self._open_block(None, leading=True)
         else:
             self._begin_answer()
         self._route(blanks)
@@ -297,18 +297,18 @@ class Splitter:
         else:
             self._text_matcher = self._rules.opens_and_controls if self._controls else self._rules.opens
 
-    def _text(self) -> bool:
-        tag = self._find(self._text_matcher, self._code)
+    def _read_answer(self) -> bool:
+        tag = self._find_tag(self._text_matcher, self._code)
         if tag is None:
             return False
         role, grammar, text = tag
         if role is Role.OPEN:
-            self._open(grammar, leading=False, void=grammar.closes_itself(text))
+            self._open_block(grammar, leading=False, void=grammar.closes_itself(text))
         elif role is Role.HEADER:
             self._controls = True
             match read_channel(text):
                 case Channel.THINKING:
-                    self._open(grammar, leading=False)
+                    self._open_block(grammar, leading=False)
                 case Channel.ANSWER:
                     self._begin_answer()
                 case Channel.TOOL:
@@ -316,7 +316,7 @@ class Splitter:
                     self._route(text)
         return True
 
-    def _open(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
+    def _open_block(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
         if leading:
             self.began_with_thinking = True
         if grammar is not None and grammar.control:
@@ -334,7 +334,7 @@ class Splitter:
         self._within = self._rules.within(grammar)
         self._depth = dict.fromkeys(self._rules.grammars if grammar is None else (grammar,), 1)
 
-    def _close(self) -> None:
+    def _close_block(self) -> None:
         runs = self._running or "".join(self._blanks).startswith(" ")
         self._carried = self._blanks if self._fresh and self._adjacent and runs else []
         self._fresh = False
@@ -344,16 +344,16 @@ class Splitter:
         else:
             self._continue_answer()
 
-    def _think(self) -> bool:
-        tag = self._find(self._within, None)
+    def _read_thought(self) -> bool:
+        tag = self._find_tag(self._within, None)
         if tag is None:
             return False
         role, grammar, text = tag
         if role is Role.CLOSE:
-            self._close()
+            self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
             self._controls = True
-            self._close()
+            self._close_block()
             self._scanner.push_back(text)
         elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
             self._emit(True, text)
@@ -364,8 +364,8 @@ class Splitter:
             self._cut = None
         return True
 
-    def _nest(self) -> bool:
-        tag = self._find(self._within, None if self._cut is None else self._nested_code)
+    def _read_nested(self) -> bool:
+        tag = self._find_tag(self._within, None if self._cut is None else self._nested_code)
         if tag is None:
             return False
         role, grammar, text = tag
@@ -381,7 +381,7 @@ class Splitter:
                     self._blanks = []
                 else:
                     self._emit(True, inner)
-            self._close()
+            self._close_block()
             return True
         if role is Role.CLOSE and self._cut is None:
             self._cut = len(self._nested)

@@ -35,7 +35,7 @@ def body(**fields: Any) -> bytes:
     return json.dumps(asked | fields).encode()
 
 
-def test_what_is_encoded_reads_back() -> None:
+def test_an_encoded_request_reads_back() -> None:
     target = find_target("anthropic:claude-opus-4-6", environ={})
     prompt = Prompt(
         (
@@ -83,7 +83,7 @@ def test_every_setting_for_thinking_is_understood(fields: dict[str, Any], thinki
     assert DIALECT.read(body(**fields)).prompt.thinking == thinking
 
 
-def test_the_providers_own_tools_stay_in_the_list() -> None:
+def test_tools_of_the_provider_stay_in_the_list() -> None:
     tools = [
         {"type": "web_search_20250305", "name": "web_search"},
         {"name": "mine", "input_schema": {"type": "object"}},

@@ -21,7 +21,7 @@ from asides.values.events import (
 DIALECT = find_dialect("anthropic")
 
 
-def test_a_stream_is_what_clients_expect() -> None:
+def test_a_stream_has_the_documented_events() -> None:
     writer = DIALECT.writer(model="claude-opus-4-6", stream=True)
     events: list[Event] = [
         ReplyStarted(None, "msg_1"),

@@ -45,7 +45,7 @@ def test_the_path_says_which_model_and_how_to_answer() -> None:
         read("/v1/chat")
 
 
-def test_what_we_send_is_read_back_as_it_was() -> None:
+def test_our_requests_are_read_back_unchanged() -> None:
     prompt = Prompt(
         (
             Message("user", (Text("hi", cache=True), Image(data=b"hi"), File("report", b"%PDF"))),

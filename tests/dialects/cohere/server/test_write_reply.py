@@ -1,4 +1,4 @@
-"""The server half of Cohere's chat: replies written, in events and whole."""
+"""Write replies and errors as a server of Cohere's v2 chat does."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_names_may_be_in_either_case_and_those_of_the_client_stay() -> None:
         ({"thinkingLevel": "HIGH", "includeThoughts": False}, Thinking(effort="high", show="none")),
     ],
 )
-def test_how_much_to_think(config: dict[str, Any] | None, wish: Thinking) -> None:
+def test_the_amount_of_thinking(config: dict[str, Any] | None, wish: Thinking) -> None:
     assert prompt_of(generationConfig={"thinkingConfig": config}).thinking == wish
 
 
@@ -220,7 +220,7 @@ def test_answers_find_their_calls_by_id_and_else_by_name_in_order() -> None:
     ]
 
 
-def test_what_the_client_half_writes_the_server_half_reads() -> None:
+def test_the_server_half_reads_the_requests_of_the_client_half() -> None:
     prompt = Prompt(
         (
             user("look"),

@@ -1,4 +1,4 @@
-"""Events as a response: which part a signature goes to, when a call is written, endings, usage, errors."""
+"""Write replies and errors as a server of generateContent does: signatures, calls, stop reasons, usage."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_signature_goes_into_the_part_before_it() -> None:
     ]
 
 
-def test_a_second_signature_of_a_block_has_a_part_of_its_own() -> None:
+def test_a_second_signature_of_a_block_gets_a_separate_part() -> None:
     assert parts(TextDelta("42", 0), seal("s1", 0), seal("s2", 0)) == [
         {"text": "42", "thoughtSignature": "s1"},
         {"text": "", "thought": True, "thoughtSignature": "s2"},
     ]
 
 
-def test_calls_wait_until_they_are_whole_and_keep_their_place() -> None:
+def test_calls_are_written_whole_in_their_position() -> None:
     written = parts(
         TextDelta("so", 0),
         ToolCallDelta(1, "a", "look", '{"at":'),
@@ -117,11 +117,11 @@ def test_tools_of_the_server_go_where_they_were() -> None:
         (StopReason(), "OTHER"),
     ],
 )
-def test_how_it_ends(stop: StopReason, reason: StopKind) -> None:
+def test_the_finish_reasons(stop: StopReason, reason: StopKind) -> None:
     assert whole(ReplyEnded(stop))["candidates"][0]["finishReason"] == reason
 
 
-def test_counts_leave_thinking_out_of_the_output_and_omit_what_was_not_reported() -> None:
+def test_output_excludes_thinking_and_counts_not_reported_are_absent() -> None:
     document = whole(UsageReported(Usage(10, 35, 30, None, 45)), END)
     assert document["usageMetadata"] == {
         "promptTokenCount": 10,

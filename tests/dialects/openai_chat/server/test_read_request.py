@@ -114,7 +114,7 @@ def test_tools_in_both_formats() -> None:
     assert prompt(functions=[FUNCTION]).tools == (own,)
 
 
-def test_a_hosts_own_tools_go_as_they_came() -> None:
+def test_tools_of_a_host_stay_unchanged() -> None:
     tools = [{"type": "web_search"}, {"type": "function", "function": FUNCTION}]
     read_back = prompt(tools=tools)
     assert [tool.name for tool in read_back.tools] == ["f"]
@@ -330,7 +330,7 @@ def test_reading_a_request_gives_the_prompt_that_was_encoded(stream: bool, limit
         ("thinking_toggle_and_effort", False, True),
     ],
 )
-def test_reading_thinking_gives_what_was_asked_as_far_as_the_host_can_express_it(
+def test_thinking_that_a_host_can_express_is_read_back(
     ask_by: AskBy, budgets: bool, efforts: bool, thinking: Thinking
 ) -> None:
     asked = Prompt((user("hi"),), thinking=thinking)

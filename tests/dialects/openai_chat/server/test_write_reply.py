@@ -174,7 +174,7 @@ def test_events_may_come_in_any_batches_and_nothing_follows_the_end(stream: bool
     assert writer.write([TextDelta("more"), STOPPED]) == b""
 
 
-def test_what_the_response_is_called() -> None:
+def test_the_content_type_of_the_response() -> None:
     assert ChatWriter(model="m", stream=True).content_type == "text/event-stream"
     assert ChatWriter(model="m", stream=False).content_type == "application/json"
 
@@ -205,7 +205,7 @@ def test_usage_that_was_not_reported_is_absent_and_zero_is_zero(stream: bool) ->
     assert b'"usage":{"prompt_tokens":0}' in body
 
 
-def test_warnings_are_not_on_this_wire() -> None:
+def test_warnings_are_not_written() -> None:
     warning = Warned(Notice("effort_mapped", "x"))
     assert written([STARTED, warning, STOPPED]) == written([STARTED, STOPPED])
 
@@ -234,12 +234,12 @@ def test_an_empty_reply_has_null_for_content() -> None:
     ],
     ids=["full", "empty", "blanks", "thought", "refusal", "broken", "slow call", "length", "filter", "no reason"],
 )
-def test_decoding_what_was_written_gives_the_fold_of_the_events(events: list[Event], stream: bool) -> None:
+def test_a_written_reply_decodes_to_the_fold_of_its_events(events: list[Event], stream: bool) -> None:
     assert decoded(written(events, stream=stream)) == fold(events)
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_details_keep_their_entries_verbatim(stream: bool) -> None:
+def test_entries_of_details_are_written_verbatim(stream: bool) -> None:
     entries = ('{"type":"reasoning.text","text":"plan","signature":"s","index":0}', '{"type":"x","data":"d","index":1}')
     seals = [
         ThoughtSealed(Seal("reasoning_details", value, TARGET.origin, entry), 0)
@@ -270,7 +270,7 @@ def test_seals_of_other_dialects_are_not_written() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_call_without_an_id_gets_the_one_that_the_fold_gives_it(stream: bool) -> None:
+def test_a_call_without_an_id_gets_the_id_of_the_fold(stream: bool) -> None:
     carrier = '{"google":{"thought_signature":"c2ln"}}'
     events = events_of(
         ToolCallDelta(3, None, "f", '{"a":'),
@@ -307,7 +307,7 @@ def test_an_id_that_comes_late_is_still_the_id(stream: bool) -> None:
         ("reasoning_details", "mine"),
     ],
 )
-def test_thinking_keeps_the_name_of_its_field_where_it_has_one(via: str | None, field: str) -> None:
+def test_thinking_is_written_in_the_field_that_it_came_in(via: str | None, field: str) -> None:
     events = events_of(ThinkingDelta("plan", via=via), TextDelta("42", 1))
     assert {field: "plan"} in deltas(written(events, thinking_field="mine"))
 

@@ -91,7 +91,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_what_was_sent_is_read_as_the_same(name: str) -> None:
+def test_a_sent_request_is_read_as_the_same_prompt(name: str) -> None:
     prompt = PROMPTS[name]
     read_back = again(prompt)
     # The encoder adds what the endpoint needs where nothing is stored.
@@ -137,20 +137,20 @@ def test_unknown_fields_stay() -> None:
         ({}, "input is missing"),
         ({"input": []}, "input is missing"),
         ({"input": 5}, "input is missing"),
-        ({"input": ["x"]}, r"input\[0\] is no object"),
+        ({"input": ["x"]}, r"input\[0\] is not an object"),
         ({"input": [{"role": "wizard", "content": "x"}]}, r"input\[0\]: role is"),
         ({"input": [{"role": "user"}]}, "content is a text"),
-        ({"input": [{"role": "user", "content": [5]}]}, "part is no object"),
+        ({"input": [{"role": "user", "content": [5]}]}, "part is not an object"),
         ({"input": [{"role": "user", "content": [{}]}]}, "has no type"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "no image_url"),
         ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "neither file_data"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:a;base64,!"}]}]},
-            "does not decode",
+            "not valid base64",
         ),
-        ({"input": [{"type": 5}]}, "type is no text"),
+        ({"input": [{"type": 5}]}, "type is not text"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "a name and a call_id"),
-        ({"input": [{"type": "function_call", "name": 5}]}, "name is no text"),
+        ({"input": [{"type": "function_call", "name": 5}]}, "name is not text"),
         ({"input": [{"type": "function_call_output", "output": "x"}]}, "no call_id"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": 5}]}, "output is a text"),
         ({"input": "hi", "model": ""}, "model is missing"),
@@ -160,7 +160,7 @@ def test_unknown_fields_stay() -> None:
         ({"input": "hi", "reasoning": {"mode": "wild"}}, "reasoning"),
     ],
 )
-def test_what_cannot_be_read_is_named(document: dict[str, Any], words: str) -> None:
+def test_an_invalid_request_is_refused_with_the_reason(document: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         read(**document)
 

@@ -1,6 +1,6 @@
 """Read a client's Messages request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
 
-Not here: single messages (import_messages), replies (write_reply), and what a provider would refuse (the stage).
+Not here: single messages (import_messages), replies (write_reply), and the checks of a provider (testing/stage/rules).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Request(RequestFields):
         return ServedRequest(prompt, model, stream, include_usage=True)
 
     def _take_system(self) -> tuple[str | None, tuple[Message, ...]]:
-        """The system prompt as text, or as a message where it has several blocks or a mark of the cache."""
+        """Take the system prompt: as text, or as a message if it has several blocks or a cache breakpoint."""
         texts = import_texts(self.remaining.pop("system", None))
         if len(texts) == 1 and not texts[0].cache:
             return texts[0].text, ()
@@ -94,7 +94,7 @@ class _Request(RequestFields):
             case "tool":
                 return str(choice.get("name", "")), parallel
             case "auto":
-                # The object has to have a type, so "auto" beside a word about parallel calls is no choice.
+                # The object must have a type, so "auto" beside a setting for parallel calls is no choice.
                 return ("auto" if parallel is None else None), parallel
             case "none":
                 return "none", parallel

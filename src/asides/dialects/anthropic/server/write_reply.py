@@ -1,6 +1,6 @@
 """Write replies (`MessagesWriter`) and errors (`write_error`) as a server of Messages does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is made of the same blocks as a stream.
+Not here: requests (read_request), sockets and status lines. A whole response is built from the same blocks as a stream.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
 class MessagesWriter(ReplyWriter):
     """Events of one reply in, a message out, as a stream of events or whole.
 
-    A block of the reply is a block of the message. Seals of other dialects are not on this wire.
+    A block of the reply is a block of the message. Seals of other dialects are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -97,7 +97,7 @@ class MessagesWriter(ReplyWriter):
         return {} if usage is None else _encode_usage(usage)
 
     def _encode_stop(self, stop: StopReason) -> tuple[str | None, Wire | None]:
-        """The provider's own stop reason where this dialect has it, else the nearest; and the text of a refusal."""
+        """Return the original stop reason if this dialect has it, else the nearest; and the text of a refusal."""
         refusal = "".join(self._refusal)
         details: Wire | None = None
         if refusal:
@@ -111,13 +111,15 @@ class MessagesWriter(ReplyWriter):
 
 
 class _Blocks:
-    """The wire events for each of our events. One block is open at a time, in the order in which they begin."""
+    """Converts our events to wire events. One block is open at a time."""
 
     def __init__(self) -> None:
         self._indexes: dict[int, int] = {}
         self._open: int | None = None
         self._held: tuple[int, Wire] | None = None
-        """A block that has not begun: a call whose caller may follow, or a whole part that a later one replaces."""
+        """A block that is not written yet: a call whose caller may follow, or a whole part that a later one may
+        replace.
+        """
 
     def write(self, event: BlockEvent) -> list[Wire]:
         match event:
@@ -201,7 +203,7 @@ class _Blocks:
 
 
 def _encode_usage(usage: Usage) -> Wire:
-    """The counts under this dialect's names. A count that was not reported is absent, not zero."""
+    """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
     counts: Wire = {}
     if usage.input is not None:
         counts["input_tokens"] = usage.input - (usage.cached or 0)
@@ -286,7 +288,7 @@ class _Whole:
 
 
 def _parse_arguments(text: str) -> Any:
-    """The arguments of a call; the text itself where it is not JSON."""
+    """Parse the arguments of a call; return the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -77,7 +77,7 @@ def _take_system(fields: RequestFields) -> str | None:
 
 
 def _take_thinking(native: RequestFields) -> Thinking:
-    """Read the settings for thinking; each family of models has its own."""
+    """Take the settings for thinking; they differ between families of models."""
     thinking = Thinking()
     match native.remaining.get("thinking"):
         case {"type": str()} as fields:
@@ -121,7 +121,7 @@ def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
                 described = {"parameters": schema} if isinstance(schema, dict) else {}
                 functions.append(Tool(name, str(spec.get("description") or ""), **described, strict=spec.get("strict")))
             case _:
-                # A tool of the provider's own, or a mark of its cache.
+                # A tool of the provider, or a cache breakpoint.
                 others.append(tool)
     choice: str | None = None
     match config.take("toolChoice", dict[str, Any]):
@@ -215,10 +215,10 @@ def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
             case dict():
                 part = _read_media(block)
                 if not isinstance(part, (Image, File)):
-                    raise ConfigError("what a tool gave back is text, JSON, images or documents.")
+                    raise ConfigError("a tool result is text, JSON, images or documents.")
                 parts.append(part)
             case _:
-                raise ConfigError("what a tool gave back is a list of blocks.")
+                raise ConfigError("a tool result is a list of blocks.")
     if all(isinstance(part, Text) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, Text))
     return tuple(parts)

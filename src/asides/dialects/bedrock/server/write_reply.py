@@ -1,6 +1,6 @@
 """Write replies (`ConverseWriter`) and errors (`write_error`) as a server of Converse does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is made of the same blocks as a stream.
+Not here: requests (read_request), sockets and status lines. A whole response is built from the same blocks as a stream.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STOP_REASONS: dict[StopKind, str] = {
 }
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - it stands in a header
+def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - it is in a header
     """Write an error body."""
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "__type": kind})
 
@@ -58,7 +58,7 @@ class ConverseWriter(ReplyWriter):
     """Events of one reply in, Converse out, in frames or whole.
 
     Deltas are written as they arrive. A call without an id waits for the end. Images and files of the model, and seals
-    of other dialects, are not on this wire.
+    of other dialects, are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -90,11 +90,11 @@ class ConverseWriter(ReplyWriter):
 
     # --- blocks -----------------------------------------------------------------------------------------------------
 
-    def _index(self, block: int) -> int:
+    def _find_index(self, block: int) -> int:
         return self._indexes.setdefault(block, len(self._indexes))
 
     def _write_delta(self, block: int, delta: dict[str, Any]) -> bytes:
-        index = self._index(block)
+        index = self._find_index(block)
         if self._stream:
             return self._write_frame("contentBlockDelta", {"contentBlockIndex": index, "delta": delta})
         pieces = self._whole.setdefault(index, {})
@@ -128,7 +128,7 @@ class ConverseWriter(ReplyWriter):
         return self._begin_call(event.block, event.id, name, "".join(piece.arguments for piece in pieces))
 
     def _begin_call(self, block: int, call_id: str, name: str, arguments: str) -> bytes:
-        index = self._index(block)
+        index = self._find_index(block)
         self._calls += 1
         call = {"toolUseId": call_id, "name": name}
         written = b""
@@ -140,12 +140,12 @@ class ConverseWriter(ReplyWriter):
         return written + self._write_delta(block, {"toolUse": {"input": arguments}}) if arguments else written
 
     def _write_part(self, block: int, document: str) -> bytes:
-        index = self._index(block)
+        index = self._find_index(block)
         if not self._stream:
             self._whole[index] = {"part": msgspec.Raw(document.encode())}
             return b""
         kind, fields = next(iter(msgspec.json.decode(document).items()))
-        # The provider begins only some kinds of blocks with an event of their own; a decoder reads both alike.
+        # The provider sends a start event only for some kinds of blocks; a decoder accepts it for all.
         if not isinstance(fields, dict) or "input" not in fields:
             return self._write_frame("contentBlockStart", {"contentBlockIndex": index, "start": {kind: fields}})
         start = {name: value for name, value in fields.items() if name != "input"}
@@ -158,7 +158,7 @@ class ConverseWriter(ReplyWriter):
     def _write_end(self, stop: StopReason) -> bytes:
         written: list[bytes] = []
         numbers = sorted({piece.block for piece in self._waiting})
-        # A call without an id gets the one that the fold of the same events gives it.
+        # A call without an id gets the id that the fold of the same events derives.
         for block, call in zip(numbers, fold([self._started, *self._waiting]).tool_calls, strict=True):
             arguments = "".join(piece.arguments for piece in self._waiting if piece.block == block)
             written.append(self._begin_call(block, call.id, call.name, arguments))
@@ -227,7 +227,7 @@ def _join_pieces(block: dict[str, Any]) -> Any:
 
 
 def _encode_usage(usage: Usage) -> dict[str, Any]:
-    """The counts under this dialect's names. Its input leaves out the tokens that were read from the cache."""
+    """Encode the counts by this dialect's names. Its input excludes the tokens that were read from the cache."""
     counts = {
         "inputTokens": None if usage.input is None else max(usage.input - (usage.cached or 0), 0),
         "outputTokens": usage.output,

@@ -182,7 +182,7 @@ def _read_result(content: object) -> str:
             case {"type": "document", "document": document}:
                 texts.append(msgspec.json.encode(document).decode())
             case _:
-                raise ConfigError("what a tool gave back is text or documents.")
+                raise ConfigError("a tool result is text or documents.")
     return "\n".join(texts)
 
 

@@ -37,7 +37,7 @@ _FINISH_REASONS: dict[StopKind, str] = {
 }
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - there is one shape
+def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - all errors have one form
     """Write an error body; clients match on `kind`."""
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "code": kind})
 
@@ -45,8 +45,8 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
 class ChatWriter(ReplyWriter):
     """Events of one reply in, a v2 chat out, in events or whole.
 
-    Blocks keep their order, except that calls follow the content, whole, at the end. Images, files and tools that the
-    provider ran, and seals of other dialects, are not on this wire.
+    Blocks stay in order, except that whole calls follow the content at the end. Images, files and tools that the
+    provider ran, and seals of other dialects, are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -110,7 +110,7 @@ class ChatWriter(ReplyWriter):
         elif seal.kind == CITED:
             index = self._indexes.get(event.block)
             for citation in msgspec.json.decode(seal.entry, type=list[dict[str, Any]]):
-                # A citation names its item only where a reader could not know it.
+                # A citation names its item only if a reader could not know it.
                 is_clear = index is not None and citation.get("content_index") in (None, index)
                 self._citations.append(citation if is_clear else {**citation, "content_index": index})
 

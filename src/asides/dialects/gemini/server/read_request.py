@@ -1,8 +1,7 @@
 """Read a client's generateContent request as a prompt: `read(body, path) → ServedRequest`.
 
-Field names may be in camelCase or snake_case, since the API takes both. Unknown fields stay in `extra`.
-
-Not here: single contents (import_contents), and replies (write_reply).
+Field names may be in camelCase or snake_case, since the API takes both. Unknown fields stay in `extra`. Not here:
+single contents (import_contents), and replies (write_reply).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
 
 
 def _to_camel_case(value: Any) -> Any:
-    """The document with its field names in camelCase, without the fields that are null."""
+    """Convert field names to camelCase, and drop fields that are null."""
     if isinstance(value, list):
         return [_to_camel_case(item) for item in value]
     if not isinstance(value, dict):
@@ -89,7 +88,7 @@ class _Request:
         try:
             return msgspec.convert(settings, Sampling, strict=False)
         except msgspec.ValidationError as problem:
-            raise ConfigError(f"a setting of generationConfig does not read: {problem}.") from None
+            raise ConfigError(f"a setting of generationConfig is invalid: {problem}.") from None
 
     def _take_thinking(self) -> Thinking:
         config = self.settings.take("thinkingConfig", dict[str, Any])
@@ -98,7 +97,7 @@ class _Request:
         shown, level, budget = config.get("includeThoughts"), config.get("thinkingLevel"), config.get("thinkingBudget")
         if level is not None and budget is not None:
             raise ConfigError("thinkingConfig has both thinkingBudget and thinkingLevel; give one of them.")
-        # The API shows thoughts only where they are asked for.
+        # The API shows thoughts only on request.
         thinking = Thinking(show="summary" if shown is True else "none")
         if level is not None:
             effort = _LEVELS.get(str(level).upper())
@@ -108,7 +107,9 @@ class _Request:
         if budget is None:
             return msgspec.structs.replace(thinking, mode="on") if shown else thinking
         if not isinstance(budget, int) or budget < -1:
-            raise ConfigError("thinkingBudget is a number of tokens, 0 for none or -1 for as many as it takes.")
+            raise ConfigError(
+                "thinkingBudget is a number of tokens, 0 for none or -1 for as many as the model decides."
+            )
         match budget:
             case 0:
                 return msgspec.structs.replace(thinking, mode="off")
@@ -158,7 +159,7 @@ def _read_tool(declared: Any) -> Tool:
 
 
 def _to_json_schema(schema: Any) -> Any:
-    """The schema with its types in lower case, as in JSON schema; the API's clients write them in upper case."""
+    """Convert types to lower case, as in JSON schema; the API's clients write them in upper case."""
     if isinstance(schema, list):
         return [_to_json_schema(item) for item in schema]
     if not isinstance(schema, dict):

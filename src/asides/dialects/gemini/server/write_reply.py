@@ -61,7 +61,7 @@ class ContentWriter(ReplyWriter):
 
     A signature belongs to the part that it came with: text that is sealed after several deltas becomes several parts,
     of which the last is signed. Calls are written when they are whole. Refusals go into the finish message. Seals and
-    tools of other dialects are not on this wire.
+    tools of other dialects are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -70,7 +70,7 @@ class ContentWriter(ReplyWriter):
         self._stream = stream
         self._parts = _Parts()
         self._whole: list[Wire] = []
-        """All parts so far, where the response is whole."""
+        """All parts so far, for a whole response."""
         self._metadata: Wire = {}
         self._refusal: list[str] = []
 
@@ -113,7 +113,7 @@ class ContentWriter(ReplyWriter):
 
 
 class _Parts:
-    """The wire parts for each event. The last text waits for its signature, and a call for its end."""
+    """Converts events to wire parts. The last text waits for its signature, and a call for its end."""
 
     def __init__(self) -> None:
         self._held: Wire | None = None
@@ -160,7 +160,7 @@ class _Parts:
             return []
         ready: list[Wire] = []
         if self._held is None or self._held_block != event.block or "thoughtSignature" in self._held:
-            # A thought that shows nothing but its signature.
+            # A thought without text, only with its signature.
             ready = self._hold({"text": "", "thought": True}, event.block, started)
         if self._held is not None:
             self._held["thoughtSignature"] = event.seal.value
@@ -191,7 +191,7 @@ def _encode_stop(stop: StopReason) -> str:
 
 
 def _encode_usage(usage: Usage) -> Wire:
-    """The counts under this dialect's names: its output leaves out the thinking. A count not reported is absent."""
+    """Encode the counts by this dialect's names. Its output excludes thinking. A missing count is absent, not zero."""
     output = usage.output
     if output is not None and usage.thinking is not None:
         output = max(output - usage.thinking, 0)

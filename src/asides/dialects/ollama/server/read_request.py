@@ -113,7 +113,7 @@ def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None
 
 
 def _take_messages(fields: RequestFields) -> tuple[Message, ...]:
-    """The history. Results without ids belong to the calls in their order, as on the server."""
+    """Take the history. Results without ids belong to the calls in their order, as on the server."""
     documents = fields.take("messages", list[dict[str, Any]]) or []
     messages: list[Message] = []
     unanswered: list[str] = []

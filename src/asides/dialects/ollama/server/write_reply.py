@@ -26,7 +26,7 @@ _CREATED_AT = "1970-01-01T00:00:00Z"
 _BETWEEN_THOUGHTS = "\n\n"
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - there is one shape
+def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - all errors have one form
     """Write an error body."""
     return msgspec.json.encode({"error": message})
 
@@ -35,7 +35,7 @@ class ChatLineWriter(ReplyWriter):
     """Events of one reply in, chat lines out, or one document.
 
     The dialect has one field for thinking and one for the answer: blocks are joined, thoughts with a blank line between
-    them. Calls are written whole, at the end. Seals are not on this wire, and of whole parts only images are.
+    them. Calls are written whole, at the end. Seals are not written; of whole parts, only images are.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:

@@ -130,7 +130,7 @@ class _Request(RequestFields):
     # --- thinking ---------------------------------------------------------------------------------------------------
 
     def _take_thinking(self) -> Thinking:
-        """Every host's settings for thinking, as one. "off" wins over an amount beside it (requirements, I4)."""
+        """Merge the settings for thinking of all hosts. "off" wins over an amount beside it (requirements, I4)."""
         found = [
             self._take_effort(),
             self._take_object_setting("reasoning", _OPENROUTER_FIELDS),
@@ -144,7 +144,7 @@ class _Request(RequestFields):
 
     def _take_effort(self) -> Thinking | None:
         if self.remaining.get("reasoning_effort") == "default":
-            return None  # one host's word for its own default; it stays as it is
+            return None  # one host's name for its default; it stays unchanged
         effort = self.take("reasoning_effort", str)
         return None if effort is None else read_thinking(reasoning_effort=effort)[0]
 
@@ -164,7 +164,7 @@ class _Request(RequestFields):
         try:
             return (read_thinking(reasoning=settings) if name == "reasoning" else read_thinking(settings))[0]
         except (TypeError, ValueError):
-            raise ConfigError(f"{name} does not read.") from None
+            raise ConfigError(f"{name} is invalid.") from None
 
     def _take_template_switch(self) -> Thinking | None:
         variables = self.remaining.get("chat_template_kwargs")
@@ -183,7 +183,7 @@ class _Request(RequestFields):
 
     def _take_budget(self, name: str) -> Thinking | None:
         budget = self.take(name, int)
-        # A negative budget is one host's word for "as much as you like".
+        # At one host a negative budget means that the model decides.
         return None if budget is None else Thinking(mode="auto") if budget < 0 else read_thinking(budget)[0]
 
 
@@ -214,4 +214,4 @@ def _read_tool(function: object) -> Tool:
     try:
         return msgspec.convert(fields, Tool)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"the tool {function['name']} does not read: {problem}.") from None
+        raise ConfigError(f"the tool {function['name']} is invalid: {problem}.") from None

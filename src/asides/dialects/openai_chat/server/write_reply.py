@@ -1,6 +1,6 @@
 """Write replies (`ChatWriter`) and errors (`write_error`) as a server of chat completions does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is made of the same deltas as a stream.
+Not here: requests (read_request), sockets and status lines. A whole response is built from the same deltas as a stream.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ChatWriter(ReplyWriter):
     """Events of one reply in, a chat completion out, in chunks or whole.
 
     Chat has one field for thinking and one for the answer: blocks are joined, thoughts with a blank line between them.
-    Parts that come whole, and seals of other dialects, are not on this wire.
+    Parts that come whole, and seals of other dialects, are not written.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ChatWriter(ReplyWriter):
 
 
 class _Deltas:
-    """The deltas of the message for each event."""
+    """Converts events to deltas of the message."""
 
     def __init__(self, thinking_field: str) -> None:
         self._default_field = thinking_field
@@ -92,7 +92,7 @@ class _Deltas:
         self._last_thought: int | None = None
         self._blanks = ""
         self._at_start = True
-        """Only blanks have come of the current thought."""
+        """Whether only blanks of the current thought have come."""
         self._has_thought = False
         self._calls: dict[int, int] = {}
         self._waiting: dict[int, _WaitingCall] = {}
@@ -128,7 +128,7 @@ class _Deltas:
             self._at_start = False
             self._has_thought = True
         if self._field is None:
-            # One name for the whole reply: readers take two fields for two copies of the same thought.
+            # One name for the whole reply: readers treat two fields as two copies of the same thought.
             self._field = event.via if event.via in THINKING_FIELDS else self._default_field
         return [{self._field: text}] if text else []
 
@@ -151,7 +151,7 @@ class _Deltas:
         return [begun, *(_encode_call_seal(index, entry) for entry in waiting.seals)]
 
     def write_waiting(self, started: ReplyStarted) -> list[Delta]:
-        """Write the calls that got no id, with the ids that the fold of the same events gives them."""
+        """Write the calls that have no id, with the ids that the fold of the same events derives."""
         all_waiting = [self._waiting[block] for block in sorted(self._waiting)]
         folded = fold([started, *(piece for waiting in all_waiting for piece in waiting.pieces)]).tool_calls
         return [
@@ -175,7 +175,7 @@ class _Deltas:
         return [{"thought_signature": seal.value} if entry is None else {"extra_content": entry}]
 
     def encode_stop(self, stop: StopReason) -> str | None:
-        """The provider's own finish reason where this dialect has it, else the nearest; None where there is none."""
+        """Return the original finish reason if this dialect has it, else the nearest; None if there is none."""
         if stop.raw in _KNOWN_FINISH_REASONS:
             return stop.raw
         if stop == StopReason():
@@ -210,7 +210,7 @@ def _encode_call(index: int, call_id: str | None, name: str | None, arguments: s
 
 
 def _encode_usage(usage: Usage) -> dict[str, Any]:
-    """The counts under this dialect's names. A count that was not reported is absent, not zero."""
+    """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
     counts = {"prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": usage.total}
     encoded: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
     if usage.cached is not None:

@@ -1,8 +1,8 @@
 """Write replies (`ResponsesWriter`) as a server of Responses does: one output item for each block of the reply.
 
-Not here: requests (read_request), errors (they are those of chat completions), sockets and status lines. A whole
-response is made of the same items as a stream. An item that came from this dialect carries its entry along and is
-written as it was.
+A whole response is built from the same items as a stream. An item that came from this dialect is written with the
+fields of its entry. Not here: requests (read_request), errors (openai_chat/server/write_reply), sockets and status
+lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "cus
 
 
 class ResponsesWriter(ReplyWriter):
-    """Events of one reply in, a response out. Images and files, and seals of other dialects, are not on this wire."""
+    """Events of one reply in, a response out. Images and files, and seals of other dialects, are not written."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ResponsesWriter(ReplyWriter):
             self._items[event.block] = self._open = item
             written.append(self._write_sse("response.output_item.added", output_index=item.index, item=item.start()))
         if item.closed:
-            return written  # the item is already sent, so a late event has no place
+            return written  # the item is already sent, so a late event is dropped
         for kind, fields in item.write(event):
             written.append(self._write_sse(kind, item_id=item.id, output_index=item.index, **fields))
         return written
@@ -135,7 +135,7 @@ class ResponsesWriter(ReplyWriter):
 
 
 def _encode_usage(usage: Usage) -> Wire:
-    """The counts under this dialect's names. A count that was not reported is absent, not zero."""
+    """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
     counts = {"input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total}
     encoded: Wire = {name: count for name, count in counts.items() if count is not None}
     if usage.cached is not None:
@@ -149,12 +149,12 @@ def _encode_usage(usage: Usage) -> Wire:
 
 
 def make_item_id(kind: str, response_id: str, number: int) -> str:
-    """The id of an item: unique where the response's id is."""
+    """Make the id of an item: unique if the response's id is."""
     return f"{_ID_PREFIXES.get(kind, 'item')}_{response_id.removeprefix('resp_')}_{number}"
 
 
 def _begin_item(event: ContentEvent, response_id: str, number: int) -> _Item | None:
-    """The item that this event begins; None where it begins none."""
+    """Make the item that this event begins; None if it begins none."""
     match event:
         case ThinkingDelta():
             return _Reasoning(response_id, number)
@@ -196,11 +196,11 @@ class _Item:
         yield from ()
 
     def start(self) -> Wire:
-        """The item as it is announced, before its content."""
+        """Encode the item as it is announced, before its content."""
         return {**self.encode(), "status": "in_progress"}
 
     def encode(self) -> Wire:
-        """The item with its content so far."""
+        """Encode the item with its content so far."""
         raise NotImplementedError
 
     def _store_entry(self, event: ThoughtSealed, *kinds: str) -> None:
