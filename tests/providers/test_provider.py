@@ -10,7 +10,7 @@ import pytest
 
 from asides.providers.find import list_providers
 from asides.providers.provider import Facts, ModelRule, Provider, Quirks, Target, settle
-from asides.values.thinking import EFFORTS, Effort, Thinking, find_nearest_effort
+from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort
 
 HOST = Quirks(
     tags=("think",),
@@ -132,4 +132,4 @@ def test_a_default_does_not_rule_thinking_out(
 def test_the_nearest_effort_is_the_closest_and_of_two_the_lower(
     asked: Effort, supported: tuple[Effort, ...], expected: Effort
 ) -> None:
-    assert find_nearest_effort(asked, supported) == expected
+    assert nearest_effort(asked, supported) == expected

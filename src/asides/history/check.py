@@ -23,7 +23,7 @@ from asides.providers.provider import ModelRule, Target
 from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Text
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thinking, find_nearest_effort
+from asides.values.thinking import Effort, Thinking, nearest_effort
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
@@ -134,7 +134,7 @@ class _RequestCheck:
             # The lowest effort is far above the one asked for; not thinking is nearer (requirements, I8).
             self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
             return msgspec.structs.replace(thinking, effort=None, mode="off")
-        sent = sent or find_nearest_effort(asked, takes)
+        sent = sent or nearest_effort(asked, takes)
         self.notices.append(Notice("effort_mapped", f"the nearest effort of {self.who}", "thinking", asked, sent))
         return msgspec.structs.replace(thinking, effort=sent)
 

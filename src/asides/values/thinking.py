@@ -24,7 +24,7 @@ ThoughtSource: TypeAlias = Literal["field", "tags", "block", "responses_summary"
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
-def find_nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
+def nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
     """Return the supported effort that is closest to the one asked for; of two, the lower, which costs less."""
     place = EFFORTS.index(asked)
     return min(supported, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))

@@ -15,7 +15,7 @@ from asides.dialects.http_body import build_post, join_url, merge_fields, report
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, find_nearest_effort
+from asides.values.thinking import Effort, nearest_effort
 from asides.values.tools import Tool
 
 # Our settings and their names in this dialect.
@@ -189,14 +189,14 @@ def _encode_level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
     if thinking.budget is not None:
         fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]
         nearest = fitting[0] if fitting else _LEVELS[-1]
-        sent = find_nearest_effort(nearest, takes or _LEVELS)
+        sent = nearest_effort(nearest, takes or _LEVELS)
         notices.append(
             _make_notice("budget_mapped", "this model takes a level, not a budget", str(thinking.budget), sent)
         )
         return {"thinkingLevel": sent.upper()}
     if thinking.effort is None:
         return {}
-    sent = find_nearest_effort(thinking.effort, takes or _LEVELS)
+    sent = nearest_effort(thinking.effort, takes or _LEVELS)
     if sent != thinking.effort:
         notices.append(_make_notice("effort_mapped", "the nearest level", thinking.effort, sent))
     return {"thinkingLevel": sent.upper()}

@@ -31,7 +31,7 @@ from asides.values.messages import (
     UnknownPart,
 )
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thought, find_nearest_effort, join_thoughts
+from asides.values.thinking import Effort, Thought, nearest_effort, join_thoughts
 from asides.values.tools import Tool
 
 # Our names and theirs. The first group is in `options`, the second beside it.
@@ -139,7 +139,7 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> b
         return None if thinking.mode == "auto" and thinking.budget is None else True
     if rule.efforts == ():
         return True
-    sent = find_nearest_effort(thinking.effort, _EFFORTS)
+    sent = nearest_effort(thinking.effort, _EFFORTS)
     if sent != thinking.effort:
         notices.append(Notice("effort_mapped", "the nearest effort of this host", "thinking", thinking.effort, sent))
     return sent

@@ -16,7 +16,7 @@ from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thinking, find_nearest_effort
+from asides.values.thinking import Effort, Thinking, nearest_effort
 from asides.values.tools import Tool
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
@@ -315,7 +315,7 @@ class _ThinkingEncoder:
         nearest = fitting[0] if fitting else highest
         # If the provider itself maps an effort that it lacks, that counts before the nearest one.
         mapped = dict(self.rule.effort_map).get(nearest)
-        sent = nearest if takes and nearest in takes else mapped or find_nearest_effort(nearest, takes or (nearest,))
+        sent = nearest if takes and nearest in takes else mapped or nearest_effort(nearest, takes or (nearest,))
         self._report("budget_mapped", "this host takes an effort, not a budget", str(budget), sent)
         return sent
 
@@ -326,7 +326,7 @@ class _ThinkingEncoder:
         if self.rule.efforts == () and self.rule.default is None:
             self._report("on_not_sent", "this model takes no effort; it decides itself whether to think", "on")
             return
-        sent = find_nearest_effort(_DEFAULT_EFFORT, self.rule.efforts or (_DEFAULT_EFFORT,))
+        sent = nearest_effort(_DEFAULT_EFFORT, self.rule.efforts or (_DEFAULT_EFFORT,))
         self._report("effort_chosen", "this host needs an effort", "on", sent)
         self.fields["reasoning_effort"] = sent
 
