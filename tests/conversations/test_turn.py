@@ -119,14 +119,14 @@ def test_only_the_first_end_of_a_turn_counts() -> None:
     chat = Conversation(PLAIN)
     turn = chat.turn("one?")
     turn.end(Reply((Text("never begun"),)))
-    assert (turn.kept, len(chat)) == (False, 0)
+    assert (turn.is_recorded, len(chat)) == (False, 0)
     turn.begin()
     turn.end(Reply((Text("One."),)))
     chat.append("two?")
     turn.end(Reply((Text("again"),)))
     turn.drop()
     assert dialogue(chat) == [("user", "one?"), ("assistant", "One."), ("user", "two?")]
-    assert turn.kept
+    assert turn.is_recorded
 
 
 @both_shells

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
-from asides.client import Client, shared_client
+from asides.client import Client, get_shared_client
 from asides.options import PromptLike
 from asides.transports.run_stream import RunStream
 from asides.values.messages import OutputSchema
@@ -56,7 +56,7 @@ class Agent(Generic[Output]):
     ) -> None:
         check_client(client, Client, "an AsyncClient is for AsyncAgent")
         self._config = AgentConfig(model, output, options)
-        self._client = shared_client() if client is None else client
+        self._client = get_shared_client() if client is None else client
 
     @overload
     def send(

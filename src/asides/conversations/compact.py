@@ -61,7 +61,7 @@ class Compaction:
         history.replace((*self._before[: older.start], user(f"{LABEL}\n\n{summary}"), *rest), spent)
 
 
-def options_for_summary(options: Options) -> Options:
+def select_summary_options(options: Options) -> Options:
     """The options of a conversation that also hold for the request for a summary."""
     chosen = {name: value for name, value in options.items() if name in _OPTIONS_FOR_SUMMARY}
     return cast("Options", chosen)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args
 
-from asides.conversations.compact import Compaction, find_older_turns, options_for_summary
+from asides.conversations.compact import Compaction, find_older_turns, select_summary_options
 from asides.conversations.message_history import (
     MessageHistory,
     MessageLike,
@@ -27,7 +27,7 @@ from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
-from asides.history.trim import Strip, TokenCounter, TrimmedHistory, estimator_for, strip_thinking, trim
+from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
 from asides.options import Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError, UnknownModel
 from asides.values.messages import Message, system
@@ -198,7 +198,9 @@ class ConversationCore(Generic[AnyClient]):
             self._history.refresh()
             if not self.messages:
                 return TrimmedHistory((), 0)
-            trimmed = trim(self.messages, tokens, count or self._token_counter(model), rows=self._call_builder.rows)
+            trimmed = trim(
+                self.messages, tokens, count or self._build_token_counter(model), rows=self._call_builder.rows
+            )
             if trimmed.messages != self.messages:
                 self._history.replace(drop_stored_responses(trimmed.messages))
             return trimmed
@@ -328,9 +330,9 @@ class ConversationCore(Generic[AnyClient]):
         if keep_turns < 1:
             raise ConfigError("keep_turns is below one; the last turn is what the conversation goes on from.")
         self._history.refresh()
-        given = merge_options(options_for_summary(self._options), reject_unknown(options))
+        given = merge_options(select_summary_options(self._options), reject_unknown(options))
         older = find_older_turns(self.messages, keep_turns)
-        if not older or self._token_counter(None)(self.messages) <= over:
+        if not older or self._build_token_counter(None)(self.messages) <= over:
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
 
@@ -343,10 +345,10 @@ class ConversationCore(Generic[AnyClient]):
             )
         return chosen
 
-    def _token_counter(self, model: str | None) -> TokenCounter:
+    def _build_token_counter(self, model: str | None) -> TokenCounter:
         """Counts the tokens of messages that go to the model with the conversation's system prompt and options."""
         call = self._call_builder.build(self._choose_model(model), self, self._options, stream=True, needs_key=False)
-        return estimator_for(call.prompt, call.target)
+        return build_token_counter(call.prompt, call.target)
 
 
 def _open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
@@ -354,10 +356,10 @@ def _open_stored(store: Store | None, name: str | None) -> StoredConversation | 
         if name is not None:
             raise ConfigError("name= is what a store keeps a conversation under. To do: give store= as well.")
         return None
-    return StoredConversation(store, _new_name() if name is None else name)
+    return StoredConversation(store, _make_name() if name is None else name)
 
 
-def _new_name() -> str:
+def _make_name() -> str:
     """A name that no other conversation has. Later names sort after it."""
     import secrets
     from datetime import UTC, datetime

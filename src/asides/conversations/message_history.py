@@ -52,13 +52,13 @@ class StoredConversation:
         about = self.store.about(self.name)
         if about is None:
             if self._version:
-                raise self._deleted()
+                raise self._build_deletion_error()
             return None
         if about.version == self._version:
             return None
         snapshot = self._load(known)
         if snapshot is None:
-            raise self._deleted()
+            raise self._build_deletion_error()
         self._version = snapshot.about.version
         return snapshot
 
@@ -97,7 +97,7 @@ class StoredConversation:
             return self.store.load(self.name)
         return ConversationSnapshot(more.about, (*known, *more.messages))
 
-    def _deleted(self) -> StoreConflict:
+    def _build_deletion_error(self) -> StoreConflict:
         return StoreConflict(
             f"the conversation {self.name!r} was deleted by somebody else meanwhile. To do: begin another one, or "
             "keep what is known of it with fork(name=…).",
@@ -189,7 +189,7 @@ class MessageHistory:
             self.messages += new
             self._add_usage(spent)
         elif new or spent is not None:
-            heading = self._changed_heading()
+            heading = self._find_heading_change()
             self._take(self.stored.append(self.messages, new, self._redact(new), heading, spent))
             self._stored_heading = heading or self._stored_heading
 
@@ -199,7 +199,7 @@ class MessageHistory:
             self.messages = messages
             self._add_usage(spent)
         else:
-            heading = self._changed_heading()
+            heading = self._find_heading_change()
             about = self.stored.replace(self._redact(messages), heading, spent)
             self._take(ConversationSnapshot(about, messages))
             self._stored_heading = heading or self._stored_heading
@@ -255,7 +255,7 @@ class MessageHistory:
     def _redact(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return messages if self.keeps_thinking else redact(messages, rows=self.rows)
 
-    def _changed_heading(self) -> ConversationHeading | None:
+    def _find_heading_change(self) -> ConversationHeading | None:
         """The heading to write; None when this process did not change it."""
         heading = ConversationHeading(self.system, self.model)
         return None if heading == self._stored_heading else heading

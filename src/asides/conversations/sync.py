@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from typing import Self, Unpack
 
-from asides.client import Client, Stream, shared_client
+from asides.client import Client, Stream, get_shared_client
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
@@ -72,7 +72,7 @@ class Conversation(ConversationCore[Client]):
 
     @property
     def _asking_client(self) -> Client:
-        return shared_client() if self._client is None else self._client
+        return get_shared_client() if self._client is None else self._client
 
 
 class ConversationStream:

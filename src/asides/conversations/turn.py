@@ -27,13 +27,13 @@ class Turn:
         self._before = history.messages
         self._begun = False
         self._ended = False
-        self.kept = False
+        self.is_recorded = False
         """Whether the question and the answer are in the conversation now."""
         if not self._before and not question:
             raise ConfigError("nothing was said yet. To do: ask something.")
         # Calls without a result get one before the new message.
         self.messages = add_missing_results((*self._before, *question)) if question else self._before
-        self._new = _new_messages(self._before, self.messages, question)
+        self._new = _find_new_messages(self._before, self.messages, question)
         self.system = history.system
 
     @property
@@ -85,10 +85,10 @@ class Turn:
             # Nobody will run the calls of an answer that broke off.
             new = add_missing_results(new)
         self._history.append(new, reported or estimate_usage(self.messages, reply))
-        self.kept = True
+        self.is_recorded = True
 
 
-def _new_messages(
+def _find_new_messages(
     before: tuple[Message, ...], sent: tuple[Message, ...], question: tuple[Message, ...]
 ) -> tuple[Message, ...]:
     """The messages to add to the history. Results that were added further up are made again for each request."""

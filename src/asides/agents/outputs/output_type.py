@@ -94,13 +94,13 @@ def _choose_parser(output: object, schema: SchemaOrJson, wrapped: bool) -> Calla
     if schema == "json":
         return _parse_object
     if isinstance(output, (OutputSchema, Mapping)):
-        return _schema_parser(_unwrap_schema(schema.schema) if wrapped else schema.schema)
+        return _build_schema_parser(_unwrap_schema(schema.schema) if wrapped else schema.schema)
     if has_own_schema(output):
-        return _pydantic_parser(output.model_validate_json)  # type: ignore[attr-defined]
+        return _build_pydantic_parser(output.model_validate_json)  # type: ignore[attr-defined]
     adapter = find_pydantic_adapter(output)
     if adapter is not None:
-        return _pydantic_parser(adapter.validate_json)
-    return _msgspec_parser(output)
+        return _build_pydantic_parser(adapter.validate_json)
+    return _build_msgspec_parser(output)
 
 
 def _unwrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _parse_object(document: bytes) -> dict[str, Any]:
     return value
 
 
-def _schema_parser(schema: dict[str, Any]) -> Callable[[bytes], Any]:
+def _build_schema_parser(schema: dict[str, Any]) -> Callable[[bytes], Any]:
     validate = build_validator(schema)
 
     def parse(document: bytes) -> Any:
@@ -126,7 +126,7 @@ def _schema_parser(schema: dict[str, Any]) -> Callable[[bytes], Any]:
     return parse
 
 
-def _msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
+def _build_msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
     try:
         decoder = msgspec.json.Decoder(kind)
     except TypeError as problem:
@@ -141,12 +141,12 @@ def _msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
             # A `__post_init__` may assert instead of raising ValueError; pydantic accepts both too.
             raise OutputMismatch(f"$: {str(problem) or 'it does not hold together'}") from None
         except (msgspec.DecodeError, RecursionError) as problem:
-            raise _json_mismatch(problem) from None
+            raise _build_json_mismatch(problem) from None
 
     return parse
 
 
-def _pydantic_parser(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def _build_pydantic_parser(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     def parse(document: bytes) -> Any:
         _decode(document)
         try:
@@ -174,7 +174,7 @@ def _unwrap(document: bytes) -> bytes:
     except msgspec.ValidationError:
         return document
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise _json_mismatch(problem) from None
+        raise _build_json_mismatch(problem) from None
 
 
 def _encode(text: str | bytes) -> bytes:
@@ -190,10 +190,10 @@ def _decode(document: bytes) -> Any:
     try:
         return msgspec.json.decode(document)
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise _json_mismatch(problem) from None
+        raise _build_json_mismatch(problem) from None
 
 
-def _json_mismatch(problem: Exception) -> OutputMismatch:
+def _build_json_mismatch(problem: Exception) -> OutputMismatch:
     deep = isinstance(problem, RecursionError)
     return OutputMismatch("it is nested too deeply" if deep else f"it is no JSON: {problem}")
 

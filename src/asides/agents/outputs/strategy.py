@@ -84,11 +84,11 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
         return Strategy("native", two_phase=apart, shapes_only=shapes_only, notices=two_phase_notices)
     if rule.tools and (rule.tools_while_thinking or not prompt.thinking.wanted):
         forced = not thinks or (rule.forced_tools and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
-        return Strategy("tool", tool=_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
+        return Strategy("tool", tool=_find_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
     return Strategy("instructed", json_mode=has_json_mode and not apart, notices=(_INSTRUCTED,))
 
 
-def _free_name(prompt: Prompt) -> str:
+def _find_free_name(prompt: Prompt) -> str:
     taken = {tool.name for tool in prompt.tools}
     name, number = FINAL_TOOL, 1
     while name in taken:

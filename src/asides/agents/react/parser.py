@@ -128,7 +128,7 @@ class ReactParser:
         self._take(text)
         return self._out
 
-    def new_text(self) -> list[Piece]:
+    def begin_text(self) -> list[Piece]:
         """Another text of the same reply follows, and begins a line."""
         self._out = []
         self._end_line()

@@ -54,7 +54,7 @@ class FenceStripper:
         if self._state is _State.PASSING:
             return text
         if self._state is _State.INSIDE:
-            return self._inside(text)
+            return self._strip_inside(text)
         self._held += text
         return self._decide(complete=False)
 
@@ -75,14 +75,14 @@ class FenceStripper:
             self._state = _State.INSIDE
             self._fence, body = found
             text, self._held = self._held[len(window) - len(body) :], ""
-            return self._inside(text)
+            return self._strip_inside(text)
         if found is None or over or complete:
             self._state = _State.PASSING
             text, self._held = self._held, ""
             return text
         return ""
 
-    def _inside(self, text: str) -> str:
+    def _strip_inside(self, text: str) -> str:
         out: list[str] = []
         lines = _split_lines(text)
         for place, piece in enumerate(lines):
@@ -196,7 +196,7 @@ class Translator:
         if event.block != self._text:
             if self._text is not None:
                 self._emit(self._parser.feed(self._fence_stripper.finish()))
-                self._emit(self._parser.new_text())
+                self._emit(self._parser.begin_text())
             self._text = event.block
             self._pieces.setdefault(event.block, 0)
             self._open = None

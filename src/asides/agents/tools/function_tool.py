@@ -13,7 +13,7 @@ from asides.agents.tools.call_arguments import read_call
 from asides.agents.tools.runnable import Approval, Runnable
 from asides.agents.tools.signatures import (
     Signature,
-    _UndefinedType,
+    UndefinedType,
     build_unbound_error,
     is_unbound_method,
     read_signature,
@@ -66,7 +66,7 @@ class FunctionTool(Generic[Given, Value]):
         self.blocking = not (inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(called))
         """Whether the function works when it is called; False for an async one."""
         # A type that is defined below the function exists when the tool is first used.
-        with contextlib.suppress(_UndefinedType):
+        with contextlib.suppress(UndefinedType):
             self._read_signature()
 
     def _read_signature(self) -> Signature:

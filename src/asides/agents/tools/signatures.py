@@ -18,7 +18,7 @@ from asides.values.tools import Tool
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class _UndefinedType(ConfigError):
+class UndefinedType(ConfigError):
     """An annotation names a type that is not defined, or not yet."""
 
 
@@ -153,9 +153,7 @@ def _build_reader(function: str, parameter: DeclaredParameter) -> Reader:
     try:
         return build_reader(parameter.kind)
     except NameError as error:
-        raise _UndefinedType(
-            f"the parameter {parameter.name} of the tool {function} does not read ({error})."
-        ) from None
+        raise UndefinedType(f"the parameter {parameter.name} of the tool {function} does not read ({error}).") from None
     except (TypeError, ValueError) as error:
         # Some of msgspec's messages are a page of advice for its own users, with the reason in the last line.
         reason = str(error).strip().split("\n")[-1] if str(error).startswith("Generating") else str(error)
@@ -193,7 +191,7 @@ def _read_declarations(function: Callable[..., Any], name: str) -> list[Declared
         hints = _read_hints(function)
         signature = inspect.signature(function)
     except NameError as error:
-        raise _UndefinedType(
+        raise UndefinedType(
             f"the signature of the tool {name} does not read ({error}). To do: correct it, or define the type "
             "outside of any function."
         ) from None

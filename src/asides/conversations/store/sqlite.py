@@ -43,7 +43,7 @@ class SqliteStore:
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = 30.0) -> None:
         self._memory = os.fspath(path) == MEMORY
-        self._path = MEMORY if self._memory else _absolute(os.fspath(path))
+        self._path = MEMORY if self._memory else _resolve_path(os.fspath(path))
         self._patience = patience
         self._pool = _Pool(self._path, single=self._memory)
         # A store that is never closed is closed when it is garbage-collected.
@@ -143,21 +143,21 @@ class SqliteStore:
                     "model and the system prompt of the conversation."
                 ) from None
             except UnicodeDecodeError:
-                raise _damaged(self._path) from None
+                raise _build_damage_error(self._path) from None
             # SQLite itself would try less and less often, and a busy writer leaves only short gaps.
             time.sleep(random.uniform(*_SECONDS_BETWEEN_ATTEMPTS))
 
 
-def _absolute(path: str) -> str:
+def _resolve_path(path: str) -> str:
     if "\0" in path:
-        raise _impossible_path(path, "there is a NUL in it")
+        raise _build_path_error(path, "there is a NUL in it")
     try:
         return str(Path(path).expanduser().absolute())
     except RuntimeError:  # "~name", and there is no such user.
-        raise _impossible_path(path, "there is no such home folder") from None
+        raise _build_path_error(path, "there is no such home folder") from None
 
 
-def _impossible_path(path: str, reason: str) -> StoreError:
+def _build_path_error(path: str, reason: str) -> StoreError:
     return StoreError(f"there cannot be a store at {path!r}: {reason}. To do: name another place.")
 
 
@@ -320,7 +320,7 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
         case sqlite3.SQLITE_NOTADB:
             text = f"{path} is not a database. To do: use another file, or move this one away"
         case sqlite3.SQLITE_CORRUPT:
-            return _damaged(path)
+            return _build_damage_error(path)
         case sqlite3.SQLITE_FULL:
             text = f"there is no room left on the disk of the store {path}. To do: make some; nothing was lost"
         case _:
@@ -328,7 +328,7 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
     return StoreError(f"{text}.")
 
 
-def _damaged(path: str) -> StoreError:
+def _build_damage_error(path: str) -> StoreError:
     return StoreError(
         f"the store {path} is damaged. To do: restore it from a backup, or move it away and save what can be saved "
         "with the .recover command of sqlite3."
