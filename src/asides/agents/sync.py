@@ -1,4 +1,4 @@
-"""`Agent`: a model with tools that answers, sync. It decides nothing; the flow does. `async_` is its twin."""
+"""`Agent`: a model with tools, sync. The flow (flows/agent) makes the decisions; `async_` has the async class."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Agent(Generic[Output]):
     """A model with tools. An agent asks the model, runs its calls, and asks again until there is an answer.
 
     It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
-    `mode`, `attempts`; options of a call override those of the agent. An agent remembers nothing: a `conversation=`
-    does, and `result.messages` can be sent on.
+    `mode`, `attempts`; options of a call override those of the agent. An agent stores no history. Pass a
+    `conversation=`, or send `result.messages` with the next prompt.
     """
 
     @overload

@@ -1,6 +1,6 @@
-"""Translates the events of a reply written in ReAct into ordinary events: `Translator`.
+"""Translates the events of a ReAct reply into ordinary events (`Translator`); removes an outer code fence first.
 
-Not here: the parsing of the text (parser). Native thinking is passed on as it is, and never searched for calls.
+Native thinking is passed on unchanged, and never searched for calls. Not here: parsing the text (parser).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from asides.agents.react.calls import ActionCall
-from asides.agents.react.markers import MOST_HELD, Marker, check_fence_end, find_fence, find_marker
+from asides.agents.react.markers import MOST_HELD, Marker, check_fence_end, find_fence, find_marker, split_lines
 from asides.agents.react.parser import ActionStarted, AnswerText, ParserWarning, Piece, ReactParser, ThoughtText
 from asides.values.events import (
     Event,
@@ -29,7 +29,133 @@ from asides.values.events import (
 from asides.values.notices import Notice
 from asides.values.tools import Tool
 
-# The beginning decides: a fence, and a label in the next line.
+VIA = "react"
+"""The `via` of a thought that the model wrote as text. No field exists to send it back in."""
+
+_ROOM = 1_000_000_000
+"""The block numbers reserved for the pieces of each text; more than any text has."""
+
+_NOTICES = {
+    "observation_invented": "the model wrote a tool's result itself; that and everything after it was left out",
+    "text_after_action": "text after an action's input was left out",
+    "answer_and_action": "the reply has both an answer and an action",
+}
+
+
+class Translator:
+    """Translates the events of one reply, in any chunking. Use one for each reply.
+
+    `tools` are those of the prompt before `encode_prompt`. Names match in upper or lower case, and the only parameter
+    of a tool needs no name.
+    """
+
+    def __init__(self, tools: Sequence[Tool] = ()) -> None:
+        self._parser = ReactParser(tools)
+        self._fence_stripper = FenceStripper()
+        self._text: int | None = None  # the block of the current text
+        self._pieces: dict[int, int] = {}  # by text: the number of its pieces
+        self._open: tuple[type, int] | None = None  # kind and number of the current block
+        self._text_blocks: dict[int, int] = {}  # by text: its last block that holds text
+        self._seals: list[ThoughtSealed] = []
+        self._call_at = 0
+        self._called = False
+        self._out: list[Event] = []
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events; return those that are certain now."""
+        self._out = []
+        for event in events:
+            match event:
+                case TextDelta():
+                    self._take_text(event)
+                case ThinkingDelta() | ToolCallDelta() | RefusalDelta() | PartArrived():
+                    self._called = self._called or isinstance(event, ToolCallDelta)
+                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
+                case ThoughtSealed() if event.block in self._pieces:
+                    # Wait for the end: the text may still be split into pieces.
+                    self._seals.append(event)
+                case ThoughtSealed():
+                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
+                case ReplyEnded():
+                    self._end(event)
+                case _:
+                    self._out.append(event)
+        return self._out
+
+    def _take_text(self, event: TextDelta) -> None:
+        if event.block != self._text:
+            if self._text is not None:
+                self._emit(self._parser.feed(self._fence_stripper.finish()))
+                self._emit(self._parser.begin_text())
+            self._text = event.block
+            self._pieces.setdefault(event.block, 0)
+            self._open = None
+        self._emit(self._parser.feed(self._fence_stripper.feed(event.text)))
+
+    def _end(self, event: ReplyEnded) -> None:
+        self._emit(self._parser.feed(self._fence_stripper.finish()))
+        self._emit(self._parser.finish())
+        for sealed in self._seals:
+            self._seal(sealed)
+        reason, cut = event.stop.reason, event.stop.reason == "length"
+        if self._called and reason in ("stop", "unknown", "pause"):
+            reason = "tool_calls"
+        truncated = event.truncated_thought or self._parser.truncated or (cut and self._parser.in_thought)
+        self._out.append(ReplyEnded(StopReason(reason, event.stop.raw), truncated))
+
+    def _seal(self, sealed: ThoughtSealed) -> None:
+        """Attach the seal of a text to the text, or to an empty one, and never to a call."""
+        number = self._text_blocks.get(sealed.block)
+        if number is None:
+            self._text = sealed.block
+            number = self._text_blocks[sealed.block] = self._next_block()
+            self._out.append(TextDelta("", number))
+        self._out.append(msgspec.structs.replace(sealed, block=number))
+
+    def _next_block(self) -> int:
+        text = self._text or 0
+        number = text * _ROOM + self._pieces[text]
+        self._pieces[text] += 1
+        return number
+
+    def _open_block(self, kind: type, *, begins: bool) -> int:
+        """The current block, or a new one where another kind begins."""
+        if begins or self._open is None or self._open[0] is not kind:
+            self._open = kind, self._next_block()
+        return self._open[1]
+
+    def _emit(self, pieces: list[Piece]) -> None:
+        texts: list[str] = []
+        for piece in pieces:
+            if isinstance(piece, AnswerText):
+                texts.append(piece.text)
+                continue
+            self._emit_text(texts)
+            texts = []
+            match piece:
+                case ThoughtText():
+                    block = self._open_block(ThoughtText, begins=piece.begins)
+                    self._out.append(ThinkingDelta(piece.text, block, "raw", "tags", VIA))
+                case ActionStarted():
+                    # A call gets the place where it began, though other pieces may come before it is complete.
+                    self._call_at = self._next_block()
+                case ActionCall():
+                    self._open, self._called = None, True
+                    self._out.append(ToolCallDelta(self._call_at, None, piece.name or None, piece.arguments))
+                case ParserWarning():
+                    self._out.append(Warned(Notice(piece.code, _NOTICES[piece.code])))
+        self._emit_text(texts)
+
+    def _emit_text(self, texts: list[str]) -> None:
+        if texts:
+            block = self._open_block(AnswerText, begins=False)
+            self._text_blocks[self._text or 0] = block
+            self._out.append(TextDelta("".join(texts), block))
+
+
+# --- a fence around the whole reply ---------------------------------------------------------------------------------
+
+# How much of the beginning may be needed to find a fence, and a label in the next line.
 _HEAD = 4 * MOST_HELD
 
 
@@ -40,7 +166,7 @@ class _State(Enum):
 
 
 class FenceStripper:
-    """Passes text on, without a fence before the first label and without the fence that closes it."""
+    """Passes text on. Removes a fence that opens before the first label, and the fence that closes it."""
 
     def __init__(self) -> None:
         self._state = _State.HEAD
@@ -84,7 +210,7 @@ class FenceStripper:
 
     def _strip_inside(self, text: str) -> str:
         out: list[str] = []
-        lines = _split_lines(text)
+        lines = split_lines(text)
         for place, piece in enumerate(lines):
             if not self._fresh:
                 out.append(piece)
@@ -112,14 +238,9 @@ class FenceStripper:
         return "".join(out)
 
 
-def _split_lines(text: str) -> list[str]:
-    """The lines of a text. Only a line feed ends a line."""
-    return [line + "\n" for line in text.split("\n")[:-1]] + [last for last in (text.rpartition("\n")[2],) if last]
-
-
 def _find_body(text: str, *, complete: bool) -> tuple[str, str] | Literal["later"] | None:
-    """The fence at the beginning of a text, and the text inside it. None when that does not begin with a label, "later"
-    when the decision needs more of the text.
+    """Find the fence at the beginning of a text, and the text inside it. None when that does not begin with a label,
+    "later" when the decision needs more of the text.
     """
     undecided: Literal["later"] | None = None if complete else "later"
     rest = text.lstrip()
@@ -137,127 +258,3 @@ def _find_body(text: str, *, complete: bool) -> tuple[str, str] | Literal["later
     if marker == "later":
         return undecided
     return (opens, body) if isinstance(marker, Marker) else None
-
-
-VIA = "react"
-"""The carrier of a thought that the model wrote as text: there is no field to send it back in."""
-
-_ROOM = 1_000_000_000
-"""Block numbers reserved for the pieces of each text: more than any text has."""
-
-_NOTICES = {
-    "observation_invented": "the model wrote a tool's result itself; that and everything after it was left out",
-    "text_after_action": "text after an action's input was left out",
-    "answer_and_action": "the reply has both an answer and an action",
-}
-
-
-class Translator:
-    """Translates the events of one reply, in any chunking. Use one for each reply.
-
-    `tools` are those of the prompt before `encode_prompt`. Their names match in any case, and the only parameter of a
-    tool needs no name.
-    """
-
-    def __init__(self, tools: Sequence[Tool] = ()) -> None:
-        self._parser = ReactParser(tools)
-        self._fence_stripper = FenceStripper()
-        self._text: int | None = None  # the block of the current text
-        self._pieces: dict[int, int] = {}  # by text: the number of its pieces
-        self._open: tuple[type, int] | None = None  # kind and number of the current block
-        self._text_blocks: dict[int, int] = {}  # by text: its last block that holds text
-        self._seals: list[ThoughtSealed] = []
-        self._call_at = 0
-        self._called = False
-        self._out: list[Event] = []
-
-    def feed(self, events: Sequence[Event]) -> list[Event]:
-        """Take the next events; return those that are certain now."""
-        self._out = []
-        for event in events:
-            match event:
-                case TextDelta():
-                    self._take_text(event)
-                case ThinkingDelta() | ToolCallDelta() | RefusalDelta() | PartArrived():
-                    self._called = self._called or isinstance(event, ToolCallDelta)
-                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
-                case ThoughtSealed() if event.block in self._pieces:
-                    # Its text may still be cut into pieces.
-                    self._seals.append(event)
-                case ThoughtSealed():
-                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
-                case ReplyEnded():
-                    self._end(event)
-                case _:
-                    self._out.append(event)
-        return self._out
-
-    def _take_text(self, event: TextDelta) -> None:
-        if event.block != self._text:
-            if self._text is not None:
-                self._emit(self._parser.feed(self._fence_stripper.finish()))
-                self._emit(self._parser.begin_text())
-            self._text = event.block
-            self._pieces.setdefault(event.block, 0)
-            self._open = None
-        self._emit(self._parser.feed(self._fence_stripper.feed(event.text)))
-
-    def _end(self, event: ReplyEnded) -> None:
-        self._emit(self._parser.feed(self._fence_stripper.finish()))
-        self._emit(self._parser.finish())
-        for sealed in self._seals:
-            self._seal(sealed)
-        reason, cut = event.stop.reason, event.stop.reason == "length"
-        if self._called and reason in ("stop", "unknown", "pause"):
-            reason = "tool_calls"
-        truncated = event.truncated_thought or self._parser.truncated or (cut and self._parser.in_thought)
-        self._out.append(ReplyEnded(StopReason(reason, event.stop.raw), truncated))
-
-    def _seal(self, sealed: ThoughtSealed) -> None:
-        """A seal of a text stays with its text, or with an empty one, and never with a call."""
-        number = self._text_blocks.get(sealed.block)
-        if number is None:
-            self._text = sealed.block
-            number = self._text_blocks[sealed.block] = self._next_block()
-            self._out.append(TextDelta("", number))
-        self._out.append(msgspec.structs.replace(sealed, block=number))
-
-    def _next_block(self) -> int:
-        text = self._text or 0
-        number = text * _ROOM + self._pieces[text]
-        self._pieces[text] += 1
-        return number
-
-    def _open_block(self, kind: type, *, begins: bool) -> int:
-        """The current block, or a new one where another kind begins."""
-        if begins or self._open is None or self._open[0] is not kind:
-            self._open = kind, self._next_block()
-        return self._open[1]
-
-    def _emit(self, pieces: list[Piece]) -> None:
-        texts: list[str] = []
-        for piece in pieces:
-            if isinstance(piece, AnswerText):
-                texts.append(piece.text)
-                continue
-            self._emit_text(texts)
-            texts = []
-            match piece:
-                case ThoughtText():
-                    block = self._open_block(ThoughtText, begins=piece.begins)
-                    self._out.append(ThinkingDelta(piece.text, block, "raw", "tags", VIA))
-                case ActionStarted():
-                    # A call has its place where it began, though other pieces may come before it is complete.
-                    self._call_at = self._next_block()
-                case ActionCall():
-                    self._open, self._called = None, True
-                    self._out.append(ToolCallDelta(self._call_at, None, piece.name or None, piece.arguments))
-                case ParserWarning():
-                    self._out.append(Warned(Notice(piece.code, _NOTICES[piece.code])))
-        self._emit_text(texts)
-
-    def _emit_text(self, texts: list[str]) -> None:
-        if texts:
-            block = self._open_block(AnswerText, begins=False)
-            self._text_blocks[self._text or 0] = block
-            self._out.append(TextDelta("".join(texts), block))
