@@ -283,7 +283,7 @@ def test_a_misspelled_option_is_found_at_once(shell: Shell) -> None:
 
 @both_shells
 def test_there_has_to_be_something_to_answer(shell: Shell) -> None:
-    with pytest.raises(ConfigError, match="nothing was said yet"):
+    with pytest.raises(ConfigError, match="the conversation is empty"):
         shell.ask(shell.kind(PLAIN))
 
 
