@@ -14,7 +14,7 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.providers.find import find_target
 from asides.providers.provider import THINKING_FIELDS, Provider, Target
-from asides.settings import SETTINGS, Settings, Timeouts, config_files, load_settings
+from asides.settings import SETTINGS, Settings, Timeouts, find_config_files, load_settings
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.thinking import Thinking
 
@@ -187,11 +187,11 @@ assert opened == [], opened
 
 def test_files_are_looked_for_here_and_in_the_users_folder() -> None:
     user = {"HOME": "/home/me", "USERPROFILE": "/windows/me"}
-    assert config_files(NOTHING) == (Path("asides.toml"),)
-    assert config_files(user) == (Path("asides.toml"), Path("/home/me/.config/asides/asides.toml"))
-    assert config_files({"USERPROFILE": "/windows/me"})[1] == Path("/windows/me/.config/asides/asides.toml")
-    assert config_files({**user, "XDG_CONFIG_HOME": "/x"})[1] == Path("/x/asides/asides.toml")
-    assert config_files({**user, "ASIDES_CONFIG": "/other.toml"}) == (Path("/other.toml"),)
+    assert find_config_files(NOTHING) == (Path("asides.toml"),)
+    assert find_config_files(user) == (Path("asides.toml"), Path("/home/me/.config/asides/asides.toml"))
+    assert find_config_files({"USERPROFILE": "/windows/me"})[1] == Path("/windows/me/.config/asides/asides.toml")
+    assert find_config_files({**user, "XDG_CONFIG_HOME": "/x"})[1] == Path("/x/asides/asides.toml")
+    assert find_config_files({**user, "ASIDES_CONFIG": "/other.toml"}) == (Path("/other.toml"),)
 
 
 def test_the_file_here_wins_over_the_users_value_by_value(here: Path, tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_a_file_that_does_not_read_is_named(here: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ('retries = "many"', r"file asides\.toml: retries does not read"),
-        ("retries = -1", r"file asides\.toml: retries does not read"),
+        ('retries = "many"', r"file asides\.toml: retries is not valid"),
+        ("retries = -1", r"file asides\.toml: retries is not valid"),
         ("max_tokens = 0", r"file asides\.toml: max_tokens"),
         ('on_conflict = "ignore"', r"file asides\.toml: on_conflict"),
         ("keep_raw = 1", r"file asides\.toml: keep_raw"),
@@ -246,7 +246,7 @@ def test_a_file_that_does_not_read_is_named(here: Path) -> None:
         ("timeouts = 5", r"asides\.toml: a setting is called 'timeouts'"),
         ("retires = 3", r"'retires', which is not known; did you mean retries"),
         ("[timeouts]\nidel = 3", r"'timeouts\.idel', which is not known; did you mean timeouts\.idle"),
-        ("zebra = 3", r"'zebra', which is not known; there are model, thinking"),
+        ("zebra = 3", r"'zebra', which is not known; the settings are model, thinking"),
         ("providers = 5", r"asides\.toml: providers is a table of tables"),
     ],
 )
@@ -263,13 +263,13 @@ def test_a_wrong_value_is_told_also_where_a_stronger_one_hides_it(here: Path) ->
 
 
 def test_a_wrong_variable_and_a_wrong_argument_are_named(here: Path) -> None:
-    with pytest.raises(ConfigError, match="environment ASIDES_RETRIES: retries does not read"):
+    with pytest.raises(ConfigError, match="environment ASIDES_RETRIES: retries is not valid"):
         load_settings({"ASIDES_RETRIES": "x"})
-    with pytest.raises(ConfigError, match="environment ASIDES_KEEP_RAW: keep_raw does not read"):
+    with pytest.raises(ConfigError, match="environment ASIDES_KEEP_RAW: keep_raw is not valid"):
         load_settings({"ASIDES_KEEP_RAW": "perhaps"})
     with pytest.raises(InvalidThinking, match=r"environment ASIDES_THINKING: thinking='hard' is not known"):
         load_settings({"ASIDES_THINKING": "hard"})
-    with pytest.raises(ConfigError, match="argument: retries does not read"):
+    with pytest.raises(ConfigError, match="argument: retries is not valid"):
         load_settings(NOTHING, retries="3")
     with pytest.raises(ConfigError, match="an argument is called 'retires'"):
         load_settings(NOTHING, retires=3)

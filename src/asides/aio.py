@@ -1,4 +1,4 @@
-"""The async client: `AsyncClient`, and `ask`, `stream` and `run` with a client for that one call.
+"""The async client: `AsyncClient`, and the functions `ask`, `stream` and `run`, which open a client for one call.
 
 Not here: what a call means (flows) and how bytes travel (transports). aiohttp is loaded with the first request.
 """
@@ -45,12 +45,12 @@ class AsyncClient:
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
     async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-        """The reply to a prompt. The response comes in one piece, unless `stream=True`."""
+        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
         call = self._call_builder.build(model, prompt, options, stream=False)
         return await AsyncStream(call, self._transport).drain()
 
     def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
-        """The events of a reply as they arrive. The request is sent when the first event is asked for."""
+        """The events of a reply as they arrive. The request is sent when the first event is read."""
         return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
@@ -76,7 +76,7 @@ class AsyncClient:
 
 
 async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-    """The reply to a prompt, through a client that is closed afterwards."""
+    """Ask a model through a client that is closed afterwards; returns the whole reply."""
     async with AsyncClient() as client:
         return await client.ask(model, prompt, **options)
 

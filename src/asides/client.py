@@ -1,4 +1,4 @@
-"""The sync client: `Client`, and `ask` and `stream` through one that all such calls share.
+"""The sync client: `Client`, and the functions `ask` and `stream`, which use one shared client.
 
 Not here: what a call means (flows) and how bytes travel (transports). urllib3 is loaded with the first request.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from asides.transports.run_stream import RunState, RunStream
     from asides.values.result import Output
 
-__all__ = ["Client", "Stream", "ask", "shared_client", "stream"]
+__all__ = ["Client", "Stream", "ask", "get_shared_client", "stream"]
 
 
 class Client:
@@ -45,12 +45,12 @@ class Client:
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
     def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-        """The reply to a prompt. The response comes in one piece, unless `stream=True`."""
+        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
         call = self._call_builder.build(model, prompt, options, stream=False)
         return Stream(call, self._transport).reply
 
     def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
-        """The events of a reply as they arrive. The request is sent when the first event is asked for."""
+        """The events of a reply as they arrive. The request is sent when the first event is read."""
         return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> RunStream[Output]:
@@ -78,16 +78,16 @@ class Client:
 _shared = Client()
 
 
-def shared_client() -> Client:
-    """The client of all calls that were given none."""
+def get_shared_client() -> Client:
+    """The client that calls use when they are given none."""
     return _shared
 
 
 def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-    """The reply to a prompt: `Client.ask` of the shared client."""
+    """Ask a model; returns the whole reply. This is `Client.ask` of the shared client."""
     return _shared.ask(model, prompt, **options)
 
 
 def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
-    """The events of a reply: `Client.stream` of the shared client."""
+    """The events of a reply as they arrive. This is `Client.stream` of the shared client."""
     return _shared.stream(model, prompt, **options)

@@ -1,4 +1,4 @@
-"""The older call signature, for code that uses it: positional arguments in, a dict out. New code calls `asides.ask`."""
+"""The older call signature: positional arguments in, a dict out. New code calls `asides.ask`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def create_chat_completion(
     top_p: float | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Ask with positional arguments. The answer is under `content`, everything else under `metadata`; never mixed."""
+    """Ask with positional arguments. The answer is in `content`, everything else in `metadata`."""
     reply = ask(model, messages, temperature=temperature, max_tokens=max_tokens, top_p=top_p, **options)
     return {"role": "assistant", "content": reply.text or None, "metadata": dict(reply.metadata)}

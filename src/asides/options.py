@@ -1,7 +1,7 @@
 """The options of a call: their names and types, how layers merge, and how values are checked.
 
-A new option takes four lines: in `SharedOptions` (what callers write), in `CallOptions` (what it is read as), where
-flows/build_call uses it, and in docs/options.md. Tests fail until all four exist.
+A new option takes four lines: in `SharedOptions` (the type for callers), in `CallOptions` (the type after reading),
+where flows/build_call uses it, and in docs/options.md. Tests fail until all four exist.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long to wait, in seconds; None waits for ever. A keep-alive of the server counts as data."""
 
     connect: float | None = 10.0
-    """To connect, name lookup and TLS included."""
+    """Until the connection is open, name lookup and TLS included."""
     first_byte: float | None = 600.0
-    """For the first bytes of the response. A model that thinks without streaming sends nothing until then."""
+    """Until the first bytes of the response. A model that thinks without streaming sends nothing before."""
     idle: float | None = 300.0
     """Between two reads, once the response has begun."""
     total: float | None = None
@@ -53,9 +53,9 @@ TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
 
 class SharedOptions(TypedDict, total=False):
-    """The options that `ask`, `stream` and agents share. `output` is not among them, since an agent types its own."""
+    """The options that `ask`, `stream` and agents share. `output` is separate, since an agent types it differently."""
 
-    # what to ask
+    # the request
     system: str | None
     thinking: ThinkingSetting
     reasoning_effort: str | None
@@ -89,7 +89,7 @@ class SharedOptions(TypedDict, total=False):
     include: Sequence[str] | None
     reasoning_context: Literal["auto", "current_turn", "all_turns"] | None
     reasoning_mode: Literal["standard", "pro"] | None
-    # whom to ask
+    # provider and endpoint
     base_url: str | None
     api_key: str | Secret | None
     family: str | None
@@ -138,12 +138,12 @@ THINKING_OPTIONS = frozenset({"thinking", "reasoning_effort", "reasoning"})
 
 
 class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of one call: merged from all layers, each of its type. None: nobody gave it.
+    """The options of one call: merged from all layers, and converted to their types. None: not given.
 
-    `Any` marks the options whose many forms are read in flows/build_call.
+    `Any` marks options that have several forms; flows/build_call reads them.
     """
 
-    # what to ask
+    # the request
     system: str | None = None
     thinking: Any = None
     reasoning_effort: Any = None
@@ -178,7 +178,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] | None = None
     reasoning_context: Literal["auto", "current_turn", "all_turns"] | None = None
     reasoning_mode: Literal["standard", "pro"] | None = None
-    # whom to ask
+    # provider and endpoint
     base_url: str | None = None
     api_key: Any = None
     family: str | None = None
@@ -201,7 +201,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_options(below: Options, above: Options) -> CallOptions:
-    """Merge two layers and read every option as its type.
+    """Merge two layers and convert every option to its type.
 
     Raises a TypeError for a name that is no option, and a ConfigError that names an option with a wrong value.
     """
@@ -230,20 +230,22 @@ def merge_options(below: Options, above: Options) -> Options:
 
 
 def reject_unknown(options: Options) -> Options:
-    """The same options. Raises a TypeError for a name that is no option, with the nearest one that is."""
+    """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option."""
     for name in options:
         if name not in OPTIONS:
             from difflib import get_close_matches
 
             close = get_close_matches(name, OPTIONS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(OPTIONS))}."
-            raise TypeError(f"{name} is no option of ask and stream; {hint} A provider's own field goes into extra=.")
+            hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(sorted(OPTIONS))}."
+            raise TypeError(
+                f"{name} is no option of ask and stream; {hint} Pass a field that only this provider has in extra=."
+            )
     return options
 
 
 def convert_option(name: str, value: object, kind: type[Value]) -> Value:
-    """The value as the type of its option. Raises a ConfigError that names the option and not the value."""
+    """Convert a value to the type of its option. Raises a ConfigError that names the option and not the value."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"{name} does not read: {problem}.") from None
+        raise ConfigError(f"{name} is not valid: {problem}.") from None

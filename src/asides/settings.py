@@ -1,6 +1,7 @@
-"""Defaults for every call: argument > environment > file > default, resolved once, each with its origin.
+"""Settings: the defaults of every call, each with its origin. Argument > environment > file > built-in default.
 
-The import reads nothing; `load_settings()` reads the environment and `asides.toml`. Not here: keys (credentials).
+`load_settings()` reads the environment and `asides.toml`; importing this module reads nothing. Not here: API keys
+(providers/credentials).
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class Timeouts(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings, resolved. The variable of each is ASIDES_ and its name in capitals: ASIDES_TIMEOUTS_IDLE."""
+    """All settings, resolved. Each has a variable, ASIDES_ and its name in capitals, such as ASIDES_TIMEOUTS_IDLE."""
 
     model: str | None = None
-    """The model to ask when none is named, as provider:model."""
+    """The default model, as provider:model."""
     thinking: Thinking = Thinking()
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     timeouts: Timeouts = Timeouts()
@@ -55,31 +56,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     show_reasoning_thinking: bool = False
     """Show thinking on the command line."""
     reasoning_allowed_models: tuple[str, ...] = ("*",)
-    """Globs over provider:model or the model alone. The thinking of these models may be shown, once that is on."""
+    """Globs over provider:model or the model alone. Only the thinking of these models may be shown."""
     thinking_field: str | None = None
-    """The one field that carries thinking, whatever the provider's row says. Blank is unset."""
+    """The only field to read thinking from; replaces the fields of the provider's row. Blank is unset."""
     heuristics: bool = True
-    """Read unknown fields that are named like thinking as thinking."""
+    """Read unknown fields whose name suggests thinking as thinking."""
     openai_responses_enabled: bool | None = None
-    """true: use Responses also at a custom address; false: only where nothing else works; None: the model and the
+    """true: use Responses, even at a custom address; false: only if nothing else works; None: the model and the
     address decide. OPENAI_RESPONSES_DISABLE=true in the environment wins."""
     tools_max_count: Annotated[int, msgspec.Meta(ge=1)] = 16
     tools_max_json_kb: Annotated[int, msgspec.Meta(ge=1)] = 32
     providers: tuple[Provider, ...] = ()
     """The user's rows, from [providers.NAME]."""
     files: tuple[str, ...] = ()
-    """The files that were read, the strongest first."""
+    """The files that were read, in order of precedence."""
     notices: tuple[Notice, ...] = ()
     origins: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
     def origin(self, name: str) -> str:
         """The origin of a setting: "default", "environment ASIDES_MODEL", "file asides.toml" or "argument"."""
         if name not in SETTINGS:
-            raise _reject_name(name, "a setting")
+            raise _build_name_error(name, "a setting")
         return self.origins.get(name, "default")
 
     def entries(self) -> Iterator[tuple[str, Any, str]]:
-        """Every setting as (name, value, origin), to be shown to people."""
+        """Every setting as (name, value, origin), for display."""
         for name in SETTINGS:
             first, _, second = name.partition(".")
             value = getattr(self, first)
@@ -92,8 +93,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         allowed = (pattern.lower() for pattern in self.reasoning_allowed_models)
         return self.show_reasoning_thinking and any(fnmatchcase(name, pattern) for pattern in allowed for name in names)
 
-    def reading_facts(self) -> dict[str, Any]:
-        """The facts about reading a response that the settings change for every target, by name."""
+    def collect_decoding_facts(self) -> dict[str, Any]:
+        """The facts of a target that the settings override, by name: how its responses are decoded."""
         facts: dict[str, Any] = {}
         if self.thinking_field and (names := trim_names((self.thinking_field,))):
             facts = {"thinking_in": names, "heuristics": False}
@@ -119,20 +120,20 @@ SETTINGS = _list_types()
 def load_settings(
     environ: Mapping[str, str] | None = None, *, files: Sequence[str | Path] | None = None, **explicit: Any
 ) -> Settings:
-    """Resolve every setting: from arguments, then ASIDES_… variables, then the files, the first of them strongest.
+    """Resolve every setting: from arguments, then ASIDES_… variables, then the files in their order.
 
     `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
     `providers=` rows come before those of the files. None counts as not given.
     """
     environ = os.environ if environ is None else environ
-    collected = _Collected()
+    collector = _Collector()
     rows: list[Provider] = list(explicit.pop("providers", None) or ())
     for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
-        collected.take(name, value, "argument")
+        collector.take(name, value, "argument")
     for name in SETTINGS:
         variable = _PREFIX + name.replace(".", "_").upper()
         if value := environ.get(variable, "").strip():
-            collected.take_text(name, value, f"environment {variable}")
+            collector.take_text(name, value, f"environment {variable}")
     paths: list[str] = []
     for path, document in _read_documents(environ, files):
         paths.append(str(path))
@@ -142,10 +143,10 @@ def load_settings(
                 _check_address(row, path)
         rows += file_rows
         for name, value in _flatten(document, f"{path}: a setting"):
-            collected.take(name, value, f"file {path}")
+            collector.take(name, value, f"file {path}")
     values: dict[str, Any] = {}
     timeouts: dict[str, Any] = {}
-    for name, value in collected.values.items():
+    for name, value in collector.values.items():
         group, _, part = name.partition(".")
         if part:
             timeouts[part] = value
@@ -156,13 +157,13 @@ def load_settings(
         timeouts=Timeouts(**timeouts),
         providers=tuple(rows),
         files=tuple(paths),
-        notices=tuple(collected.notices),
-        origins=collected.origins,
+        notices=tuple(collector.notices),
+        origins=collector.origins,
     )
 
 
-class _Collected:
-    """Settings while they are collected. The first source of a setting wins; the values of all sources are checked."""
+class _Collector:
+    """Collects settings. The first source of a setting wins; the values of all sources are checked."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -172,13 +173,13 @@ class _Collected:
     def take(self, name: str, value: Any, origin: str, *, strict: bool = True) -> None:
         try:
             if name == "thinking":
-                read: Any = self._thinking(value)
+                read: Any = self._read_thinking(value)
             else:
                 read = msgspec.convert(value, SETTINGS[name], strict=strict)
         except InvalidThinking as problem:
             raise InvalidThinking(f"{origin}: {problem}", setting="thinking") from None
         except msgspec.ValidationError as problem:
-            raise ConfigError(f"{origin}: {name} does not read: {problem}.") from None
+            raise ConfigError(f"{origin}: {name} is not valid: {problem}.") from None
         if name not in self.values:
             self.values[name] = read
             self.origins[name] = origin
@@ -191,7 +192,7 @@ class _Collected:
         else:
             self.take(name, text, origin, strict=False)
 
-    def _thinking(self, value: Any) -> Thinking:
+    def _read_thinking(self, value: Any) -> Thinking:
         thinking, notices = read_thinking(value)
         self.notices += notices
         return thinking
@@ -208,30 +209,30 @@ def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]
         elif name in SETTINGS:
             yield name, value
         else:
-            raise _reject_name(key, what)
+            raise _build_name_error(key, what)
 
 
-def _reject_name(name: str, what: str) -> ConfigError:
+def _build_name_error(name: str, what: str) -> ConfigError:
     from difflib import get_close_matches
 
     close = get_close_matches(name.replace("-", "_"), SETTINGS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(SETTINGS)} and providers."
+    hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(SETTINGS)} and providers."
     return ConfigError(f"{what} is called {name!r}, which is not known; {hint}")
 
 
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The places of settings files, the strongest first. The files need not exist."""
+def find_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The paths of settings files, in order of precedence. The files need not exist."""
     if named := environ.get(FILE_VARIABLE, "").strip():
         return (Path(named),)
-    found = [Path(FILE_NAME)]
+    paths = [Path(FILE_NAME)]
     if folder := environ.get("XDG_CONFIG_HOME", "").strip():
-        found.append(Path(folder) / "asides" / FILE_NAME)
+        paths.append(Path(folder) / "asides" / FILE_NAME)
     elif home := environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip():
-        found.append(Path(home) / ".config" / "asides" / FILE_NAME)
-    return tuple(found)
+        paths.append(Path(home) / ".config" / "asides" / FILE_NAME)
+    return tuple(paths)
 
 
 def _read_documents(
@@ -240,7 +241,7 @@ def _read_documents(
     import tomllib
 
     must_exist = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
-    for path in config_files(environ) if files is None else map(Path, files):
+    for path in find_config_files(environ) if files is None else map(Path, files):
         try:
             yield path, tomllib.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -253,18 +254,18 @@ def _read_documents(
 
 
 def _check_address(row: Provider, path: Path) -> None:
-    """Raise if a file in the current folder, which may come from a stranger, would send a known key elsewhere."""
+    """Raise if a row of a file in the current folder, which may be untrusted, would send a known key elsewhere."""
     from asides.providers.credentials import is_loopback
 
     if is_loopback(row.base_url):
         return
     for known in list_providers():
-        borrowed = sorted(set(row.key_env) & set(known.key_env))
-        if borrowed and known.key == "required" and row.base_url != known.base_url:
+        shared_keys = sorted(set(row.key_env) & set(known.key_env))
+        if shared_keys and known.key == "required" and row.base_url != known.base_url:
             raise ConfigError(
-                f"{path}: [providers.{row.name}] would send {borrowed[0]} to {row.base_url or 'another address'}. A "
+                f"{path}: [providers.{row.name}] would send {shared_keys[0]} to {row.base_url or 'another address'}. A "
                 f"file in the current folder may not do that; set {FILE_VARIABLE}={path} if you trust it, or give the "
-                "row a key_env of its own."
+                "row another key_env."
             )
 
 

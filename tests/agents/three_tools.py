@@ -56,7 +56,7 @@ def hour(place: str, zone: str | None = None) -> str:
 TOOLS = (temperature, minus, hour)
 
 
-def results_in(request: ServedRequest) -> list[ToolResult]:
+def find_results(request: ServedRequest) -> list[ToolResult]:
     """What tools gave back since a person last spoke."""
     found: list[ToolResult] = []
     for message in request.prompt.messages:
@@ -68,7 +68,7 @@ def results_in(request: ServedRequest) -> list[ToolResult]:
 
 def play(request: ServedRequest) -> Scene:
     """The model's part: two calls side by side, then one, then the answer; each with a thought of its own."""
-    results = results_in(request)
+    results = find_results(request)
     match len(results):
         case 0:
             calls = (

@@ -226,7 +226,7 @@ def test_a_chat_whose_conversation_was_deleted_can_be_saved_under_another_name(s
         with SqliteStore(state / "conversations.db") as store:
             assert store.delete("old")
         keyboard.type("two\n")
-        keyboard.wait_for("was deleted by somebody else meanwhile. To do: write /keep and a name to go on with it.")
+        keyboard.wait_for("was deleted by another process. To do: write /keep and a name to go on with it.")
         keyboard.wait_for("> ")
         keyboard.type("/keep new\n")
         keyboard.wait_for("(saved as 'new'")

@@ -64,5 +64,5 @@ def test_a_change_of_all_is_refused_when_others_were_faster(stored: StoredConver
 
 def test_a_deleted_conversation_is_reported(stored: StoredConversation, store: SqliteStore) -> None:
     store.delete("talk")
-    with pytest.raises(StoreConflict, match="deleted by somebody else"):
+    with pytest.raises(StoreConflict, match="deleted by another process"):
         stored.read_changes(KNOWN)

@@ -119,14 +119,14 @@ def test_only_the_first_end_of_a_turn_counts() -> None:
     chat = Conversation(PLAIN)
     turn = chat.turn("one?")
     turn.end(Reply((Text("never begun"),)))
-    assert (turn.kept, len(chat)) == (False, 0)
+    assert (turn.is_recorded, len(chat)) == (False, 0)
     turn.begin()
     turn.end(Reply((Text("One."),)))
     chat.append("two?")
     turn.end(Reply((Text("again"),)))
     turn.drop()
     assert dialogue(chat) == [("user", "one?"), ("assistant", "One."), ("user", "two?")]
-    assert turn.kept
+    assert turn.is_recorded
 
 
 @both_shells
@@ -283,7 +283,7 @@ def test_a_misspelled_option_is_found_at_once(shell: Shell) -> None:
 
 @both_shells
 def test_there_has_to_be_something_to_answer(shell: Shell) -> None:
-    with pytest.raises(ConfigError, match="nothing was said yet"):
+    with pytest.raises(ConfigError, match="the conversation is empty"):
         shell.ask(shell.kind(PLAIN))
 
 

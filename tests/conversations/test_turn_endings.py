@@ -48,7 +48,7 @@ def test_an_open_stream_holds_the_conversation_and_one_that_was_never_read_does_
     opened.close()
     opened.close()
     chat.ask("two")
-    with pytest.raises(ConfigError, match="went on"):
+    with pytest.raises(ConfigError, match="changed after"):
         next(unread)
     chat.ask("three")
     del unread

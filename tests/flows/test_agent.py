@@ -190,7 +190,7 @@ def raises_half() -> str:
         (lambda: asides.ToolResult("", half(), is_error=True), "caf?.txt"),
         (lambda: asides.ToolResult("", {"a": 1}), '{"a":1}'),  # type: ignore[arg-type]
         (lambda: asides.ToolResult("", ()), ""),
-        (Unwritten, "tool ran, and what it gave (Unwritten) cannot be told"),
+        (Unwritten, "tool ran, but its value (Unwritten) cannot be sent"),
     ],
 )
 def test_whatever_a_tool_gives_the_run_goes_on_and_the_conversation_can_be_sent(

@@ -14,7 +14,7 @@ import asides
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.messages import ToolCall
-from tests.agents.three_tools import MODELS, Ran, every_stream, every_way, hour, results_in, send_blocking
+from tests.agents.three_tools import MODELS, Ran, every_stream, every_way, find_results, hour, send_blocking
 
 CANARY = "canary-in-the-thought"
 
@@ -56,7 +56,7 @@ def play(request: ServedRequest) -> Scene:
     """A tool first; then the answer, in whichever way it is asked for. The thought holds another one that fits too."""
     thought = f"{CANARY} {DRAFT}"
     offered = {tool.name for tool in request.prompt.tools}
-    if "hour" in offered and not results_in(request):
+    if "hour" in offered and not find_results(request):
         return Say(thinking=thought, tool_calls=(ToolCall("call_hour1", "hour", {"place": "Oslo"}),))
     if "final_answer" in offered:
         call = ToolCall("call_final", "final_answer", msgspec.json.decode(ANSWER))

@@ -112,7 +112,7 @@ def test_jitter_does_not_change_a_wait_that_the_server_asks_for() -> None:
 def test_a_longer_wait_than_max_wait_ends_the_call_and_the_error_says_so() -> None:
     assert judged(429, {"retry-after": "60"}) == Retry(60.0)
     settled = judged(429, {"retry-after": "3600"})
-    assert settled == GiveUp("Not tried again: they ask to wait 3600 s, more than max_wait (60 s).")
+    assert settled == GiveUp("Not tried again: the server asks to wait 3600 s, more than max_wait (60 s).")
 
 
 def test_an_error_inside_a_good_response_may_ask_for_a_wait_too() -> None:

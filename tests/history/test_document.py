@@ -155,15 +155,15 @@ def test_fields_that_a_later_asides_knows_are_reported() -> None:
         ('{"asides": 0, "messages": []}', "names no version"),
         ('{"asides": 1}', "no list of messages"),
         ('{"asides": 1, "messages": ["canary"]}', r"messages\[0\] is no object"),
-        ('{"asides": 1, "messages": [{"role": "canary"}]}', r"messages\[0\] does not read at \$\.role"),
+        ('{"asides": 1, "messages": [{"role": "canary"}]}', r"messages\[0\] cannot be read at \$\.role"),
         ('{"asides": 1, "messages": [{"role": "user", "parts": "canary"}]}', "no list of parts"),
         ('{"asides": 1, "messages": [{"role": "user", "parts": [1]}]}', r"parts\[0\] has no type"),
-        ('{"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text"}]}]}', r"parts\[0\] does not read"),
+        ('{"asides": 1, "messages": [{"role": "user", "parts": [{"type": "text"}]}]}', r"parts\[0\] cannot be read"),
         (
             '{"asides": 1, "messages": [{"role": "user", "parts": [{"type":"thought","text":"","kind":"canary"}]}]}',
-            r"parts\[0\] does not read at \$\.kind",
+            r"parts\[0\] cannot be read at \$\.kind",
         ),
-        ('{"asides": 1, "system": ["canary"], "messages": []}', "the head of the saved conversation does not read"),
+        ('{"asides": 1, "system": ["canary"], "messages": []}', "the head of the saved conversation cannot be read"),
     ],
 )
 def test_what_is_no_document_is_refused_and_none_of_it_repeated(document: str | bytes, reason: str) -> None:

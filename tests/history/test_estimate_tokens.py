@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.history.trim import estimator_for
+from asides.history.trim import build_token_counter
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, user
 from asides.values.thinking import Seal, Thought
 from tests.history.strict_stages import Model, StrictRules
@@ -18,7 +18,7 @@ CALL = Message("assistant", (Thought("t"), ToolCall("c1", "f")))
 
 def measured(model: Model, messages: Sequence[Message], **more: Any) -> int:
     house = StrictRules(model)
-    return estimator_for(house.prompt((), **more), house.target)(messages)
+    return build_token_counter(house.prompt((), **more), house.target)(messages)
 
 
 @pytest.mark.requirement("H11")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.plan import plan
-from asides.history.trim import Strip, estimator_for, split_turns, split_units, strip_thinking, trim
+from asides.history.trim import Strip, build_token_counter, split_turns, split_units, strip_thinking, trim
 from asides.providers.provider import Provider, ReplayRule, Target
 from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.thinking import Seal, Thinking, Thought
@@ -183,7 +183,7 @@ def test_pain_G2_every_trimmed_history_is_accepted(model: Model) -> None:
     house = StrictRules(model)
     history = (*house.conversation(3), question(3))
     history = (*history, *house.answered(history)[len(history) : len(history) + 2])
-    measure = estimator_for(house.prompt(()), house.target)
+    measure = build_token_counter(house.prompt(()), house.target)
     whole = measure(history)
     least = trim(history, 0, measure).tokens
     seen = set()

@@ -24,10 +24,10 @@ from tests.agents.three_tools import (
     Ran,
     every_stream,
     every_way,
+    find_results,
     hour,
     kinds,
     play,
-    results_in,
     send_blocking,
     stream_blocking,
     temperature,
@@ -476,7 +476,7 @@ def test_a_conversation_brings_its_history_and_its_system_prompt(stage: OpenStag
     assert [message["content"] for message in body_of(open_stage.requests[0])["messages"]] == [
         *("Be brief.", "One.", "Two.", "Three?"),
     ]
-    with pytest.raises(asides.ConfigError, match="say only what is new"):
+    with pytest.raises(asides.ConfigError, match="pass only the new messages"):
         agent.send(chat, conversation=chat)
     assert len(open_stage.requests) == 1
 
@@ -546,7 +546,7 @@ def test_a_forced_tool_is_forced_once(send: Callable[..., Ran], stage: OpenStage
 @every_way
 def test_a_tool_without_a_function_is_handed_to_the_caller(send: Callable[..., Ran], stage: OpenStage) -> None:
     def script(request: ServedRequest) -> Scene:
-        return Say(text="Thanks.") if len(results_in(request)) == 2 else calls("hour", "mine", place="Oslo")
+        return Say(text="Thanks.") if len(find_results(request)) == 2 else calls("hour", "mine", place="Oslo")
 
     open_stage = stage(script)
     tools = [hour, asides.Tool("mine", "The caller's own.")]

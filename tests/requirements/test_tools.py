@@ -63,7 +63,7 @@ def next_request(model: str, *calls: ToolCall) -> Any:
         (ToolCall("1", "get_weather", {"city": "Atlantis"}), "LookupError: no such city; the key *** was tried"),
         (ToolCall("1", "get_weather", {"town": "Ulm"}), "city is missing"),
         (ToolCall("1", "get_weather", {"city": "Ulm", "days": "some"}), "days: Expected `int`, got `str`"),
-        (ToolCall("1", "get_weather", {}, '{"city": '), "they are no JSON"),
+        (ToolCall("1", "get_weather", {}, '{"city": '), "they are not JSON"),
     ],
 )
 @pytest.mark.requirement("FT-41")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.transports.proxy_and_tls import proxy_for, proxy_login
+from asides.transports.proxy_and_tls import find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
 
 PROXY = "http://proxy.example:3128"
@@ -29,7 +29,7 @@ PROXY = "http://proxy.example:3128"
     ],
 )
 def test_the_proxy_for_an_address(url: str, environ: dict[str, str], proxy: str | None) -> None:
-    assert proxy_for(url, environ) == proxy
+    assert find_proxy(url, environ) == proxy
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_the_proxy_for_an_address(url: str, environ: dict[str, str], proxy: str 
     ],
 )
 def test_no_proxy_names_the_hosts_that_are_reached_directly(host: str, exceptions: str, direct: bool) -> None:
-    found = proxy_for(f"https://{host}/v1", {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions})
+    found = find_proxy(f"https://{host}/v1", {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions})
     assert (found is None) is direct
 
 
 def test_a_proxy_that_speaks_something_else_is_refused_without_its_password() -> None:
     with pytest.raises(ConfigError, match=r"proxy\.example:1080 is neither http nor https") as refused:
-        proxy_for("https://api.example", {"ALL_PROXY": "socks5h://somebody:secret@proxy.example:1080"})
+        find_proxy("https://api.example", {"ALL_PROXY": "socks5h://somebody:secret@proxy.example:1080"})
     assert "secret" not in str(refused.value)
 
 
@@ -73,4 +73,4 @@ def test_a_proxy_that_speaks_something_else_is_refused_without_its_password() ->
     ],
 )
 def test_a_login_is_not_part_of_an_address(proxy: str, address: str, login: str | None) -> None:
-    assert proxy_login(proxy) == (address, login)
+    assert split_proxy_login(proxy) == (address, login)

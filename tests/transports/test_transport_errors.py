@@ -15,7 +15,7 @@ from asides.values.errors import ConnectionLost, TransportError
 @pytest.mark.parametrize(
     ("cause", "kind", "words"),
     [
-        (ConnectionRefusedError(errno.ECONNREFUSED, "x"), ConnectionLost, "nobody listens at host:1"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "x"), ConnectionLost, "no server listens at host:1"),
         (socket.gaierror(-2, "x"), ConnectionLost, "the name of host:1 cannot be looked up"),
         (OSError(errno.ENETUNREACH, "x"), ConnectionLost, "host:1 cannot be reached (Network is unreachable)"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] x"), TransportError, "no secure connection to host:1"),
@@ -38,4 +38,4 @@ def test_why_there_is_no_connection(cause: Exception | None, kind: type[Transpor
     ],
 )
 def test_a_message_shows_only_host_and_port_of_an_address(url: str, host: str) -> None:
-    assert transport_errors.host_of(url) == host
+    assert transport_errors.get_host(url) == host

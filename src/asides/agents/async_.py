@@ -1,4 +1,4 @@
-"""`AsyncAgent`: a model with tools that answers, async. It decides nothing; the flow does. `sync` is its twin."""
+"""`AsyncAgent`: a model with tools, async. The flow (flows/agent) makes the decisions; `sync` has the sync class."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class AsyncAgent(Generic[Output]):
     """A model with tools. An agent asks the model, runs its calls, and asks again until there is an answer.
 
     It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
-    `mode`, `attempts`; options of a call override those of the agent. An agent remembers nothing: a `conversation=`
-    does, and `result.messages` can be sent on.
+    `mode`, `attempts`; options of a call override those of the agent. An agent stores no history. Pass a
+    `conversation=`, or send `result.messages` with the next prompt.
     """
 
     @overload
@@ -146,7 +146,7 @@ class AsyncAgent(Generic[Output]):
         stream: bool,
     ) -> AsyncRunStream[Any]:
         start = partial(self._config.start_run, prompt, conversation, output, options, stream=stream)
-        # Without a client, the run gets one of its own, whose connections are closed after the last step.
+        # Without a client, the run opens one and closes it after the last step.
         return aio.run(start) if self._client is None else self._client.run(start)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""The configuration of an agent: model, output type and options, and the run that a call makes of them.
+"""The configuration of an agent (model, output type, options), and the start of a run with it.
 
-Not here: the two shells of an agent (sync, async_), and the loop (flows/agent).
+Not here: the classes of users (sync, async_), and the loop (flows/agent).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS
 
 
 def check_client(client: object, kind: type[object], otherwise: str) -> None:
-    """Refuse a client of the other shell, which would fail later without saying why."""
+    """Raise for a sync client of an async agent or the other way round. It would fail later without a reason."""
     if client is not None and not isinstance(client, kind):
-        raise ConfigError(f"client= is a {type(client).__name__} here; {otherwise}. To do: give the other one.")
+        raise ConfigError(f"client= is a {type(client).__name__} here; {otherwise}. To do: pass the other kind.")
 
 
 class AgentConfig:
-    """An agent without its shell. Raises ConfigError at once for options that make no sense."""
+    """The configuration of one agent. Raises ConfigError for options that make no sense."""
 
     def __init__(self, model: str, output: object, options: AgentOptions) -> None:
         self.model = model
@@ -76,7 +76,7 @@ class AgentConfig:
         *,
         stream: bool,
     ) -> RunState[Any]:
-        """A run, ready to be driven. Raises before a byte is sent."""
+        """Build a run that a driver can carry out. Raises before a byte is sent."""
         given = self._options
         if options:
             given = dict(merge_options(Options(**given), Options(**_check_options(options))))  # type: ignore[typeddict-item]
@@ -86,7 +86,7 @@ class AgentConfig:
         call_options = Options(**{name: value for name, value in given.items() if name in OPTIONS})  # type: ignore[typeddict-item]
         if offers:
             call_options["tools"] = [offer.tool for offer in offers.values()]
-        # Another process may have continued a stored conversation.
+        # Another process may have changed a stored conversation.
         if callable(refresh := getattr(conversation, "refresh", None)):
             refresh()
         history = () if conversation is None else _read_history(conversation)
@@ -100,7 +100,9 @@ class AgentConfig:
 def _check_options(options: AgentOptions) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS and name not in _RUN_OPTIONS:
-            raise TypeError(f"{name} is no option of an agent; there are {', '.join(sorted(OPTIONS | _RUN_OPTIONS))}.")
+            raise TypeError(
+                f"{name} is no option of an agent; the options are {', '.join(sorted(OPTIONS | _RUN_OPTIONS))}."
+            )
     checked: dict[str, Any] = dict(options)
     if isinstance(checked.get("tools"), Iterator):
         checked["tools"] = tuple(checked["tools"])  # they are read more than once
@@ -134,26 +136,28 @@ def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, OfferedTool
 def _check_approvals(config: RunConfig[Any]) -> None:
     for name, approval in config.approvals.items():
         if approval == "ask" and config.approve is None:
-            raise ConfigError(f"the tool {name} needs approval, and the agent has nobody to ask. To do: pass approve=.")
+            raise ConfigError(
+                f"the tool {name} needs approval, and the agent has no approval handler. To do: pass approve=."
+            )
 
 
 def resolve_approval(approval: Approvals, name: str, runnable: Runnable) -> Approval:
-    """Whether the calls of a tool may run. The tool's own word wins; then the first pattern that fits its name."""
+    """Decide whether the calls of a tool may run. The tool's own `approval` wins, then the first matching pattern."""
     if runnable.approval is not None:
         return runnable.approval
     if not isinstance(approval, tuple):
         return approval
-    for pattern, word in approval:
+    for pattern, choice in approval:
         if fnmatchcase(name, pattern):
-            return word
+            return choice
     return "allow"
 
 
 def _read_approval(approval: object) -> Approvals:
-    words = approval.values() if isinstance(approval, Mapping) else (approval,)
+    choices = approval.values() if isinstance(approval, Mapping) else (approval,)
     patterns = approval if isinstance(approval, Mapping) else ()
     known = get_args(Approval)
-    if any(word not in known for word in words) or not all(isinstance(pattern, str) for pattern in patterns):
+    if any(choice not in known for choice in choices) or not all(isinstance(pattern, str) for pattern in patterns):
         raise ConfigError("approval is allow, deny or ask; or one of them for each pattern of tool names.")
     return tuple(approval.items()) if isinstance(approval, Mapping) else approval  # type: ignore[return-value]
 
@@ -195,7 +199,7 @@ def _check_limits(limits: Limits) -> Limits:
 
 
 class _JoinedPrompt(msgspec.Struct, frozen=True):
-    """A conversation and the new messages, to be read as one prompt."""
+    """A conversation and the new messages as one prompt."""
 
     messages: Sequence[Any]
     system: str | None = None
@@ -204,17 +208,17 @@ class _JoinedPrompt(msgspec.Struct, frozen=True):
 def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
         raise ConfigError(
-            f"conversation is a Conversation, not {type(conversation).__name__}. To do: make one; or give messages "
-            "that you have as the prompt."
+            f"conversation is a Conversation, not {type(conversation).__name__}. To do: create one, or pass your "
+            "messages as the prompt."
         )
     return tuple(conversation.messages)
 
 
 def _join_prompt(conversation: ConversationLike, history: tuple[Message, ...], prompt: PromptLike) -> Any:
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
-        raise ConfigError("conversation= already has the history; say only what is new.")
+        raise ConfigError("conversation= already has the history. To do: pass only the new messages.")
     fresh: Any = user(prompt) if isinstance(prompt, str) else prompt
-    # `read_prompt` refuses what is neither a message nor a list of them.
+    # `read_prompt` rejects anything that is neither a message nor a list of messages.
     messages: Sequence[Any] = fresh if isinstance(fresh, Sequence) else [fresh]
     system = getattr(conversation, "system", None)
     return _JoinedPrompt([*history, *messages], system if isinstance(system, str) else None)

@@ -1,4 +1,4 @@
-"""`Agent`: a model with tools that answers, sync. It decides nothing; the flow does. `async_` is its twin."""
+"""`Agent`: a model with tools, sync. The flow (flows/agent) makes the decisions; `async_` has the async class."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
-from asides.client import Client, shared_client
+from asides.client import Client, get_shared_client
 from asides.options import PromptLike
 from asides.transports.run_stream import RunStream
 from asides.values.messages import OutputSchema
@@ -20,8 +20,8 @@ class Agent(Generic[Output]):
     """A model with tools. An agent asks the model, runs its calls, and asks again until there is an answer.
 
     It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
-    `mode`, `attempts`; options of a call override those of the agent. An agent remembers nothing: a `conversation=`
-    does, and `result.messages` can be sent on.
+    `mode`, `attempts`; options of a call override those of the agent. An agent stores no history. Pass a
+    `conversation=`, or send `result.messages` with the next prompt.
     """
 
     @overload
@@ -56,7 +56,7 @@ class Agent(Generic[Output]):
     ) -> None:
         check_client(client, Client, "an AsyncClient is for AsyncAgent")
         self._config = AgentConfig(model, output, options)
-        self._client = shared_client() if client is None else client
+        self._client = get_shared_client() if client is None else client
 
     @overload
     def send(

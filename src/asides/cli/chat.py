@@ -182,7 +182,7 @@ class Chat:
             return request.run(turn.messages, stream=stream)
         finally:
             turn.end(request.partial)
-            self._is_recorded = turn.kept
+            self._is_recorded = turn.is_recorded
 
     def _describe_record(self) -> str:
         if self._is_recorded:

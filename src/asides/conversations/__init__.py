@@ -1,4 +1,5 @@
-"""Conversations: histories that can be sent at any time, and that ask. One is sync, one async; `core` is shared.
+"""Conversations: objects that hold a history and ask a model with it. `sync` and `async_` share `core`.
 
-Each of the two loads alone, since the async one needs asyncio. Not here: what goes back to a model (history/plan).
+Each of the two can be imported alone, since `async_` needs asyncio. Not here: which parts of a history go back to a
+model (history/plan).
 """

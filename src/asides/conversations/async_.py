@@ -1,6 +1,6 @@
-"""`AsyncConversation`: a conversation that asks without blocking the event loop. `sync` holds its twin.
+"""`AsyncConversation`: a conversation that asks without blocking the event loop. `sync` has the sync class.
 
-Not here: what both share (core), and what a question leaves in the history (turn).
+Not here: the shared methods (core), and what a question adds to the history (turn).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         chat = AsyncConversation("deepseek:deepseek-reasoner")
         (await chat.ask("Why is the sky blue?")).text
 
-    Everything is as with `Conversation`; without a `client` each question opens one and closes it. Another thread
-    writes turns to the store, before their answer is returned.
+    It works like `Conversation`. Without a `client`, each question opens one and closes it. Turns are written to the
+    store in another thread, before their answer is returned.
     """
 
     async def ask(self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]) -> Reply:
-        """The reply to a question, which is kept with it. Without a question the model goes on from what is there, such
-        as the results of its tools.
+        """Ask a question; returns the reply. Both are added to the conversation. Without a question the model continues
+        from the last message, such as a tool result.
 
-        When it raises or is cancelled, the conversation is as it was before.
+        If it raises or is cancelled, the conversation stays unchanged.
         """
         turn, name, given = self._prepare(prompt, model, options)
         turn.begin()
@@ -49,8 +49,8 @@ class AsyncConversation(ConversationCore[AsyncClient]):
     def stream(
         self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]
     ) -> AsyncConversationStream:
-        """The events of the reply to a question. However it ends, the question and the part of the answer that came
-        are kept.
+        """Ask a question; returns the events of the reply. However the stream ends, the question and the answer so far
+        are added to the conversation.
         """
         turn, name, given = self._prepare(prompt, model, options)
         events = (aio if self._client is None else self._client).stream(name, turn, **given)
@@ -59,10 +59,10 @@ class AsyncConversation(ConversationCore[AsyncClient]):
     async def compact(
         self, over: int, *, keep_turns: int = 2, model: str | None = None, **options: Unpack[Options]
     ) -> Reply | None:
-        """Have a model sum up the older turns, if the conversation costs more than so many tokens.
+        """Have a model sum up the older turns, if the conversation costs more than `over` tokens.
 
         The last `keep_turns` stay as they are; the turns before them become one note, marked as such. The model that
-        sums up sees no thinking. None when there was nothing to do, and then no model was asked.
+        sums up sees no thinking. Returns None, without asking a model, when there is nothing to do.
         """
         with self._history.exclusive():
             compaction = self._prepare_compaction(over, keep_turns, model, options)
@@ -79,8 +79,7 @@ class AsyncConversationStream:
     turn.
 
     However it ends (at the last event, on an error, when it is closed, when its task is cancelled), the question and
-    the part of the answer that came are added to the conversation and its store, once. When no answer had begun,
-    nothing is added.
+    the answer so far are added to the conversation and its store, once. If no answer has begun, nothing is added.
     """
 
     def __init__(self, turn: Turn, stream: AsyncStream) -> None:
@@ -111,11 +110,11 @@ class AsyncConversationStream:
 
     @property
     def partial(self) -> Reply | None:
-        """The part of the reply that has come so far; None when nothing has."""
+        """The reply so far; None when nothing has arrived."""
         return self._stream.partial
 
     async def close(self) -> None:
-        """Close the connection at once, from any task. The part of the answer that came is kept."""
+        """Close the connection at once, from any task. The answer so far is added to the conversation."""
         await self._stream.close()
         # Another task may be reading; it finds the connection closed and ends the turn itself.
         for generator in (self._events, self._batches):
@@ -155,7 +154,7 @@ async def _end_turn(turn: Turn, reply: Reply | None) -> None:
 
 
 async def _run(work: Callable[[], None], *, in_thread: bool) -> None:
-    """Do the work, in a thread where it may wait for a disk. A task that is cancelled meanwhile still finishes it."""
+    """Do the work, in a thread if it may wait for a disk. A task that is cancelled still finishes it."""
     if not in_thread:
         work()
         return

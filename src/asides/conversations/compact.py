@@ -1,6 +1,6 @@
-"""The older turns of a conversation as one note: the request for a summary, and the change that it makes.
+"""Replace the older turns of a conversation by a summary: the request for it, and the change of the history.
 
-The model that sums up sees no thinking. Not here: the asking (sync, async_).
+The model that sums up sees no thinking. Not here: sending the request (sync, async_).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asides.values.reply import Reply
 from asides.values.usage import Usage, estimate_usage
 
 LABEL = "[Summary of the earlier conversation]"
-"""The first line of every note, for people and for models."""
+"""The first line of every summary, for people and for models."""
 
 _TASK = (
     "You get the older part of a conversation between a person and an assistant. The assistant will go on with it and "
@@ -29,7 +29,7 @@ _TASK = (
     "Write the summary alone, in the language of the conversation."
 )
 _LONGEST_RESULT = 4000
-# The others are about answers and not meant for a summary: tools, output formats, what the provider stores.
+# The other options concern answers: tools, output formats, what the provider stores.
 _OPTIONS_FOR_SUMMARY = frozenset(
     "base_url api_key family endpoint openai_responses_enabled thinking reasoning_effort reasoning thinking_field tags "
     "starts_inside heuristics keep_raw timeout retries max_wait on_conflict".split()
@@ -37,7 +37,7 @@ _OPTIONS_FOR_SUMMARY = frozenset(
 
 
 class Compaction:
-    """One summary: the `request` for it, and with `finish` its place in the history. The caller holds the history."""
+    """One summary: its `request`, and `finish`, which puts it into the history. The caller holds the history."""
 
     def __init__(self, history: MessageHistory, older: range, model: str, options: Options) -> None:
         self._history = history
@@ -49,7 +49,7 @@ class Compaction:
         self.request = Prompt((user(transcript),), system=_TASK)
 
     def finish(self, reply: Reply) -> None:
-        """Put the note in the place of what it sums up. A reply without an answer changes nothing and raises."""
+        """Replace the older turns by the summary. A reply without an answer changes no message and raises."""
         history, older = self._history, self._older
         spent = reply.usage if reply.usage != Usage() else estimate_usage(self.request.messages, reply)
         try:
@@ -61,23 +61,23 @@ class Compaction:
         history.replace((*self._before[: older.start], user(f"{LABEL}\n\n{summary}"), *rest), spent)
 
 
-def options_for_summary(options: Options) -> Options:
-    """The options of a conversation that also hold for the request for a summary."""
+def select_summary_options(options: Options) -> Options:
+    """Select the options of a conversation that also apply to the request for a summary."""
     chosen = {name: value for name, value in options.items() if name in _OPTIONS_FOR_SUMMARY}
     return cast("Options", chosen)
 
 
 def find_older_turns(messages: tuple[Message, ...], keep_turns: int) -> range:
-    """The places that can be summed up: after the system messages, before the last turns. Empty when there are none."""
+    """Find the messages to sum up: after the system messages, before the last turns. May be empty."""
     start = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
     end = len(messages) - sum(map(len, split_turns(messages[start:])[-keep_turns:]))
-    # An earlier note that is alone cannot become shorter.
-    is_note = end - start == 1 and messages[start].text.startswith(LABEL)
-    return range(start, start if is_note else end)
+    # A single earlier summary cannot become shorter.
+    is_summary = end - start == 1 and messages[start].text.startswith(LABEL)
+    return range(start, start if is_summary else end)
 
 
 def _describe_messages(messages: Iterable[Message]) -> Iterator[str]:
-    """The messages for a reader: the role and the text of each, without thoughts."""
+    """Yield the role and the text of each message, without thoughts."""
     for message in messages:
         text = "\n".join(line for part in message.parts if (line := _describe_part(part)))
         if text:

@@ -1,7 +1,7 @@
-"""`ConversationCore`: everything that `Conversation` and `AsyncConversation` share, which is all but the asking.
+"""`ConversationCore`: the methods that `Conversation` and `AsyncConversation` share. All but those that ask a model.
 
-It holds a `MessageHistory` and the options to ask with. Not here: asking (sync, async_), one question under way (turn),
-files and documents (serialise), summaries (compact).
+It holds a `MessageHistory` and the options of all questions. Not here: asking (sync, async_), one question in progress
+(turn), files and documents (serialise), summaries (compact).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args
 
-from asides.conversations.compact import Compaction, find_older_turns, options_for_summary
+from asides.conversations.compact import Compaction, find_older_turns, select_summary_options
 from asides.conversations.message_history import (
     MessageHistory,
     MessageLike,
@@ -27,7 +27,7 @@ from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
-from asides.history.trim import Strip, TokenCounter, TrimmedHistory, estimator_for, strip_thinking, trim
+from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
 from asides.options import Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError, UnknownModel
 from asides.values.messages import Message, system
@@ -42,11 +42,11 @@ AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
 
 
 class ConversationCore(Generic[AnyClient]):
-    """Messages that can be sent at any time, with the system prompt, the cost and the options of all questions.
+    """Messages that can be sent at any time, with the system prompt, the usage and the options of all questions.
 
-    With a `store`, every change is there under `name` before its method returns; a name that is already there goes on
-    from what is stored. Readable thinking is saved only with `keep_thinking`; what providers want back always is. One
-    task at a time: a change while a question is under way raises a ConfigError.
+    With a `store`, every change is stored under `name` before its method returns; a name that exists in the store is
+    loaded. Readable thinking is saved only with `keep_thinking`; the seals that providers require always are. One task
+    at a time: a change while a question is in progress raises a ConfigError.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class ConversationCore(Generic[AnyClient]):
         if messages:
             if self.messages:
                 raise ConfigError(
-                    f"the conversation {name!r} is in the store already. To do: leave messages= away to go on with it, "
-                    "or give another name."
+                    f"the conversation {name!r} is in the store already. To do: omit messages= to continue it, or pass "
+                    "another name."
                 )
             self.extend(messages)
 
@@ -88,7 +88,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @property
     def model(self) -> str | None:
-        """The model to ask when a question names none, as provider:model. None leaves it to the settings."""
+        """The default model of questions, as provider:model. None: the model of the settings."""
         return self._history.model
 
     @model.setter
@@ -108,12 +108,12 @@ class ConversationCore(Generic[AnyClient]):
 
     @property
     def usage(self) -> Usage:
-        """The cost so far, thinking counted apart; `origin` says whether an estimate is in the sum."""
+        """The tokens used so far, thinking counted apart; `origin` shows whether the sum has an estimate."""
         return self._history.usage
 
     @property
     def name(self) -> str | None:
-        """Its name in its store; None without one."""
+        """Its name in its store; None without a store."""
         return None if self._history.stored is None else self._history.stored.name
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ class ConversationCore(Generic[AnyClient]):
         return iter(self.messages)
 
     def __bool__(self) -> bool:
-        # Without this, `len` would make an empty conversation false.
+        # Without this, an empty conversation would be false.
         return True
 
     def __repr__(self) -> str:
@@ -133,12 +133,12 @@ class ConversationCore(Generic[AnyClient]):
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def append(self, message: MessageLike) -> Message | None:
-        """Add a message at the end; text alone is a user's. None for a reply that has nothing to keep."""
+        """Add a message at the end; plain text is a user message. None: a reply had nothing to store."""
         added = self.extend((message,))
         return added[0] if added else None
 
     def extend(self, messages: Sequence[MessageLike], *, usage: Usage | None = None) -> tuple[Message, ...]:
-        """Add messages at the end; in a store, all of them or none. `usage` is their cost; replies bring their own."""
+        """Add messages at the end; in a store, all of them or none. `usage` is added to that of replies among them."""
         for message in messages:
             if isinstance(message, Reply):
                 usage = message.usage if usage is None else usage + message.usage
@@ -148,7 +148,7 @@ class ConversationCore(Generic[AnyClient]):
         return added
 
     def edit(self, place: int, message: MessageLike) -> Message:
-        """Replace the message at this place; text alone keeps the role of the message it replaces."""
+        """Replace the message at this index; plain text keeps the role of the old message."""
         with self._history.exclusive():
             messages = self.messages
             if not -len(messages) <= place < len(messages):
@@ -163,7 +163,7 @@ class ConversationCore(Generic[AnyClient]):
         return edited
 
     def truncate(self, end: int | Message) -> tuple[Message, ...]:
-        """Keep so many messages, or those before this one; returns the rest. -2 removes the last two."""
+        """Cut after this many messages, or before a message; returns the rest. -2 removes the last two."""
         with self._history.exclusive():
             place = find_message(end, self.messages) if isinstance(end, Message) else end
             removed = self.messages[place:]
@@ -181,32 +181,34 @@ class ConversationCore(Generic[AnyClient]):
         Text, calls and results stay, and the conversation can be sent as before.
         """
         if strip not in get_args(Strip):
-            raise ConfigError(f"thoughts are forgotten by one of {', '.join(get_args(Strip))}, not {strip!r}.")
+            raise ConfigError(f"strip is one of {', '.join(get_args(Strip))}, not {strip!r}.")
         with self._history.exclusive():
             stripped = strip_thinking(self.messages, strip, rows=self._call_builder.rows)
             if stripped != self.messages:
                 self._history.replace(drop_stored_responses(stripped))
 
     def trim_to(self, tokens: int, *, model: str | None = None, count: TokenCounter | None = None) -> TrimmedHistory:
-        """Drop the oldest messages until the conversation costs no more than so many tokens; returns what is left.
+        """Drop the oldest messages until the conversation costs no more than this many tokens.
 
-        The system prompt and the last message stay, calls stay with their results. The cost is that of the request to
-        the model, system prompt and tools included: an estimate, or what `count` says, which takes messages and
-        returns tokens.
+        The system prompt and the last message stay, and calls stay with their results. The cost is that of the request
+        to the model, system prompt and tools included. It is estimated, or counted by `count`, which takes messages
+        and returns tokens.
         """
         with self._history.exclusive():
             self._history.refresh()
             if not self.messages:
                 return TrimmedHistory((), 0)
-            trimmed = trim(self.messages, tokens, count or self._token_counter(model), rows=self._call_builder.rows)
+            trimmed = trim(
+                self.messages, tokens, count or self._build_token_counter(model), rows=self._call_builder.rows
+            )
             if trimmed.messages != self.messages:
                 self._history.replace(drop_stored_responses(trimmed.messages))
             return trimmed
 
     def fork(self, end: int | Message | None = None, *, name: str | None = None) -> Self:
-        """A conversation of its own that begins like this one: with all messages, so many, or those before one.
+        """Copy the conversation: all messages, this many, or those before a message.
 
-        It is in the store only when it gets a name there. The two share nothing from then on.
+        The copy is in the store only if it gets a `name`. The two share nothing from then on.
         """
         place = find_message(end, self.messages) if isinstance(end, Message) else end
         other = copy.copy(self)
@@ -214,7 +216,7 @@ class ConversationCore(Generic[AnyClient]):
         return other
 
     def refresh(self) -> bool:
-        """Read what other processes wrote to the store; True when there was something. Every question does so first."""
+        """Read changes of other processes from the store; returns whether there were any. Questions do so first."""
         with self._history.exclusive():
             return self._history.refresh()
 
@@ -227,14 +229,14 @@ class ConversationCore(Generic[AnyClient]):
     # --- files and other formats --------------------------------------------------------------------------------------
 
     def to_json(self, *, keep_thinking: bool | None = None) -> str:
-        """The conversation as a JSON document with a version: messages, the seals that providers want back, and
-        readable thinking only if it is to be kept (None: as the conversation has it).
+        """Encode the conversation as a JSON document with a version: messages, the seals that providers require, and
+        readable thinking only with `keep_thinking` (None: as set for the conversation).
         """
         return write_json(self._history, keep_thinking=keep_thinking)
 
     @classmethod
     def from_json(cls, document: str | bytes, **given: Any) -> Self:
-        """The conversation that `to_json` wrote. `given` is as for a new one, and wins over what was written."""
+        """Read a conversation that `to_json` wrote. `given` are arguments of a new one; they win over the document."""
         saved = read_json(document)
         model = given.pop("model", None) or saved.model
         text = given.pop("system", None)
@@ -243,12 +245,12 @@ class ConversationCore(Generic[AnyClient]):
         return made
 
     def save(self, path: str | os.PathLike[str], *, keep_thinking: bool | None = None) -> None:
-        """Write it to a file, in one step: a crash leaves the old file or the new one. Only its owner may read it."""
+        """Write it to a file, atomically: a crash leaves the old file or the new one. Only its owner may read it."""
         write_file(path, self.to_json(keep_thinking=keep_thinking).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **given: Any) -> Self:
-        """The conversation that `save` wrote. `given` is as for a new one, and wins over what was written."""
+        """Read a conversation that `save` wrote. `given` are arguments of a new one; they win over the document."""
         document = read_file(path)
         try:
             return cls.from_json(document, **given)
@@ -302,10 +304,10 @@ class ConversationCore(Generic[AnyClient]):
 
     def _start_with(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
         if self.messages and self.name is None:
-            raise ConfigError("there are messages in what is read already. To do: leave messages= away, and extend it.")
+            raise ConfigError("the document already has messages. To do: omit messages=, and call extend() afterwards.")
         if self.messages:
             raise ConfigError(
-                f"the conversation {self.name!r} is in the store already. To do: give another name, or delete it first."
+                f"the conversation {self.name!r} is in the store already. To do: pass another name, or delete it first."
             )
         with self._history.exclusive():
             self._history.append(messages, spent)
@@ -313,24 +315,24 @@ class ConversationCore(Generic[AnyClient]):
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def turn(self, prompt: Question = None) -> Turn:
-        """A question that the caller asks: a prompt, to `begin` before it is sent and to `end` with the reply."""
+        """Make a question that the caller sends as a prompt. Call `begin` before sending, and `end` with the reply."""
         with self._history.exclusive():
             self._history.refresh()
         return Turn(self._history, read_question(prompt))
 
     def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
-        """A question, the model to ask, and the options."""
+        """Make a question; returns it with the model and the options."""
         given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
         return self.turn(prompt), name, given
 
     def _prepare_compaction(self, over: int, keep_turns: int, model: str | None, options: Options) -> Compaction | None:
-        """The request for a summary; None when there is nothing to sum up. The caller holds the history."""
+        """Build the request for a summary; None when there is nothing to sum up. The caller holds the history."""
         if keep_turns < 1:
-            raise ConfigError("keep_turns is below one; the last turn is what the conversation goes on from.")
+            raise ConfigError("keep_turns is below one; the conversation needs its last turn to continue.")
         self._history.refresh()
-        given = merge_options(options_for_summary(self._options), reject_unknown(options))
+        given = merge_options(select_summary_options(self._options), reject_unknown(options))
         older = find_older_turns(self.messages, keep_turns)
-        if not older or self._token_counter(None)(self.messages) <= over:
+        if not older or self._build_token_counter(None)(self.messages) <= over:
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
 
@@ -343,22 +345,22 @@ class ConversationCore(Generic[AnyClient]):
             )
         return chosen
 
-    def _token_counter(self, model: str | None) -> TokenCounter:
-        """Counts the tokens of messages that go to the model with the conversation's system prompt and options."""
+    def _build_token_counter(self, model: str | None) -> TokenCounter:
+        """Build a counter of tokens, for requests with the conversation's system prompt and options."""
         call = self._call_builder.build(self._choose_model(model), self, self._options, stream=True, needs_key=False)
-        return estimator_for(call.prompt, call.target)
+        return build_token_counter(call.prompt, call.target)
 
 
 def _open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
     if store is None:
         if name is not None:
-            raise ConfigError("name= is what a store keeps a conversation under. To do: give store= as well.")
+            raise ConfigError("name= is the name of a conversation in a store. To do: pass store= as well.")
         return None
-    return StoredConversation(store, _new_name() if name is None else name)
+    return StoredConversation(store, _make_name() if name is None else name)
 
 
-def _new_name() -> str:
-    """A name that no other conversation has. Later names sort after it."""
+def _make_name() -> str:
+    """Make a unique name. Later names sort after it."""
     import secrets
     from datetime import UTC, datetime
 
@@ -366,7 +368,7 @@ def _new_name() -> str:
 
 
 def _check_system(text: object) -> str | None:
-    """The system prompt, which is text: requests would leave out anything else in silence."""
+    """Return the system prompt. Raises if it is not text, since requests would silently leave it out."""
     if text is None or isinstance(text, str):
         return text
     raise ConfigError(f"system is text, not {type(text).__name__}. To do: join its parts into one.")

@@ -1,7 +1,7 @@
-"""`MessageHistory`: the messages of one conversation, their cost, and their copy in a store. One change at a time.
+"""`MessageHistory`: the messages of one conversation, their usage, and their copy in a store (`StoredConversation`).
 
-Also `read_question`, for messages as users pass them. Not here: the methods that users call (core), and the functions
-that change a tuple of messages (history).
+Also `read_question`, for messages as users pass them. Not here: the methods for users (core), and the functions that
+change a tuple of messages (history).
 """
 
 from __future__ import annotations
@@ -31,94 +31,18 @@ from asides.values.usage import Usage
 
 Messages = tuple[Message, ...]
 
-
-class StoredConversation:
-    """One name in one store, and the version of it that this process has read. Other processes may write too."""
-
-    def __init__(self, store: Store, name: str) -> None:
-        self.store = store
-        self.name = name
-        self._version = 0
-
-    def open(self) -> ConversationSnapshot | None:
-        """Load the conversation; None when it is not in the store yet."""
-        snapshot = self.store.load(self.name)
-        if snapshot is not None:
-            self._version = snapshot.about.version
-        return snapshot
-
-    def read_changes(self, known: Messages) -> ConversationSnapshot | None:
-        """The whole conversation, if others changed it; None when nothing changed. `known` is what was read so far."""
-        about = self.store.about(self.name)
-        if about is None:
-            if self._version:
-                raise self._deleted()
-            return None
-        if about.version == self._version:
-            return None
-        snapshot = self._load(known)
-        if snapshot is None:
-            raise self._deleted()
-        self._version = snapshot.about.version
-        return snapshot
-
-    def append(
-        self,
-        known: Messages,
-        new: Messages,
-        written: Messages,
-        heading: ConversationHeading | None,
-        spent: Usage | None,
-    ) -> ConversationSnapshot:
-        """Write `written`, the redacted form of `new`, after all stored messages. The snapshot ends with `new`; before
-        it stands what is `known` and what others wrote since.
-        """
-        about = self.store.append(self.name, written, heading=heading, spent=spent)
-        start = about.length - len(written)
-        is_first = self._version == 0 and start == 0
-        if start == len(known) and (is_first or about.rewritten <= self._version):
-            self._version = about.version
-            return ConversationSnapshot(about, (*known, *new))
-        earlier = self._load(known)
-        self._version = about.version
-        # What others wrote after this is read with the next question.
-        return ConversationSnapshot(about, (*(() if earlier is None else earlier.messages[:start]), *new))
-
-    def replace(self, written: Messages, heading: ConversationHeading | None, spent: Usage | None) -> ConversationInfo:
-        """Write `written` in the place of all messages. Raises `StoreConflict` when others changed the conversation."""
-        about = self.store.replace(self.name, written, expected=self._version, heading=heading, spent=spent)
-        self._version = about.version
-        return about
-
-    def _load(self, known: Messages) -> ConversationSnapshot | None:
-        """All messages. Those that are `known` are not read again: they may hold thinking that was not written."""
-        more = self.store.load(self.name, len(known))
-        if more is None or more.about.rewritten > self._version:
-            return self.store.load(self.name)
-        return ConversationSnapshot(more.about, (*known, *more.messages))
-
-    def _deleted(self) -> StoreConflict:
-        return StoreConflict(
-            f"the conversation {self.name!r} was deleted by somebody else meanwhile. To do: begin another one, or "
-            "keep what is known of it with fork(name=…).",
-            name=self.name,
-            expected=self._version,
-            found=None,
-        )
-
-
 MessageLike: TypeAlias = str | Message | Reply | Mapping[str, Any]
-"""A message: text of a user, a `Message`, a reply, or a dict as OpenAI has it."""
+"""A message: text of a user, a `Message`, a reply, or a dict in OpenAI's format."""
 
 Question: TypeAlias = MessageLike | Sequence[MessageLike] | None
-"""What to ask: a message, several such as the results of tools, or nothing new."""
+"""A question: a message, several messages such as tool results, or None for no new message."""
 
 
 class MessageHistory:
     """Messages in order, with the system prompt and the model that belong to them.
 
-    With `stored`, each change is in the store before its method returns, and a conversation that is already in the
-    store is loaded. Callers hold the history (`exclusive`, or `claim` and `release`) while they change it.
+    With `stored`, each change is in the store before its method returns, and an existing conversation is loaded.
+    Callers hold the history (`exclusive`, or `claim` and `release`) while they change it.
     """
 
     def __init__(
@@ -150,19 +74,19 @@ class MessageHistory:
 
     @property
     def rows(self) -> tuple[Provider, ...]:
-        """The caller's own providers."""
+        """The provider rows of the caller."""
         return self._call_builder.rows
 
     @property
     def keeps_thinking(self) -> bool:
-        """Whether readable thinking is saved: what the conversation says, else the settings."""
+        """Whether readable thinking is saved: as set for the conversation, else by the settings."""
         return self._call_builder.settings.keep_thinking if self._keep_thinking is None else self._keep_thinking
 
     # --- one change at a time -----------------------------------------------------------------------------------------
 
     @contextmanager
     def exclusive(self) -> Generator[None, None, None]:
-        """Hold the history for the length of the block."""
+        """Hold the history during the block."""
         self.claim()
         try:
             yield
@@ -173,7 +97,7 @@ class MessageHistory:
         """Hold the history until `release`. Raises ConfigError when it is held already."""
         if not self._lock.acquire(blocking=False):
             raise ConfigError(
-                "this conversation is in use: a question is under way, or a stream of it is still open. To do: wait "
+                "this conversation is in use: a question is in progress, or a stream of it is still open. To do: wait "
                 "for the answer or close the stream (use it in a with block); for questions side by side take a fork()."
             )
 
@@ -184,22 +108,22 @@ class MessageHistory:
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def append(self, new: tuple[Message, ...], spent: Usage | None) -> None:
-        """Add messages at the end, and what was spent to the usage."""
+        """Add messages at the end, and `spent` to the usage."""
         if self.stored is None:
             self.messages += new
             self._add_usage(spent)
         elif new or spent is not None:
-            heading = self._changed_heading()
+            heading = self._find_heading_change()
             self._take(self.stored.append(self.messages, new, self._redact(new), heading, spent))
             self._stored_heading = heading or self._stored_heading
 
     def replace(self, messages: tuple[Message, ...], spent: Usage | None = None) -> None:
-        """Put these messages in the place of all. Raises StoreConflict when another process changed the stored copy."""
+        """Replace all messages. Raises StoreConflict when another process changed the stored copy."""
         if self.stored is None:
             self.messages = messages
             self._add_usage(spent)
         else:
-            heading = self._changed_heading()
+            heading = self._find_heading_change()
             about = self.stored.replace(self._redact(messages), heading, spent)
             self._take(ConversationSnapshot(about, messages))
             self._stored_heading = heading or self._stored_heading
@@ -215,7 +139,7 @@ class MessageHistory:
             raise
 
     def refresh(self) -> bool:
-        """Read what other processes wrote to the store since the last look; True when there was something."""
+        """Read new changes of other processes from the store; returns whether there were any."""
         snapshot = None if self.stored is None else self.stored.read_changes(self.messages)
         if snapshot is None:
             return False
@@ -223,7 +147,7 @@ class MessageHistory:
         return True
 
     def fork(self, end: int | None, name: str | None) -> Self:
-        """A history of its own that begins with the messages up to `end`; in the same store when it has a `name`."""
+        """Copy the history with the messages up to `end`. With a `name` the copy is in the same store."""
         other = copy.copy(self)
         other._lock = threading.Lock()
         other._stored_heading = ConversationHeading()
@@ -232,13 +156,13 @@ class MessageHistory:
         other.stored = None
         if name is not None:
             if self.stored is None:
-                raise ConfigError("this conversation has no store to keep the fork in. To do: leave name= away.")
+                raise ConfigError("this conversation has no store for the fork. To do: omit name=.")
             other.stored = StoredConversation(self.stored.store, name)
             try:
                 other.replace(other.messages)
             except StoreConflict as conflict:
                 raise StoreConflict(
-                    f"there is a conversation {conflict.name!r} in the store already. To do: take another name.",
+                    f"there is a conversation {conflict.name!r} in the store already. To do: pass another name.",
                     name=conflict.name,
                     expected=conflict.expected,
                     found=conflict.found,
@@ -255,17 +179,95 @@ class MessageHistory:
     def _redact(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return messages if self.keeps_thinking else redact(messages, rows=self.rows)
 
-    def _changed_heading(self) -> ConversationHeading | None:
+    def _find_heading_change(self) -> ConversationHeading | None:
         """The heading to write; None when this process did not change it."""
         heading = ConversationHeading(self.system, self.model)
         return None if heading == self._stored_heading else heading
+
+
+# --- the copy in a store --------------------------------------------------------------------------------------------
+
+
+class StoredConversation:
+    """A conversation in a store, and the version that this process has read. Other processes may write too."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store = store
+        self.name = name
+        self._version = 0
+
+    def open(self) -> ConversationSnapshot | None:
+        """Load the conversation; None when it is not in the store yet."""
+        snapshot = self.store.load(self.name)
+        if snapshot is not None:
+            self._version = snapshot.about.version
+        return snapshot
+
+    def read_changes(self, known: Messages) -> ConversationSnapshot | None:
+        """Load the conversation if other processes changed it; else None. `known` are the messages read so far."""
+        about = self.store.about(self.name)
+        if about is None:
+            if self._version:
+                raise self._build_deletion_error()
+            return None
+        if about.version == self._version:
+            return None
+        snapshot = self._load(known)
+        if snapshot is None:
+            raise self._build_deletion_error()
+        self._version = snapshot.about.version
+        return snapshot
+
+    def append(
+        self,
+        known: Messages,
+        new: Messages,
+        written: Messages,
+        heading: ConversationHeading | None,
+        spent: Usage | None,
+    ) -> ConversationSnapshot:
+        """Write `written`, the redacted form of `new`, after all stored messages. Returns a snapshot of the `known`
+        messages, those that other processes wrote since, and `new`.
+        """
+        about = self.store.append(self.name, written, heading=heading, spent=spent)
+        start = about.length - len(written)
+        is_first = self._version == 0 and start == 0
+        if start == len(known) and (is_first or about.rewritten <= self._version):
+            self._version = about.version
+            return ConversationSnapshot(about, (*known, *new))
+        earlier = self._load(known)
+        self._version = about.version
+        # Messages that others wrote after these are read with the next question.
+        return ConversationSnapshot(about, (*(() if earlier is None else earlier.messages[:start]), *new))
+
+    def replace(self, written: Messages, heading: ConversationHeading | None, spent: Usage | None) -> ConversationInfo:
+        """Replace all messages by `written`. Raises `StoreConflict` when another process changed the conversation."""
+        about = self.store.replace(self.name, written, expected=self._version, heading=heading, spent=spent)
+        self._version = about.version
+        return about
+
+    def _load(self, known: Messages) -> ConversationSnapshot | None:
+        """Load all messages. `known` ones are not read again, since they may hold thinking that was not written."""
+        more = self.store.load(self.name, len(known))
+        if more is None or more.about.rewritten > self._version:
+            return self.store.load(self.name)
+        return ConversationSnapshot(more.about, (*known, *more.messages))
+
+    def _build_deletion_error(self) -> StoreConflict:
+        return StoreConflict(
+            f"the conversation {self.name!r} was deleted by another process. To do: begin another one, or keep "
+            "what is known of it with fork(name=…).",
+            name=self.name,
+            expected=self._version,
+            found=None,
+        )
 
 
 # --- messages as users pass them ----------------------------------------------------------------------------------
 
 
 def read_question(value: Question) -> tuple[Message, ...]:
-    """The messages in what a user passes; text alone is a user's."""
+    """Read messages in any form that a user may pass. Plain text is a user message."""
     if value is None:
         return ()
     if isinstance(value, (str, Message)):
@@ -276,30 +278,30 @@ def read_question(value: Question) -> tuple[Message, ...]:
         raise ConfigError(
             f"a question is text, a message or a list of messages, not {type(value).__name__}. To do: pass one of them."
         )
-    # A reply that has nothing to keep would leave an empty prompt, which is no error here.
+    # Leave out replies without content. An empty prompt would be an error, which it is not here.
     usable = [each for each in value if not isinstance(each, Reply) or each.to_message() is not None]
-    # Read together: old calls have no ids, and their results are found by their place in the list.
+    # Read them together: calls in the old format have no ids, and their results are found by order.
     messages = [user(each) if isinstance(each, str) else each for each in usable]
     return read_messages(messages) if messages else ()
 
 
 def replace_text(message: Message, text: str) -> Message:
-    """The message of the same speaker with other text. A tool's message stays the result of its call."""
+    """Replace the text of a message; the role stays. A tool message stays the result of its call."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     if not results:
         return Message(message.role, (Text(text),), message.name)
     if len(results) > 1:
         raise ConfigError(
-            "this message answers several calls, so it is not clear which of them the text is for. To do: give a "
-            "message with a ToolResult for each."
+            "this message answers several calls, so it is not clear which one the text is for. To do: pass a message "
+            "with a ToolResult for each."
         )
     return Message(message.role, (msgspec.structs.replace(results[0], content=text),), message.name)
 
 
 def find_message(message: Message, messages: tuple[Message, ...]) -> int:
-    """The place of this very message, else of the last one that is equal to it."""
+    """Find the index of this very object, else of the last message equal to it."""
     for same in (lambda each: each is message, lambda each: each == message):
         for place in range(len(messages) - 1, -1, -1):
             if same(messages[place]):
                 return place
-    raise ConfigError("this message is not in the conversation. To do: take one of its .messages.")
+    raise ConfigError("this message is not in the conversation. To do: pass one of its .messages.")

@@ -1,6 +1,6 @@
-"""Conversations as JSON documents and files: pure functions, and two that read and write a file.
+"""Conversations as JSON documents and as files.
 
-Not here: the format of the document (history/document), and stores, which need no saving.
+Not here: the format of the document (history/document), and stores (store).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Metadata(msgspec.Struct):
 
 
 def write_json(history: MessageHistory, *, keep_thinking: bool | None) -> str:
-    """The history as a document; readable thinking as the history has it, unless `keep_thinking` says otherwise."""
+    """Encode the history as a document. `keep_thinking` overrides the setting of the history."""
     metadata: dict[str, Any] = {}
     if history.model is not None:
         metadata["model"] = history.model
@@ -52,19 +52,19 @@ def write_json(history: MessageHistory, *, keep_thinking: bool | None) -> str:
 
 
 def read_json(document: str | bytes) -> SavedConversation:
-    """The content of a document that `write_json` wrote. Raises ConfigError when it cannot be read."""
+    """Decode a document that `write_json` wrote. Raises ConfigError when it cannot be read."""
     read = from_document(document)
     try:
         metadata = msgspec.convert(read.metadata, _Metadata)
     except msgspec.ValidationError:
         raise ConfigError(
-            "the head of the saved conversation does not read. To do: look whether the file was edited."
+            "the head of the saved conversation cannot be read. To do: check whether the file was edited."
         ) from None
     return SavedConversation(read.messages, read.system, metadata.model, metadata.usage)
 
 
 def split_system(messages: tuple[Message, ...]) -> tuple[str | None, tuple[Message, ...]]:
-    """The text of a system message at the start, and the other messages."""
+    """Split off a system message at the start. Returns its text and the other messages."""
     if not messages or messages[0].role != "system" or not all(isinstance(part, Text) for part in messages[0].parts):
         return None, messages
     return messages[0].text, messages[1:]
@@ -74,8 +74,8 @@ def split_system(messages: tuple[Message, ...]) -> tuple[str | None, tuple[Messa
 
 
 def write_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace the file in one step: a reader finds the old content or the new, also after a crash. Only the owner may
-    read it. A link stays a link; the file that it points to is replaced.
+    """Write a file atomically: a reader finds the old content or the new, also after a crash. Only the owner may read
+    it. A link stays a link; the file that it points to is replaced.
     """
     place = _expand_home(path)
     try:
@@ -101,7 +101,7 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """The content of the file. Raises ConfigError when it cannot be read."""
+    """Read the file. Raises ConfigError when it cannot be read."""
     place = _expand_home(path)
     try:
         return place.read_bytes()
@@ -114,19 +114,19 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 def _expand_home(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path).expanduser()
-    except RuntimeError:  # "~name", and there is no such user.
+    except RuntimeError:  # "~name" of an unknown user.
         raise ConfigError(
-            f"the conversation {os.fspath(path)} has no place: there is no such home folder. To do: name another one."
+            f"the conversation {os.fspath(path)} is in a home folder that does not exist. To do: name another file."
         ) from None
 
 
 def _describe(problem: OSError | ValueError) -> str:
-    """The reason as text. A ValueError is about the name itself: a NUL in it, or half a character."""
+    """Describe the reason. A ValueError is about the name itself: a NUL in it, or half a character."""
     return str(problem) if isinstance(problem, ValueError) else problem.strerror or str(problem)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the folder to the disk, and with it the new name of the file. Not every system can open folders."""
+    """Write the folder to the disk, and with it the new name of the file. Some systems cannot open folders."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,6 +1,6 @@
-"""`Conversation`: a conversation that asks and waits for the answer. `async_` holds its twin.
+"""`Conversation`: a conversation that asks and waits for the answer. `async_` has the async class.
 
-Not here: what both share (core), and what a question leaves in the history (turn).
+Not here: the shared methods (core), and what a question adds to the history (turn).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from typing import Self, Unpack
 
-from asides.client import Client, Stream, shared_client
+from asides.client import Client, Stream, get_shared_client
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
@@ -25,16 +25,16 @@ class Conversation(ConversationCore[Client]):
         chat.ask("Why is the sky blue?").text
         chat.ask("And at night?").text
 
-    Every option of `ask` may be given here for all questions; an option of a question wins. `client` asks; without one
-    it is the client that all such calls share. `store` and `name` keep the conversation: each turn is stored before its
-    answer is returned. `keep_thinking` saves readable thinking too (default: what the settings say, and they say no).
+    Every option of `ask` may be given here for all questions; an option of a question wins. `client` sends the
+    questions; the default is a shared client. With `store` and `name` each turn is stored before its answer is
+    returned. `keep_thinking` saves readable thinking too (default: the setting keep_thinking, which is false).
     """
 
     def ask(self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]) -> Reply:
-        """The reply to a question, which is kept with it. Without a question the model goes on from what is there, such
-        as the results of its tools.
+        """Ask a question; returns the reply. Both are added to the conversation. Without a question the model continues
+        from the last message, such as a tool result.
 
-        When it raises, the conversation is as it was before.
+        If it raises, the conversation stays unchanged.
         """
         turn, name, given = self._prepare(prompt, model, options)
         turn.begin()
@@ -48,8 +48,8 @@ class Conversation(ConversationCore[Client]):
     def stream(
         self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]
     ) -> ConversationStream:
-        """The events of the reply to a question. However it ends, the question and the part of the answer that came
-        are kept.
+        """Ask a question; returns the events of the reply. However the stream ends, the question and the answer so far
+        are added to the conversation.
         """
         turn, name, given = self._prepare(prompt, model, options)
         return ConversationStream(turn, self._asking_client.stream(name, turn, **given))
@@ -57,10 +57,10 @@ class Conversation(ConversationCore[Client]):
     def compact(
         self, over: int, *, keep_turns: int = 2, model: str | None = None, **options: Unpack[Options]
     ) -> Reply | None:
-        """Have a model sum up the older turns, if the conversation costs more than so many tokens.
+        """Have a model sum up the older turns, if the conversation costs more than `over` tokens.
 
         The last `keep_turns` stay as they are; the turns before them become one note, marked as such. The model that
-        sums up sees no thinking. None when there was nothing to do, and then no model was asked.
+        sums up sees no thinking. Returns None, without asking a model, when there is nothing to do.
         """
         with self._history.exclusive():
             compaction = self._prepare_compaction(over, keep_turns, model, options)
@@ -72,14 +72,14 @@ class Conversation(ConversationCore[Client]):
 
     @property
     def _asking_client(self) -> Client:
-        return shared_client() if self._client is None else self._client
+        return get_shared_client() if self._client is None else self._client
 
 
 class ConversationStream:
     """The events of one answer: those of `Client.stream`. Iterate over it in a `with`; leaving it ends the turn.
 
-    However it ends (at the last event, on an error, when it is closed, on Ctrl-C), the question and the part of the
-    answer that came are added to the conversation and its store, once. When no answer had begun, nothing is added.
+    However it ends (at the last event, on an error, when it is closed, on Ctrl-C), the question and the
+    answer so far are added to the conversation and its store, once. If no answer has begun, nothing is added.
     """
 
     def __init__(self, turn: Turn, stream: Stream) -> None:
@@ -106,11 +106,11 @@ class ConversationStream:
 
     @property
     def partial(self) -> Reply | None:
-        """The part of the reply that has come so far; None when nothing has."""
+        """The reply so far; None when nothing has arrived."""
         return self._stream.partial
 
     def close(self) -> None:
-        """Close the connection at once, from any thread. The part of the answer that came is kept."""
+        """Close the connection at once, from any thread. The answer so far is added to the conversation."""
         self._stream.close()
         # Another thread may be reading; it finds the connection closed and ends the turn itself.
         for generator in (self._events, self._batches):

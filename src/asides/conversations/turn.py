@@ -1,6 +1,6 @@
-"""`Turn`: one question under way, what is sent for it, and what stays in the history however it ends.
+"""`Turn`: one question in progress. It holds the messages to send, and adds the question and the answer to the history.
 
-Not here: the sending (sync, async_).
+Not here: sending (sync, async_).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ class Turn:
     """One question to a conversation. It is a prompt: `messages` and `system` are sent.
 
     `begin` holds the history and `end` releases it; nothing else changes it in between. `end` adds the question and the
-    answer, or the part of the answer that came. It adds nothing when no text came, so that asking again does not repeat
-    the question.
+    answer so far. It adds nothing when no text arrived, so that asking again does not repeat the question.
     """
 
     def __init__(self, history: MessageHistory, question: tuple[Message, ...]) -> None:
@@ -27,13 +26,13 @@ class Turn:
         self._before = history.messages
         self._begun = False
         self._ended = False
-        self.kept = False
+        self.is_recorded = False
         """Whether the question and the answer are in the conversation now."""
         if not self._before and not question:
-            raise ConfigError("nothing was said yet. To do: ask something.")
+            raise ConfigError("the conversation is empty. To do: ask something.")
         # Calls without a result get one before the new message.
         self.messages = add_missing_results((*self._before, *question)) if question else self._before
-        self._new = _new_messages(self._before, self.messages, question)
+        self._new = _find_new_messages(self._before, self.messages, question)
         self.system = history.system
 
     @property
@@ -42,56 +41,56 @@ class Turn:
         return self._history.stored is not None
 
     def begin(self) -> None:
-        """Hold the history. Raises ConfigError when it changed after the question was made."""
+        """Hold the history. Raises ConfigError when it has changed since the question was made."""
         self._history.claim()
         self._begun = True
         if self._history.messages is not self._before:
             self.drop()
             raise ConfigError(
-                "the conversation went on after this stream was made. To do: read a stream before asking the next "
-                "question, or make it anew."
+                "the conversation changed after this stream was made. To do: read a stream before asking the next "
+                "question, or make a new one."
             )
 
     def end(self, reply: Reply | None) -> None:
-        """Keep the question and what there is of the answer, and release the history. A second call does nothing."""
+        """Add the question and the answer so far, and release the history. A second call does nothing."""
         if not self._begun or self._ended:
             return
         self._ended = True
         try:
             message = finish_turn(reply, rows=self._history.rows)
             if reply is not None:
-                self._keep(reply, message if message is not None and _has_answer(message) else None)
+                self._record(reply, message if message is not None and _has_answer(message) else None)
         except AsidesError as problem:
-            # It could not be written; the caller still gets the reply.
+            # The store failed. The caller still gets the reply.
             problem.partial = reply
             raise
         finally:
             self.drop()
 
     def drop(self) -> None:
-        """Release the history and keep nothing."""
+        """Release the history and add nothing."""
         if self._begun:
             self._begun = False
             self._ended = True
             self._history.release()
 
-    def _keep(self, reply: Reply, message: Message | None) -> None:
+    def _record(self, reply: Reply, message: Message | None) -> None:
         reported = None if reply.usage == Usage() else reply.usage
         if message is None:
             self._history.append((), reported)
             return
         new = (*self._new, message)
         if not reply.complete:
-            # Nobody will run the calls of an answer that broke off.
+            # The calls of an answer that broke off will not run.
             new = add_missing_results(new)
         self._history.append(new, reported or estimate_usage(self.messages, reply))
-        self.kept = True
+        self.is_recorded = True
 
 
-def _new_messages(
+def _find_new_messages(
     before: tuple[Message, ...], sent: tuple[Message, ...], question: tuple[Message, ...]
 ) -> tuple[Message, ...]:
-    """The messages to add to the history. Results that were added further up are made again for each request."""
+    """Find the messages to add. Error results that were inserted into earlier turns are made again for each request."""
     return sent[len(before) :] if sent[: len(before)] == before else question
 
 

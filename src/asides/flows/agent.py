@@ -1,4 +1,4 @@
-"""The agent loop: ask, run the tools, ask again, until there is an answer or a limit. A flow: it asks, the shells do.
+"""The agent loop: ask, run the tools, ask again, until there is an answer or a limit. Drivers carry out its steps.
 
 Not here: the calls of one reply (tool_turn), and answers that are not plain text (output_format).
 """
@@ -50,8 +50,8 @@ class Run(Generic[Output]):
     )
 
     def __init__(self, call: Call, config: RunConfig[Output], *, known: int = 0) -> None:
-        """`call` is the first one; later ones differ in their messages. `known` is the number of its messages that the
-        conversation already has.
+        """`call` is the first call; later calls differ in their messages. `known` counts the messages of the prompt
+        that the conversation already has.
         """
         self.call = call
         self.outcome: RunOutcome = "cancelled"
@@ -94,19 +94,19 @@ class Run(Generic[Output]):
         return Result(self._output, messages, steps, self.outcome, warnings)
 
     def take_new_messages(self) -> tuple[Message, ...]:
-        """The messages that the conversation does not have yet; from now on they count as known."""
+        """Return the messages that the conversation does not have yet. From now on they count as known."""
         fresh = self._messages[self._known :]
         self._known = len(self._messages)
         return fresh
 
     def take_new_usage(self) -> Usage | None:
-        """The usage of the steps since the last time; None when there are none."""
+        """Return the usage of the steps since the last call; None when there are none."""
         fresh, self._counted = self._done[self._counted :], len(self._done)
         return sum_usage(fresh) if fresh else None
 
     def close(self) -> None:
-        """The run goes no further: the unfinished turn becomes part of the messages, so that they can be sent. A
-        question without any reply is not new to the conversation.
+        """End the run: add the unfinished turn to the messages, so that they can be sent. A question without any reply
+        is not added to the conversation.
         """
         result = self.so_far()
         self._done = list(result.steps)
@@ -134,7 +134,7 @@ class Run(Generic[Output]):
             yield Emit([self._end(error.result)])
             raise
         except Exception:
-            # Not ours: code of the caller, such as the validators of an output type.
+            # An error in code of the caller, such as a validator of the output type.
             self.outcome = "failed"
             yield Emit([self._end(self.so_far())])
             raise
@@ -149,8 +149,8 @@ class Run(Generic[Output]):
     def _work(self) -> Flow[None]:
         if self._config.limits.seconds is not None:
             self._began = yield Now()
-        going_on = True
-        while going_on:
+        ask_again = True
+        while ask_again:
             number = len(self._done) + 1
             yield from self._check_limits()
             yield Emit([StepStarted(number)])
@@ -167,9 +167,9 @@ class Run(Generic[Output]):
             if self._handed_over:
                 return
             if is_blank and number > 1 and self._done[-2].results:
-                # Some models say nothing after tool results, and answer when they are asked once more.
+                # Some models send an empty reply after tool results, and answer when they are asked again.
                 continue
-            going_on = bool(calls) or reply.stop.reason == "pause" or self._take_answer(reply)
+            ask_again = bool(calls) or reply.stop.reason == "pause" or self._take_answer(reply)
 
     def _ask(self) -> Flow[Reply]:
         call = self._build_call()
@@ -177,7 +177,7 @@ class Run(Generic[Output]):
         try:
             reply = yield from self._exchange.steps()
         except IdleTimeout:
-            # The shell knows one clock. Only the run knows whether its own time is over, or that of the call.
+            # The driver has one deadline. The run has to check whether it was the deadline of the run or of the call.
             yield from self._check_seconds()
             raise
         return _make_ids_unique(reply, self._messages)
@@ -188,7 +188,7 @@ class Run(Generic[Output]):
         if self._done:
             last = self._done[-1].reply
             if prompt.tool_choice not in (None, "none"):
-                # The model has called what it was forced to; forced again, it would call it for ever.
+                # The model has called the tool that was forced. Forced again, it would call it for ever.
                 changes["tool_choice"] = "auto"
             if prompt.state.previous_response_id is not None and last.stored and last.id:
                 changes["state"] = msgspec.structs.replace(prompt.state, previous_response_id=last.id)
@@ -211,8 +211,8 @@ class Run(Generic[Output]):
         most = self._config.limits.tool_calls
         if most is not None and self._calls_run + turn.run_count > most:
             raise LimitReached(
-                f"{self._model} asked for more than {most} calls of tools. To do: raise Limits(tool_calls=…); .result "
-                "has what there is.",
+                f"{self._model} asked for more than {most} tool calls. To do: raise Limits(tool_calls=…); .result has "
+                "the run so far.",
                 limit="tool_calls",
             )
         self._calls_run += turn.run_count
@@ -227,7 +227,7 @@ class Run(Generic[Output]):
         self._handed_over = turn.hands_over
 
     def _take_answer(self, reply: Reply) -> bool:
-        """Take the answer. Returns whether the model must be asked again, for another form of it."""
+        """Take the answer. Returns whether the model must be asked again, because its form is wrong or not final."""
         if self._format is None:
             self._output = reply.text  # type: ignore[assignment] # without an output type, Output is str
             return False
@@ -237,7 +237,7 @@ class Run(Generic[Output]):
             return True
         self._output = answer.output
         if self.outcome == "tool_calls":
-            self.outcome = "answered"  # by the call that carries the answer
+            self.outcome = "answered"  # the call of the final tool carries the answer
         return False
 
     # --- limits -------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Run(Generic[Output]):
             yield Allow(min(seconds))
 
     def _check_seconds(self) -> Flow[float | None]:
-        """The rest of the run's time; None when it has no limit."""
+        """The seconds left for the run; None when it has no limit. Raises LimitReached when none are left."""
         most = self._config.limits.seconds
         if most is None:
             return None
@@ -293,8 +293,9 @@ def _to_messages(results: tuple[ToolResult, ...]) -> tuple[Message, ...]:
 
 
 def _make_ids_unique(reply: Reply, messages: tuple[Message, ...]) -> Reply:
-    """The reply with ids that no other call of the conversation has: some servers give no ids, and some start anew with
-    every reply.
+    """Give each tool call of the reply an id that no other call of the conversation has.
+
+    Some servers send no ids, and some count from the start with every reply.
     """
     if not any(isinstance(part, ToolCall) for part in reply.parts):
         return reply

@@ -1,7 +1,7 @@
-"""The arguments of `ask` → a `Call`: merge the layers of options, read the prompt, find target, key and policy.
+"""Turn the arguments of `ask` into a `Call`: merge the options, read the prompt, find target, key and policy.
 
-Prompts, tools and timeouts come in many forms; this is where each is read. Not here: the options (options) and the
-settings (settings) themselves.
+Prompts, tools and timeouts have many forms, which are read here. Not here: the options (options) and the settings
+(settings) themselves.
 """
 
 from __future__ import annotations
@@ -58,39 +58,39 @@ class CallBuilder:
         self._given_settings = settings
 
     def build(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
-        """The call of these arguments. Raises before a byte is sent. `stream` holds where no option says otherwise."""
+        """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
         given = read_options(self._defaults, options)
         found = find_target(model, base_url=given.base_url, family=given.family, rows=self.rows)
         read, notices = read_prompt(prompt, given, stream)
         choice = _choose_dialect(found, read, given)
-        target = self._tune(found, choice, read, given)
+        target = self._adjust_target(found, choice, read, given)
         self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices, *_notice_lost_state(read, target))
         return Call(read, target, _read_policy(given), _find_key(target, given, needs_key), notices, choice.why)
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
-        """The call for the models of a provider. Raises before a byte is sent."""
+        """Build the call that lists the models of a provider. Raises before a byte is sent."""
         if unknown := sorted(options.keys() - LIST_OPTIONS):
-            raise TypeError(f"{unknown[0]} is no option of models; there are {', '.join(sorted(LIST_OPTIONS))}.")
+            raise TypeError(f"{unknown[0]} is no option of models; the options are {', '.join(sorted(LIST_OPTIONS))}.")
         given = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
         return ModelListCall(target, _read_policy(given), _find_key(target, given, True))
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings, read with the first call and not before."""
+        """The settings, read with the first call."""
         return load_settings() if self._given_settings is None else self._given_settings
 
     @cached_property
     def rows(self) -> tuple[Provider, ...]:
-        """The caller's own rows, then those of the settings."""
+        """The provider rows of the caller, then those of the settings."""
         return (*self._providers, *self.settings.providers)
 
     @cached_property
     def _defaults(self) -> Options:
         """The options of the client over those of the settings."""
         settings = self.settings
-        of_settings = Options(
+        below = Options(
             thinking=settings.thinking if settings.thinking != Thinking() else None,
             max_tokens=settings.max_tokens,
             timeout=Timeout(**msgspec.structs.asdict(settings.timeouts)),
@@ -99,14 +99,14 @@ class CallBuilder:
             keep_raw=settings.keep_raw,
             openai_responses_enabled=settings.openai_responses_enabled,
         )
-        return merge_options(of_settings, self._options)
+        return merge_options(below, self._options)
 
     @cached_property
     def _settings_facts(self) -> dict[str, Any]:
-        return self.settings.reading_facts()
+        return self.settings.collect_decoding_facts()
 
-    def _tune(self, found: Target, choice: Choice, prompt: Prompt, given: CallOptions) -> Target:
-        """The target in its chosen dialect, with what settings and options say about reading. It is replaced once."""
+    def _adjust_target(self, found: Target, choice: Choice, prompt: Prompt, given: CallOptions) -> Target:
+        """The target in its chosen dialect, with the decoding facts that settings and options override."""
         changes: dict[str, Any] = {}
         tags = found.facts.tags
         if choice.dialect != found.dialect and (row := found.provider.with_dialect(choice.dialect)) is not None:
@@ -115,10 +115,10 @@ class CallBuilder:
             changes = {"provider": row, "rule": rule, "chosen_dialect": choice.dialect}
         if prompt.thinking.show == "raw":
             changes["shows_raw"] = True
-        if facts := {**self._settings_facts, **_read_reading_facts(given, tags)}:
+        if facts := {**self._settings_facts, **_read_decoding_facts(given, tags)}:
             changes["overrides"] = tuple(facts.items())
         if self.rows:
-            # Only a row of the caller's own can be wrong.
+            # Only a row of the caller can have bad tags.
             _check_tags(facts.get("tags", tags))
         return msgspec.structs.replace(found, **changes) if changes else found
 
@@ -140,30 +140,32 @@ class CallBuilder:
 
 
 def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice:
-    """The dialect of the call. Most hosts speak one, and there is nothing to choose."""
+    """Choose the dialect of the call. Most hosts speak only one."""
     row = found.provider
     if not (row.also or given.endpoint or found.rule.endpoint == "responses"):
         return Choice(row.dialect, "")
     state = prompt.state
-    wish = EndpointRequest(
+    request = EndpointRequest(
         thinking=prompt.thinking.wanted,
         stateful=state.continues or state.resume or state.store is True,
         endpoint=given.endpoint,
         enabled=given.openai_responses_enabled,
         disabled=is_responses_disabled(),
     )
-    return choose_endpoint(found, wish)
+    return choose_endpoint(found, request)
 
 
 def _notice_lost_state(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """A notice where the caller speaks of stored state and the endpoint stores none."""
+    """A notice if the caller asks for stored state and the endpoint stores none."""
     if prompt.state == ProviderState() or target.dialect == RESPONSES:
         return ()
-    return (Notice("state_not_sent", "this endpoint keeps no conversations; everything is sent each time", "stateful"),)
+    return (
+        Notice("state_not_sent", "this endpoint stores no conversations; everything is sent each time", "stateful"),
+    )
 
 
-def _read_reading_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
-    """The facts about reading a response that the options change."""
+def _read_decoding_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
+    """The facts about decoding a response that the options override."""
     facts: dict[str, Any] = {}
     names = given.thinking_field or ()
     if names and (fields := trim_names((names,) if isinstance(names, str) else names)):
@@ -175,13 +177,13 @@ def _read_reading_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
     if given.starts_inside is not None:
         facts["starts_inside"] = given.starts_inside
         if given.starts_inside and "tags" not in facts and not row_tags:
-            # The host is not known to send inline tags, but the caller says that it does.
+            # The row lists no inline tags for this host, but the caller says that it sends them.
             facts["tags"] = DEFAULT_TAGS
     return facts
 
 
 def _read_tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
-    """The tags, checked before anything is sent."""
+    """Read and check the tags."""
     read = (tags,) if isinstance(tags, str) else convert_option("tags", tags, tuple[str | tuple[str, str], ...])
     _check_tags(tags)
     return read
@@ -191,7 +193,7 @@ def _check_tags(tags: TagsLike) -> None:
     try:
         find_rules(tags)
     except ValueError as problem:
-        raise ConfigError(f"the tags do not read: {problem}") from None
+        raise ConfigError(f"the tags are not valid: {problem}") from None
 
 
 def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:
@@ -210,19 +212,19 @@ def _read_policy(given: CallOptions) -> Policy:
     names = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
     changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
-        raise ConfigError("retries and max_wait are not below zero.")
+        raise ConfigError("retries and max_wait cannot be below zero.")
     return Policy(_read_timeout(given.timeout), **changes)
 
 
 def _read_timeout(given: object) -> Timeout:
     """A number limits every wait; a Timeout, or a mapping of its fields, sets each limit."""
-    usual = Timeout()
+    default = Timeout()
     if given is None:
-        return usual
+        return default
     if isinstance(given, Mapping):
         given = convert_option("timeout", dict(given), Timeout)
     if isinstance(given, (int, float)) and not isinstance(given, bool):
-        given = Timeout(connect=min(given, usual.connect or given), first_byte=given, idle=given)
+        given = Timeout(connect=min(given, default.connect or given), first_byte=given, idle=given)
     if not isinstance(given, Timeout):
         raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
     if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
@@ -232,7 +234,7 @@ def _read_timeout(given: object) -> Timeout:
 
 # --- the prompt ---------------------------------------------------------------------------------------------------
 
-# Options by the names that they have in a ProviderState.
+# Fields of a ProviderState → the names of their options.
 _STATE_OPTIONS = {
     "store": "store",
     "resume": "stateful",
@@ -248,12 +250,12 @@ _PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
-    """The options that were given, by the names of the fields that they fill."""
+    """The options that were given, by field name. `options` maps fields to option names."""
     return {field: value for field, name in options.items() if (value := getattr(given, name)) is not None}
 
 
 def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[Prompt, tuple[Notice, ...]]:
-    """The prompt of a call, and notices from reading it. Options replace what a `Prompt` says."""
+    """Build the prompt of a call; returns it with notices. Options override the fields of a `Prompt`."""
     if isinstance(prompt, Prompt):
         start = prompt
     else:
@@ -263,7 +265,7 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
     notices: tuple[Notice, ...] = ()
     changes = _collect(given, _PROMPT_OPTIONS)
     if changes.get("max_tokens", 1) < 1:
-        raise ConfigError("max_tokens is below one; an answer needs at least a token.")
+        raise ConfigError("max_tokens is below one; an answer needs at least one token.")
     changes["stream"] = stream if given.stream is None else given.stream
     if (given.thinking, given.reasoning_effort, given.reasoning) != (None, None, None):
         changes["thinking"], notices = read_thinking(
@@ -289,7 +291,7 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
 
 
 def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
-    """The messages of a prompt in any of its forms. Raises a ConfigError for anything else."""
+    """Read the messages of a prompt in any of its forms. Raises a ConfigError for anything else."""
     if isinstance(prompt, str):
         return (user(prompt),)
     if isinstance(prompt, Message):
@@ -297,7 +299,7 @@ def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
     items = getattr(prompt, "messages", prompt)
     if isinstance(items, (Mapping, bytes, str)) or not isinstance(items, Iterable):
         raise ConfigError(
-            f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: make it one."
+            f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: pass one of these."
         )
     messages: list[Message] = []
     legacy_calls = 0
@@ -308,7 +310,7 @@ def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
         if message is not None:
             messages.append(message)
     if not messages:
-        raise ConfigError("the prompt holds no message. To do: say something.")
+        raise ConfigError("the prompt has no message. To do: pass at least one.")
     return tuple(messages)
 
 
@@ -318,7 +320,7 @@ def _read_message(item: object, index: int, legacy_calls: int) -> Message | None
     if isinstance(item, Reply):
         return item.to_message()
     if not isinstance(item, Mapping):
-        raise ConfigError(f"messages[{index}] is {type(item).__name__}, no message. To do: use user(…) or a dict.")
+        raise ConfigError(f"messages[{index}] is {type(item).__name__}, not a message. To do: use user(…) or a dict.")
     try:
         return import_message(item, legacy_calls)
     except ConfigError as problem:
@@ -330,14 +332,14 @@ def _read_tool(tool: ToolLike) -> Tool:
         return tool
     if isinstance(tool, Mapping):
         return read_tool(tool)
-    # Reading a signature loads much that most calls do not need.
+    # Imported late: most calls need no code that reads function signatures.
     from asides.agents.tools.function_tool import read_offer
 
     return read_offer(tool).tool
 
 
 def _read_tool_choice(choice: object) -> str:
-    """The choice as "auto", "none", "required" or a tool's name, also from the objects that providers use."""
+    """Read the choice as "auto", "none", "required" or a tool's name. Also takes the objects that providers use."""
     if isinstance(choice, str):
         return {"any": "required"}.get(choice, choice)
     if not isinstance(choice, Mapping):

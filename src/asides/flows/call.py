@@ -15,7 +15,7 @@ from asides.values.notices import Notice
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a call is carried out. Nothing of it is sent."""
+    """How a call is carried out: timeouts, retries and the like. Nothing of it is sent."""
 
     timeout: Timeout = Timeout()
     retries: int = 2
@@ -27,17 +27,17 @@ class Policy(msgspec.Struct, frozen=True):
     max_backoff: float = 8.0
     on_conflict: OnConflict = "raise"
     keep_raw: bool = True
-    """Store the documents that a reply was read from (`reply.raw`)."""
+    """Store the JSON documents that a reply was decoded from (`reply.raw`)."""
     thinking_encrypted: bool = False
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
 
 
 class CallLike(Protocol):
-    """What a driver needs to know of any flow: target, policy and key."""
+    """The facts that a driver needs for any flow: target, policy and key."""
 
     @property
     def target(self) -> Target:
-        """Where the requests go."""
+        """The destination of the requests."""
         ...
 
     @property

@@ -1,6 +1,7 @@
 """One request → one reply: plan, encode, open, try again, decode, fold. A flow: drivers carry out its steps.
 
-Not here: sockets, clocks and waiting (transports), when to try again (retry), and how to repair a request (heal).
+`ResponseReader` decodes and folds a response; `Exchange` sends the request and drives the reader. Not here: sockets,
+clocks and waiting (transports), when to try again (retry), and how to repair a request (heal).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _READ_THE_REST = Read(patience=0.5)
 class ResponseReader:
     """Reads one response: decoder, fold, and failures. `feed` and `finish` return events; only `reply` raises.
 
-    Where the bytes come from does not matter: an exchange feeds it read by read, `decode` all at once.
+    An exchange feeds it read by read, `decode` all at once.
     """
 
     __slots__ = ("_feed", "_feed_fold", "_fold", "_keep_raw", "_lost", "_revealed", "_warnings", "decoder")
@@ -62,15 +63,15 @@ class ResponseReader:
 
     @property
     def partial(self) -> Reply | None:
-        """What has arrived; None before the reply has started."""
-        return None if self._fold.started is None else self._reply()
+        """The reply so far; None before it has started."""
+        return None if self._fold.started is None else self._build_reply()
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes. Returns the events they complete."""
         return self._fold_events(self._feed(data))
 
     def finish(self, lost: TransportError | None = None) -> list[Event]:
-        """The end of the bytes, sent by the server or caused by a lost connection. Returns the last events.
+        """Take the end of the bytes, sent by the server or caused by a lost connection. Returns the last events.
 
         Many servers close the connection right after their last event. Then nothing is missing, and a notice is enough.
         """
@@ -94,7 +95,7 @@ class ResponseReader:
         return events
 
     def reply(self) -> Reply:
-        """The whole reply. Raises the failure of the response, with what had arrived."""
+        """The whole reply. Raises the failure of the response, with the reply so far as `.partial`."""
         failure: AsidesError | None = self.decoder.failure
         if failure is not None:
             # The transport's error says more than the decoder's: it knows how the connection ended.
@@ -102,16 +103,16 @@ class ResponseReader:
             if failure.partial is None:
                 failure.partial = self.partial
             raise failure
-        return self._reply()
+        return self._build_reply()
 
-    def _reply(self) -> Reply:
+    def _build_reply(self) -> Reply:
         payloads = self.decoder.payloads if self._keep_raw else ()
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
         return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
 
 
 class Exchange:
-    """A call under way. `steps()` is its flow; `partial` may be read at any time, also when nobody drives the flow."""
+    """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
     __slots__ = ("_call", "_jitter", "_reader", "_thinks", "emitted")
 
@@ -121,15 +122,15 @@ class Exchange:
         self._reader: ResponseReader | None = None
         self._thinks = True
         self.emitted = False
-        """Whether the caller got an event. From then on nothing is tried again."""
+        """Whether the caller got an event. After that there is no retry and no repair."""
 
     @property
     def partial(self) -> Reply | None:
-        """What has arrived; None before the reply has started."""
+        """The reply so far; None before it has started."""
         return None if self._reader is None else self._reader.partial
 
     def steps(self) -> Flow[Reply]:
-        """The flow. Every AsidesError that leaves it carries what had arrived."""
+        """The flow. Every AsidesError that leaves it carries the reply so far."""
         call = self._call
         with self._attach_partial():
             dialect = find_dialect(call.target.dialect)
@@ -200,9 +201,9 @@ class Exchange:
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter())
 
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
-        decoder = dialect.decoder(self._target_to_decode())
+        decoder = dialect.decoder(self._choose_decode_target())
         keep_raw = self._call.policy.keep_raw
-        self._reader = reader = ResponseReader(decoder, notices, keep_raw=keep_raw, revealed=self._revealed())
+        self._reader = reader = ResponseReader(decoder, notices, keep_raw=keep_raw, revealed=self._list_revealed())
         feed = reader.feed
         step = _READ
         data = b"?"
@@ -224,14 +225,14 @@ class Exchange:
         _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
         return reply
 
-    def _target_to_decode(self) -> Target:
-        """The target for the decoder. Where thinking is off, no template has opened a tag."""
+    def _choose_decode_target(self) -> Target:
+        """The target for the decoder. With thinking off, the chat template does not open a thinking tag."""
         target = self._call.target
         if self._thinks or not target.facts.starts_inside or target.rule.thinks_though_off:
             return target
         return target.override(starts_inside=False)
 
-    def _revealed(self) -> tuple[Revealed, ...]:
+    def _list_revealed(self) -> tuple[Revealed, ...]:
         revealed: list[Revealed] = []
         if self._call.target.shows_raw:
             revealed.append("thinking_raw")
@@ -242,5 +243,5 @@ class Exchange:
 
 def _log_plan(provider: str, planned: Plan) -> None:
     if planned.decisions and _log.isEnabledFor(logging.DEBUG):
-        kept = sum(decision.action == "keep" for decision in planned.decisions)
-        _log.debug("%s: of %d earlier parts %d go back", provider, len(planned.decisions), kept)
+        sent_back = sum(decision.action == "keep" for decision in planned.decisions)
+        _log.debug("%s: of %d earlier parts %d go back", provider, len(planned.decisions), sent_back)

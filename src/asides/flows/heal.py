@@ -1,6 +1,6 @@
-"""A rejected request → the smallest repair, each kind once: `heal(error, prompt, done) → Repair | None`.
+"""Repair a rejected request with the smallest change: `heal(error, prompt, done) → Repair | None`. Each kind once.
 
-A refused summary is remembered, so that the next call does not ask for one. Not here: trying the same request again
+Refused summaries are remembered, so that later calls do not ask for one. Not here: trying the same request again
 (retry).
 """
 
@@ -41,10 +41,41 @@ _REASONING = re.compile(
 )
 _ITEM_ID = re.compile(r"\brs_[\w-]+")
 _MOST_REMEMBERED = 1024
+_SUMMARY_NOTICE = Notice(
+    "summary_refused",
+    "this organisation gets no summaries of reasoning; asked without one",
+    "summary",
+    "auto",
+    "nothing",
+)
 
+
+def heal(error: ProviderError, prompt: Prompt, done: Collection[RepairKind]) -> Repair | None:
+    """Find the repair of a prompt that a provider rejected; None when none is left to try."""
+    text = f"{error.code or ''} {error} {error.body.decode('utf-8', 'replace')}"
+    if isinstance(error, BadRequest) and _SUMMARY.search(text) and _asks_summary(prompt) and "summary" not in done:
+        return Repair("summary", _drop_summary(prompt), _SUMMARY_NOTICE)
+    whole = _send_whole_history(prompt)
+    if whole is not None:
+        if isinstance(error, (BadRequest, NotFound)) and _PARENT.search(text) and "parent" not in done:
+            detail = "the provider does not have the turn to continue from; everything was sent instead"
+            return Repair("parent", whole, Notice("parent_rejected", detail, "previous_response_id"))
+        if isinstance(error, ContextTooLong) and "context" not in done:
+            detail = "the stored conversation did not fit into the context; the history known here was sent instead"
+            return Repair("context", whole, Notice("parent_dropped", detail, "previous_response_id"))
+    rejected = isinstance(error, ReplayRejected) or (
+        isinstance(error, (BadRequest, NotFound)) and _REASONING.search(text)
+    )
+    if rejected and "reasoning" not in done and (stripped := _drop_thoughts(prompt, text)) is not None:
+        detail = "the provider rejects thoughts of earlier turns; they were left out"
+        return Repair("reasoning", stripped, Notice("thoughts_rejected", detail, "messages"))
+    return None
+
+
+# --- summaries -----------------------------------------------------------------------------------------------------
 
 REFUSED_SUMMARIES: OrderedDict[tuple[str, str], None] = OrderedDict()
-"""The addresses and keys that get no summaries of reasoning. Holds no key, only a digest of one."""
+"""The addresses and keys that get no summaries of reasoning. It holds digests of keys, never a key."""
 
 
 def remember_refusal(target: Target, key: Secret | None) -> None:
@@ -55,7 +86,7 @@ def remember_refusal(target: Target, key: Secret | None) -> None:
 
 
 def drop_refused_summary(prompt: Prompt, target: Target, key: Secret | None) -> tuple[Prompt, tuple[Notice, ...]]:
-    """The prompt without its wish for a summary, where one was refused before."""
+    """Drop the request for a summary, if this address and key were refused one before."""
     if not _asks_summary(prompt) or _identify(target, key) not in REFUSED_SUMMARIES:
         return prompt, ()
     return _drop_summary(prompt), (_SUMMARY_NOTICE,)
@@ -66,37 +97,6 @@ def _identify(target: Target, key: Secret | None) -> tuple[str, str]:
     return target.base_url, digest
 
 
-def heal(error: ProviderError, prompt: Prompt, done: Collection[RepairKind]) -> Repair | None:
-    """The repair of a prompt that a provider rejected; None where none is left to try."""
-    text = f"{error.code or ''} {error} {error.body.decode('utf-8', 'replace')}"
-    if isinstance(error, BadRequest) and _SUMMARY.search(text) and _asks_summary(prompt) and "summary" not in done:
-        return Repair("summary", _drop_summary(prompt), _SUMMARY_NOTICE)
-    whole = _send_whole_history(prompt)
-    if whole is not None:
-        if isinstance(error, (BadRequest, NotFound)) and _PARENT.search(text) and "parent" not in done:
-            detail = "the provider does not have the turn to go on from; everything was sent instead"
-            return Repair("parent", whole, Notice("parent_rejected", detail, "previous_response_id"))
-        if isinstance(error, ContextTooLong) and "context" not in done:
-            detail = "with what the provider had stored it did not fit; what is known here was sent instead"
-            return Repair("context", whole, Notice("parent_dropped", detail, "previous_response_id"))
-    rejected = isinstance(error, ReplayRejected) or (
-        isinstance(error, (BadRequest, NotFound)) and _REASONING.search(text)
-    )
-    if rejected and "reasoning" not in done and (stripped := _drop_thoughts(prompt, text)) is not None:
-        detail = "the provider does not take back thoughts of earlier turns; they were left out"
-        return Repair("reasoning", stripped, Notice("thoughts_rejected", detail, "messages"))
-    return None
-
-
-_SUMMARY_NOTICE = Notice(
-    "summary_refused",
-    "this organisation gets no summaries of reasoning; asked without one",
-    "summary",
-    "auto",
-    "nothing",
-)
-
-
 def _asks_summary(prompt: Prompt) -> bool:
     thinking = prompt.thinking
     return thinking.show != "none" and (thinking.wanted or thinking.summary is not None)
@@ -104,6 +104,9 @@ def _asks_summary(prompt: Prompt) -> bool:
 
 def _drop_summary(prompt: Prompt) -> Prompt:
     return msgspec.structs.replace(prompt, thinking=msgspec.structs.replace(prompt.thinking, show="none", summary=None))
+
+
+# --- stored parents and thoughts -------------------------------------------------------------------------------------
 
 
 def _send_whole_history(prompt: Prompt) -> Prompt | None:
@@ -121,10 +124,10 @@ def _send_whole_history(prompt: Prompt) -> Prompt | None:
 
 
 def _drop_thoughts(prompt: Prompt, error_text: str) -> Prompt | None:
-    """The prompt without the thoughts that the error names, or without all of them; None where there are none."""
+    """Drop the thoughts that the error names, or else all thoughts; None when the prompt has none."""
     named = set(_ITEM_ID.findall(error_text))
-    turns = [number for number, message in enumerate(prompt.messages) if _thoughts(message) or _is_sealed(message)]
-    chosen = [number for number in turns if named & _ids(prompt.messages[number])] or turns
+    turns = [number for number, message in enumerate(prompt.messages) if _find_thoughts(message) or _is_sealed(message)]
+    chosen = [number for number in turns if named & _find_item_ids(prompt.messages[number])] or turns
     if not chosen:
         return None
     messages = tuple(
@@ -133,23 +136,23 @@ def _drop_thoughts(prompt: Prompt, error_text: str) -> Prompt | None:
     return msgspec.structs.replace(prompt, messages=messages)
 
 
-def _thoughts(message: Message) -> list[Thought]:
+def _find_thoughts(message: Message) -> list[Thought]:
     return [part for part in message.parts if isinstance(part, Thought)] if message.role == "assistant" else []
 
 
 def _is_sealed(message: Message) -> bool:
-    """Whether its text or its tool calls carry seals of a thought."""
+    """Whether the text or the tool calls of a turn carry seals of a thought."""
     parts = [part for part in message.parts if isinstance(part, (Text, ToolCall))]
     return message.role == "assistant" and any(seal.value for part in parts for seal in part.seals)
 
 
-def _ids(message: Message) -> set[str]:
-    entries = [seal.entry for thought in _thoughts(message) for seal in thought.seals if seal.entry is not None]
+def _find_item_ids(message: Message) -> set[str]:
+    entries = [seal.entry for thought in _find_thoughts(message) for seal in thought.seals if seal.entry is not None]
     return {found for entry in entries for found in _ITEM_ID.findall(entry)}
 
 
 def _drop_turn_thoughts(message: Message) -> Message:
-    """A turn without its thoughts and without the seals that belong to them."""
+    """Drop the thoughts of a turn, and the seals that belong to them."""
     parts = tuple(
         msgspec.structs.replace(part, seals=()) if isinstance(part, (Text, ToolCall)) else part
         for part in message.parts

@@ -1,6 +1,6 @@
-"""Which models a provider offers today: one request for each page. A flow: drivers carry out its steps.
+"""List the models that a provider offers today: one request for each page. A flow: drivers carry out its steps.
 
-Not here: what the rows know of a model.
+Not here: the facts about models in our rows (providers).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 class ModelListCall(msgspec.Struct, frozen=True):
-    """One call for the list of a provider. The target names no model."""
+    """A call that lists the models of a provider. Its target names no model."""
 
     target: Target
     policy: Policy = Policy()
@@ -43,8 +43,7 @@ def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.ran
     target = call.target
     if target.launches:
         raise Unsupported(
-            f"{target.provider.name} starts a server for each model that is asked, and none has a list. To do: name a "
-            "model."
+            f"{target.provider.name} starts a server for each model, and none has a list. To do: name a model."
         )
     dialect = find_dialect(target.dialect)
     found: dict[str, ModelInfo] = {}
@@ -62,7 +61,7 @@ def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.ran
         after = page.after
         seen.add(after)
     raise ProtocolError(
-        f"the list of models of {target.provider.name} does not come to an end: its pages repeat, or are too many.",
+        f"the list of models of {target.provider.name} does not end: its pages repeat, or are too many.",
         dialect=dialect.name,
     )
 
@@ -70,7 +69,7 @@ def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.ran
 def _fetch_page(
     call: ModelListCall, dialect: Dialect, after: str | None, jitter: Callable[[], float]
 ) -> Flow[ModelPage]:
-    """One page, with as many attempts as the policy allows."""
+    """Fetch one page, with as many attempts as the policy allows."""
     target = call.target
     request = dialect.models_request(target, after)
     attempt = 0
@@ -97,7 +96,7 @@ def _read_body(target: Target) -> Flow[bytes]:
         pieces.append(data)
         size += len(data)
         if size > _MOST_BYTES:
-            raise ProtocolError(f"the list of models of {target.provider.name} is longer than any list can be.")
+            raise ProtocolError(f"the list of models of {target.provider.name} is too long to be one.")
     return b"".join(pieces)
 
 
@@ -114,8 +113,8 @@ def _read_page(dialect: Dialect, target: Target, head: Head, body: bytes) -> Mod
         if msgspec.json.decode(body, type=_ErrorBody).error is not None:
             raise dialect.error(head.status, head.headers, body[:ERROR_BODY_LIMIT], target)
     raise ProtocolError(
-        f"what {target.provider.name} answered is no list of models. To do: check the base URL; this server may have "
-        "none.",
+        f"the response of {target.provider.name} is no list of models. To do: check the base URL; this server may "
+        "not have a list.",
         dialect=dialect.name,
         payload=payload,
     )

@@ -1,6 +1,6 @@
-"""Without a network: recorded bytes → Reply (`decode`), and the request that a call would send (`explain`).
+"""Offline functions: recorded bytes → Reply (`decode`), and the request that a call would send (`explain`).
 
-Both run the code of a live call. Nothing is decided here a second time.
+Both run the same code as a live call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def decode(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """The reply in recorded bytes. Raises, with `.partial`, what a live call would have raised.
+    """Decode the reply in recorded bytes. Raises the errors of a live call, with `.partial`.
 
     `dialect` names a dialect, or a provider that speaks it. `provider` gives the quirks; None is the dialect's plain
     row. `body` may come in pieces. `streaming` is ignored: the bytes themselves show whether they were streamed.
@@ -77,7 +77,7 @@ def _choose_row(dialect: str, provider: str | Provider | None) -> tuple[Provider
             detail = f"no provider is called {provider!r}; its bytes were read as plain {plain.dialect}"
             return msgspec.structs.replace(plain, name=provider), [Notice("unknown_provider", detail, "provider")]
     if row.dialect != plain.dialect:
-        # Its quirks are those of another dialect, unless it is known to speak this one too.
+        # The quirks of the row belong to another dialect, unless the provider speaks this one too.
         row = row.with_dialect(plain.dialect) or msgspec.structs.replace(plain, name=row.name)
     return row, []
 
@@ -114,9 +114,9 @@ class Explanation(msgspec.Struct, frozen=True):
     body: Any
     """The request's JSON."""
     decisions: tuple[Decision, ...] = ()
-    """Which parts of the history go back, which do not, and why."""
+    """For each part of the history: whether it goes back, and why."""
     notices: tuple[Notice, ...] = ()
-    """What was adjusted, dropped or not understood."""
+    """Notices about settings that were adjusted, dropped or not understood."""
     missing_key: tuple[str, ...] | None = None
     """The variables that could hold the key, where a key is needed and none was found."""
     why_endpoint: str = ""
@@ -126,7 +126,7 @@ class Explanation(msgspec.Struct, frozen=True):
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
 
     def to_text(self) -> str:
-        """The request as it would go out and the reasons, as text for people."""
+        """The request and the reasons for it, as readable text."""
         lines = [f"{self.target.provider.name}:{self.target.model}"]
         if self.why_endpoint:
             lines.append(f"{self.target.dialect}: {self.why_endpoint}")
@@ -139,7 +139,7 @@ class Explanation(msgspec.Struct, frozen=True):
             lines += ["", "Of the history:"]
             lines += [f"  {_format_decision(decision)}" for decision in self.decisions]
         if self.notices:
-            lines += ["", "Worth knowing:"]
+            lines += ["", "Notices:"]
             lines += [f"  {notice}{_format_change(notice)}" for notice in self.notices]
         return "\n".join(lines)
 
@@ -162,12 +162,12 @@ def explain(
     providers: Sequence[Provider] = (),
     **options: Unpack[Options],
 ) -> Explanation:
-    """The exact request of `ask` with these arguments, the key as ***, and what is kept, dropped or converted and why.
+    """The exact request of `ask` with these arguments, the key as ***, and the reasons for its content.
 
-    Sends nothing and needs no key. Raises what `ask` would raise before a byte is sent.
+    Sends nothing and needs no key. Raises the errors that `ask` raises before a byte is sent.
     """
-    calls = CallBuilder(providers=providers, settings=settings)
-    call = calls.build(model, prompt, options, stream=False, needs_key=False)
+    builder = CallBuilder(providers=providers, settings=settings)
+    call = builder.build(model, prompt, options, stream=False, needs_key=False)
     planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
     request, encoder_notices = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
     provider = call.target.provider

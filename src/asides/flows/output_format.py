@@ -1,4 +1,4 @@
-"""The form of a run's answer, where it is not plain text from a model with tools: a typed value, ReAct, or both.
+"""Runs whose answer is not plain text, or whose tools are called in text: typed answers, ReAct, or both.
 
 Not here: how a value is asked for and parsed (agents/outputs), and the text protocol (agents/react).
 """
@@ -34,16 +34,16 @@ from asides.values.result import Output
 
 
 class Answer(msgspec.Struct, Generic[Output], frozen=True):
-    """What a reply without calls to run leads to: an answer, or another question."""
+    """The result of a reply without calls to run: an answer, or messages to ask again with."""
 
     output: Output | None = None
     messages: tuple[Message, ...] = ()
-    """Messages that the conversation gets because of it."""
+    """Messages to add to the conversation."""
     ask_again: bool = False
 
 
 class OutputFormat(Generic[Output]):
-    """The form of one run's answer."""
+    """Forms the prompts and reads the answers of one run."""
 
     __slots__ = ("_attempts_left", "_call", "_config", "_is_final", "_problem", "_strategy", "notices")
 
@@ -70,7 +70,7 @@ class OutputFormat(Generic[Output]):
         return ReactExchange(call) if self._config.mode == "react" else Exchange(call)
 
     def find_calls(self, reply: Reply) -> tuple[ToolCall, ...]:
-        """The calls of a reply that must run: not the one that carries the answer, and none that cannot be read."""
+        """The calls of a reply that must run: not the one that carries the answer, and none that cannot be parsed."""
         if self._config.mode == "react":
             self._problem = find_problem(reply, self._call.prompt.tools)
             if self._problem is not None:
@@ -78,7 +78,7 @@ class OutputFormat(Generic[Output]):
         return reply.tool_calls if self._strategy is None else find_pending_calls(reply, self._strategy)
 
     def postpone_answer(self, reply: Reply) -> tuple[Message, ...]:
-        """The message about an answer that came beside calls that were run."""
+        """The message that rejects an answer given together with other calls."""
         results = () if self._strategy is None else postpone_answer(reply, self._strategy)
         return (Message("tool", results),) if results else ()
 
@@ -102,9 +102,9 @@ class OutputFormat(Generic[Output]):
         if self._attempts_left == 0:
             target = self._call.target
             error = InvalidOutput(
-                f"{target.provider.name}:{target.model} did not bring its answer into the form that was asked for, in "
+                f"{target.provider.name}:{target.model} gave no answer in the requested form in "
                 f"{self._config.attempts + 1} attempts. To do: raise attempts=, ask for something simpler, or use "
-                "another model; .partial has what it said last.",
+                "another model; .partial has its last reply.",
             )
             error.partial = reply
             raise error

@@ -49,7 +49,7 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[ProviderError]:
-    """The error of a response with a bad status. Reads as much of the body as helps."""
+    """Read the error of a response with a bad status, with as much of the body as helps."""
     body = b""
     try:
         # The head of a redirect says everything.
@@ -61,12 +61,12 @@ def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[Provider
 
 
 def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> ProviderError:
-    """The error that a response with a bad status means."""
+    """Decode the error of a response with a bad status."""
     if 300 <= head.status < 400:
         location = redact_keys(head.headers.get("location", "another address"))
         return ProviderError(
             f"{target.provider.name} answered {head.status} and points to {location}. Redirects are not followed, "
-            "since the key would travel along. To do: set base_url= to the new address.",
+            "since they would carry the key along. To do: set base_url= to the new address.",
             status=head.status,
         )
     error = dialect.error(head.status, head.headers, body[:ERROR_BODY_LIMIT], target)
@@ -119,10 +119,12 @@ def decide_retry(
         wait = getattr(failure, "retry_after", None)
     if wait is None:
         backoff = min(policy.backoff * 2.0 ** (attempt - 1), policy.max_backoff)
-        # Down to half of it, so that clients that failed together do not return together.
+        # Shorten it by up to half, so that clients that failed together do not return together.
         return Retry(backoff * (1 - jitter / 2))
     if wait > policy.max_wait:
-        return GiveUp(f"Not tried again: they ask to wait {wait:g} s, more than max_wait ({policy.max_wait:g} s).")
+        return GiveUp(
+            f"Not tried again: the server asks to wait {wait:g} s, more than max_wait ({policy.max_wait:g} s)."
+        )
     return Retry(wait)
 
 
@@ -137,7 +139,7 @@ def _is_temporary(failure: int | AsidesError) -> bool:
 
 
 def read_retry_after(headers: Mapping[str, str], received: float = 0.0) -> float | None:
-    """The seconds that a server asks us to wait; None when it asks for none or its header cannot be read."""
+    """The seconds that a server asks clients to wait; None without such a header, or if it cannot be parsed."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         if not value:

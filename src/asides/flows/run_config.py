@@ -12,7 +12,7 @@ from asides.values.messages import ToolCall
 from asides.values.result import Output
 
 if TYPE_CHECKING:
-    # A run for text needs none of it.
+    # A run whose answer is text does not load it.
     from asides.agents.outputs.output_type import OutputType
 
 Mode: TypeAlias = Literal["native", "react"]
@@ -22,7 +22,7 @@ Verdict: TypeAlias = bool | str | None
 """The answer of an approval handler: True or "allow"; False, None or "deny"; other text is the reason of a denial."""
 
 Approve: TypeAlias = Callable[[ToolCall], Verdict | Awaitable[Verdict]]
-"""An approval handler: asked before a call runs whose approval is "ask". A handler that raises denies."""
+"""An approval handler. It is called before each call whose approval is "ask". If it raises, the call is denied."""
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,18 +31,18 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     turns: int | None = 32
     """How often the model is asked."""
     tool_calls: int | None = None
-    """Calls that are run, in the whole run."""
+    """The number of tool calls in the whole run."""
     tokens: int | None = None
     """Input and output of all turns together, as the provider reports them."""
     seconds: float | None = None
-    """Of the whole run, tools included."""
+    """The time of the whole run, tools included."""
 
 
 class RunConfig(msgspec.Struct, Generic[Output], frozen=True):
     """Everything that a run needs besides its call."""
 
     tools: Mapping[str, Runnable | None] = {}
-    """By the name that the model uses; None: the caller runs it."""
+    """By the name that the model sees; None: the caller runs its calls."""
     approvals: Mapping[str, Approval] = {}
     """For each tool that is run here."""
     output_type: OutputType[Output] | None = None
@@ -53,4 +53,4 @@ class RunConfig(msgspec.Struct, Generic[Output], frozen=True):
     parallel: int = 8
     mode: Mode = "native"
     attempts: int = 2
-    """How often the model may correct an answer or a call that does not have its form."""
+    """How often the model may correct an answer or a call of the wrong form."""

@@ -2,7 +2,7 @@
 
 A flow is a generator of steps. The driver sends the result of each step back:
 
-    Open(request)   → Head        closes the response before; transport errors are thrown into the flow
+    Open(request)   → Head        closes the previous response; transport errors are thrown into the flow
     Read()          → bytes       b"" at the end of the body; transport errors are thrown into the flow
     Sleep(seconds)  → None
     Emit(events)    → None        a batch for the caller
@@ -47,7 +47,7 @@ class Read(msgspec.Struct, frozen=True):
     """Read the next bytes of the open response."""
 
     patience: float | None = None
-    """Treat so many seconds without data as the end of the body. None: wait as long as the timeouts allow."""
+    """Treat this many seconds without data as the end of the body. None: wait as long as the timeouts allow."""
 
 
 class Sleep(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class Now(msgspec.Struct, frozen=True):
 
 
 class Allow(msgspec.Struct, frozen=True):
-    """Limit everything that follows to so many seconds from now; None: no limit."""
+    """Limit everything that follows to this many seconds from now; None: no limit."""
 
     seconds: float | None = None
 

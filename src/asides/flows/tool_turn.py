@@ -1,4 +1,4 @@
-"""The calls of one reply: check approvals, run the tools, collect the results. A flow: it asks, the shells do.
+"""The calls of one reply: check approvals, run the tools, collect the results. A flow: drivers carry out its steps.
 
 Not here: how a function is called and its value becomes a result (agents/tools), and what happens next (agent).
 """
@@ -21,7 +21,7 @@ from asides.values.result import RunEvent, ToolFinished, ToolStarted
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
-    """The approval handler as a job for a shell, since it may block or need an event loop."""
+    """The approval handler as a job for the driver, since it may block or need an event loop."""
 
     approve: Approve
     blocking: bool
@@ -55,8 +55,8 @@ class ToolTurn:
         return tuple(self._results[place] for place in sorted(self._results))
 
     def steps(self, seconds_left: Callable[[], Flow[float | None]]) -> Flow[None]:
-        """The flow. It asks `seconds_left` for the rest of the run's time after the approvals, which may take a person
-        some time. Raises ToolFailed when a tool raises an exception that it declares fatal.
+        """The flow. Calls `seconds_left` for the run's remaining time after the approvals, since these may take long.
+        Raises ToolFailed when a tool raises an exception that it declares fatal.
         """
         config = self._config
         yield Emit([ToolStarted(call, self._step) for call in self._calls if not self._is_callers(call)])
@@ -78,8 +78,8 @@ class ToolTurn:
         if self._failure is not None:
             call, problem = self._failure
             raise ToolFailed(
-                f"the tool {call.name} raised {type(problem).__name__}, which it calls fatal. To do: see __cause__; "
-                ".result has what was done before.",
+                f"the tool {call.name} raised {type(problem).__name__}, which it declares fatal. To do: see __cause__; "
+                ".result has the run so far.",
                 call,
             ) from problem
 
@@ -108,7 +108,7 @@ class ToolTurn:
 
     def _run(self, ready: list[tuple[int, Runnable]], seconds: float | None) -> Flow[None]:
         jobs = tuple(
-            Job(self._calls[place], runnable, _least(runnable.timeout, self._config.tool_timeout, seconds))
+            Job(self._calls[place], runnable, _choose_timeout(runnable.timeout, self._config.tool_timeout, seconds))
             for place, runnable in ready
         )
 
@@ -138,7 +138,7 @@ def _report_nothing(_: int, __: JobOutcome) -> list[RunEvent]:
 def _read_verdict(outcome: JobOutcome | None) -> tuple[bool, str]:
     """Whether the call may run; if not, the reason. Anything but a clear yes is a no."""
     if not isinstance(outcome, Returned):
-        return False, "the approval could not be had"
+        return False, "the approval handler failed"
     match outcome.value:
         case True | "allow":
             return True, ""
@@ -148,7 +148,7 @@ def _read_verdict(outcome: JobOutcome | None) -> tuple[bool, str]:
             return False, ""
 
 
-def _least(own: float | None, agents: float | None, left: float | None) -> float | None:
-    limit = own if own is not None else agents
-    given = [seconds for seconds in (limit, left) if seconds is not None]
-    return min(given) if given else None
+def _choose_timeout(of_tool: float | None, of_agent: float | None, left: float | None) -> float | None:
+    limit = of_tool if of_tool is not None else of_agent
+    limits = [seconds for seconds in (limit, left) if seconds is not None]
+    return min(limits) if limits else None

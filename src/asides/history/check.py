@@ -1,6 +1,6 @@
-"""Check one request against its model's rule: a contradiction raises, or is adjusted with a notice. Pure.
+"""Check a request against its model's rule. A contradiction raises, or is adjusted with a notice. Pure.
 
-Not here: what of the history goes back (plan), and how a setting is fitted to a rule (fit_request).
+Not here: which parts of the history go back (plan), and how a setting is fitted to a rule (fit_request).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OnConflict: TypeAlias = Literal["raise", "adjust"]
 
 
 def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
-    """The prompt as it can be sent. Raises InvalidThinking where it contradicts the model's rule."""
+    """Return the prompt in a form that can be sent. Raises InvalidThinking if it contradicts the model's rule."""
     return _RequestCheck(prompt, target, on_conflict, notices).run()
 
 
 class _RequestCheck:
-    """One prompt against one model's rule."""
+    """The check of one prompt against one model's rule."""
 
     def __init__(self, prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> None:
         self.prompt = prompt
@@ -43,10 +43,10 @@ class _RequestCheck:
         # A rule that is only assumed never refuses anything.
         self.adjusts = on_conflict == "adjust" or target.rule.assumed
         self.notices = notices
-        self.who = f"{target.provider.name}:{target.model}"
+        self.model_name = f"{target.provider.name}:{target.model}"
 
     def run(self) -> Prompt:
-        """The prompt, checked."""
+        """Return the checked prompt."""
         thinking = self._check_amount(self.prompt.thinking)
         thinking, max_tokens = self._check_budget(thinking)
         on = bool(self.target.thinks(thinking))
@@ -70,7 +70,9 @@ class _RequestCheck:
         self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str
     ) -> None:
         if not self.adjusts:
-            raise InvalidThinking(f"{self.who}: {message}; {advice}, or pass on_conflict='adjust'.", setting=setting)
+            raise InvalidThinking(
+                f"{self.model_name}: {message}; {advice}, or pass on_conflict='adjust'.", setting=setting
+            )
         self.notices.append(Notice(code, message, setting, str(asked), str(sent)))
 
     def _check_amount(self, thinking: Thinking) -> Thinking:
@@ -81,11 +83,11 @@ class _RequestCheck:
             # "off" wins over an effort or a budget beside it (requirements, I4).
             thinking = msgspec.structs.replace(thinking, effort=None, budget=None)
         if rule.assumed:
-            detail = f"{self.who} is not known; the rules of the newest known models were used"
+            detail = f"{self.model_name} is not known; the rules of the newest known models were used"
             self.notices.append(Notice("unknown_model", detail, "thinking"))
         if rule.thinking == "unknown":
             self.notices.append(
-                Notice("unknown_model", f"what {self.who} can do is not known; sent as asked", "thinking")
+                Notice("unknown_model", f"the abilities of {self.model_name} are not known; sent as asked", "thinking")
             )
             return self._fit_form(thinking)
         if rule.thinking == "never" and thinking.wanted:
@@ -135,7 +137,9 @@ class _RequestCheck:
             self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
             return msgspec.structs.replace(thinking, effort=None, mode="off")
         sent = sent or nearest_effort(asked, takes)
-        self.notices.append(Notice("effort_mapped", f"the nearest effort of {self.who}", "thinking", asked, sent))
+        self.notices.append(
+            Notice("effort_mapped", f"the nearest effort of {self.model_name}", "thinking", asked, sent)
+        )
         return msgspec.structs.replace(thinking, effort=sent)
 
     def _check_budget(self, thinking: Thinking) -> tuple[Thinking, int | None]:
@@ -209,7 +213,7 @@ class _RequestCheck:
             changes["stop"] = ()
         # Both were asked for: a contradiction. If the model merely thinks by default, the setting has no effect.
         if found:
-            self._report(found if thinking.wanted else [_as_notice(finding) for finding in found])
+            self._report(found if thinking.wanted else [_to_notice(finding) for finding in found])
         return changes
 
     def _report(self, found: Sequence[Finding]) -> None:
@@ -227,13 +231,13 @@ class _RequestCheck:
                 self.notices.append(finding)
 
     def _check_prefill(self, thinking: Thinking, on: bool) -> tuple[Thinking, dict[str, Any]]:
-        """A conversation that ends with an assistant message, at a model that does not continue one."""
+        """Handle a conversation that ends with an assistant message, for a model that does not continue one."""
         if self.rule.prefill == "never":
             self._report_conflict(
                 "prefill_adjusted",
-                "this model does not go on with words of the assistant",
+                "this model does not continue an assistant's message",
                 setting="messages",
-                asked="to go on",
+                asked="to continue",
                 sent="a request to continue",
                 advice="end the conversation with a user's message",
             )
@@ -242,7 +246,7 @@ class _RequestCheck:
             return thinking, {}
         self._report_conflict(
             "thinking_dropped",
-            "this model does not go on with words of the assistant while it thinks",
+            "this model does not continue an assistant's message while it thinks",
             setting="thinking",
             asked="on",
             sent="off",
@@ -251,12 +255,13 @@ class _RequestCheck:
         return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None), {}
 
     def _pause_thinking(self, thinking: Thinking) -> Thinking:
-        """Turn thinking off for a turn that called tools at another model: it has no thinking to send back, and with a
-        budget the provider would refuse it."""
+        """Turn off the thinking budget for a turn that another model began with tool calls. It has no thinking to send
+        back, and with a budget the provider would refuse it.
+        """
         if not lacks_thinking(self.prompt.messages):
             return thinking
         adaptive = "adaptive" in self.rule.forms
-        detail = "the turn under way calls tools and came without its thinking, which a budget demands back"
+        detail = "the current turn has tool calls without their thinking, which a budget requires"
         sent = "auto" if adaptive else "off"
         self.notices.append(Notice("thinking_paused", detail, "thinking", str(thinking.budget), sent))
         return msgspec.structs.replace(thinking, mode=sent, effort=None, budget=None)
@@ -264,7 +269,7 @@ class _RequestCheck:
     def _drop_thinking_for_tools(self, thinking: Thinking) -> Thinking:
         self._report_conflict(
             "thinking_dropped",
-            "this model takes no tools while it is asked to think here",
+            "this model takes no tools while it thinks at this endpoint",
             setting="thinking",
             asked=thinking.effort or "on",
             sent="nothing",
@@ -288,5 +293,5 @@ class _RequestCheck:
         return {"tool_choice": "auto"}
 
 
-def _as_notice(finding: Contradiction) -> Notice:
+def _to_notice(finding: Contradiction) -> Notice:
     return Notice(finding.code, finding.message, finding.setting, finding.asked, finding.sent)

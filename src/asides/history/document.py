@@ -1,6 +1,6 @@
 """A history as a JSON document in our own format: `to_document(messages) → bytes`, `from_document(bytes) → Document`.
 
-The format has a version. Parts that a later version adds are kept as they came; other additions are reported or refused
+The format has a version. Parts that a later version adds are stored unchanged; other additions are reported or refused
 with advice. Fields with their default value are not written. Not here: where documents are stored (conversations), and
 the formats of other libraries (import_export).
 """
@@ -28,7 +28,7 @@ _NAME = "asides"
 _FIELDS = (_NAME, "system", "keeps_thinking", "metadata", "messages")
 _TAGS: dict[str, type[msgspec.Struct]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Part)}
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
-# The origin of parts that a later version wrote. No request goes there, so they are never sent.
+# The origin of parts that a later version wrote. No provider has this name, so they are never sent.
 _LATER = Origin(f"{_NAME}-document", "", "")
 _WHERE = re.compile(r"`(\$[^`]*)`")
 
@@ -43,7 +43,7 @@ class Document(msgspec.Struct, frozen=True):
     keeps_thinking: bool = False
     """Whether it was written with readable thinking."""
     notices: tuple[Notice, ...] = ()
-    """What a later version wrote and this one does not understand."""
+    """Notices about fields and parts of a later version, which this one does not understand."""
 
     def __repr__(self) -> str:
         return f"Document(messages={len(self.messages)}, keeps_thinking={self.keeps_thinking})"
@@ -57,11 +57,10 @@ def to_document(
     metadata: Mapping[str, Any] | None = None,
     rows: Sequence[Provider] = (),
 ) -> bytes:
-    """The messages as JSON, with the seals that their providers want back; readable thinking only with
+    """Encode the messages as JSON, with the seals that their providers require; readable thinking only with
     `keep_thinking`.
 
-    `metadata` is a mapping of JSON values, which `from_document` returns unchanged. `rows` are the caller's own
-    providers.
+    `metadata` is a mapping of JSON values, which `from_document` returns unchanged. `rows` are providers of the caller.
     """
     saved = tuple(messages) if keep_thinking else redact(messages, rows=rows)
     document: dict[str, Any] = {_NAME: VERSION}
@@ -76,38 +75,38 @@ def to_document(
 
 
 def write_message(message: Message) -> bytes:
-    """One message as a document holds it, with everything in it. For stores that keep messages one by one."""
+    """Encode one message in the document's format, without redaction. For stores that hold messages one by one."""
     return _encode(_to_builtins(message))
 
 
 def from_document(document: bytes | str) -> Document:
-    """The content of a document. Raises ConfigError, which repeats none of it, when it cannot be read."""
+    """Decode a document. Raises a ConfigError, which quotes none of the content, when it cannot be read."""
     fields = _parse_object(document)
     version = fields.get(_NAME)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ConfigError(
-            "this is no saved conversation: it names no version. To do: pass what to_document wrote; lists of messages "
-            "in other forms are for import_messages."
+            "this is no saved conversation: it names no version. To do: pass a document of to_document; for lists of "
+            "messages in other formats use import_messages."
         )
     if version > VERSION:
         raise ConfigError(
             f"this conversation was saved by a later asides (version {version} of the document; this one reads up to "
             f"{VERSION}). To do: upgrade asides, or save it again with the older one."
         )
-    notices = [_later_notice("field", name) for name in fields if name not in _FIELDS]
+    notices = [_build_later_notice("field", name) for name in fields if name not in _FIELDS]
     found = fields.get("messages")
     if not isinstance(found, list):
-        raise ConfigError("the saved conversation has no list of messages. To do: look whether the file was cut.")
+        raise ConfigError("the saved conversation has no list of messages. To do: check whether the file was cut.")
     messages = tuple(_parse_message(each, f"messages[{place}]", notices) for place, each in enumerate(found))
     try:
         head = msgspec.convert({name: fields[name] for name in _FIELDS[1:-1] if name in fields}, _Head)
     except msgspec.ValidationError as problem:
-        raise _unreadable("the head of the saved conversation", problem) from None
+        raise _build_read_error("the head of the saved conversation", problem) from None
     return Document(messages, head.system, head.metadata, head.keeps_thinking, tuple(dict.fromkeys(notices)))
 
 
 def read_message(message: bytes | str) -> tuple[Message, tuple[Notice, ...]]:
-    """The message that `write_message` wrote, and notices about what a later version wrote into it."""
+    """Decode a message of `write_message`. Returns it with notices about fields and parts of a later version."""
     notices: list[Notice] = []
     return _parse_message(_parse_object(message), "the saved message", notices), tuple(dict.fromkeys(notices))
 
@@ -127,12 +126,12 @@ def _encode(value: dict[str, Any]) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError):
         raise ConfigError(
             "the conversation cannot be written as JSON. To do: look in metadata and in the arguments of calls for a "
-            "value of a type that JSON has not, or for text with half a character (a lone surrogate)."
+            "value that JSON cannot hold, or for text with half a character (a lone surrogate)."
         ) from None
 
 
 def _to_builtins(value: Any) -> Any:
-    """A value in the types of JSON, without fields that have their default: new fields do not change old documents."""
+    """Convert a value to JSON types, without fields that have their default. So new fields change no old document."""
     if isinstance(value, UnknownPart) and value.origin == _LATER:
         return msgspec.Raw(value.json.encode())
     if isinstance(value, msgspec.Struct):
@@ -158,51 +157,53 @@ def _parse_object(document: bytes | str) -> dict[str, Any]:
         fields = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ConfigError(
-            "the saved conversation is not JSON. To do: look whether the file was cut or edited."
+            "the saved conversation is not JSON. To do: check whether the file was cut or edited."
         ) from None
     if not isinstance(fields, dict):
-        raise ConfigError("the saved conversation is no JSON object. To do: pass what to_document wrote.")
+        raise ConfigError("the saved conversation is no JSON object. To do: pass a document of to_document.")
     return fields
 
 
 def _parse_message(value: object, where: str, notices: list[Notice]) -> Message:
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} is no object. To do: look whether the file was edited.")
-    notices += [_later_notice("field", name) for name in value if name not in _MESSAGE_FIELDS]
+        raise ConfigError(f"{where} is no object. To do: check whether the file was edited.")
+    notices += [_build_later_notice("field", name) for name in value if name not in _MESSAGE_FIELDS]
     parts = value.get("parts", [])
     if not isinstance(parts, list):
-        raise ConfigError(f"{where} has no list of parts. To do: look whether the file was edited.")
+        raise ConfigError(f"{where} has no list of parts. To do: check whether the file was edited.")
     try:
         message = msgspec.convert({**value, "parts": []}, Message)
     except msgspec.ValidationError as problem:
-        raise _unreadable(where, problem) from None
+        raise _build_read_error(where, problem) from None
     parsed = tuple(_parse_part(part, f"{where}.parts[{place}]", notices) for place, part in enumerate(parts))
     return msgspec.structs.replace(message, parts=parsed)
 
 
 def _parse_part(value: object, where: str, notices: list[Notice]) -> Part:
     if not isinstance(value, dict) or not isinstance(tag := value.get("type"), str):
-        raise ConfigError(f"{where} has no type. To do: look whether the file was edited.")
+        raise ConfigError(f"{where} has no type. To do: check whether the file was edited.")
     kind = _TAGS.get(tag)
     if kind is None:
-        notices.append(_later_notice("part", tag))
+        notices.append(_build_later_notice("part", tag))
         return UnknownPart(msgspec.json.encode(value).decode(), _LATER)
-    notices += [_later_notice("field", name) for name in value if name != "type" and name not in kind.__struct_fields__]
+    notices += [
+        _build_later_notice("field", name) for name in value if name != "type" and name not in kind.__struct_fields__
+    ]
     try:
         part: Part = msgspec.convert(value, Part)
     except msgspec.ValidationError as problem:
-        raise _unreadable(where, problem) from None
+        raise _build_read_error(where, problem) from None
     return part
 
 
-def _later_notice(what: Literal["part", "field"], name: str) -> Notice:
+def _build_later_notice(what: Literal["part", "field"], name: str) -> Notice:
     if what == "part":
-        return Notice("later_part", f"a part of type {name[:40]!r} is from a later version; it is kept and not sent")
+        return Notice("later_part", f"a part of type {name[:40]!r} is from a later version; it is stored and not sent")
     return Notice("later_field", f"the field {name[:40]!r} is from a later version and was left out")
 
 
-def _unreadable(where: str, problem: msgspec.ValidationError) -> ConfigError:
-    # The text of the problem may repeat the value, so only the place is taken from it.
+def _build_read_error(where: str, problem: msgspec.ValidationError) -> ConfigError:
+    # The text of the problem may quote the value, so only the place is taken from it.
     found = _WHERE.search(str(problem))
     place = f" at {found[1]}" if found else ""
-    return ConfigError(f"{where} does not read{place}. To do: look whether the file was edited.")
+    return ConfigError(f"{where} cannot be read{place}. To do: check whether the file was edited.")

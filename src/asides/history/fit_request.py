@@ -1,6 +1,6 @@
-"""Fit thinking and sampling to what a model's rule allows. Returns findings and never raises.
+"""Fit thinking and sampling settings to a model's rule. Returns findings and never raises.
 
-Not here: what a contradiction leads to (check), and the wire form of a setting (dialects).
+Not here: raising or reporting a contradiction (check), and the wire form of a setting (dialects).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asides.values.thinking import EFFORTS, Effort, Thinking, Thought
 # Tokens for the answer beside a thinking budget.
 ANSWER_ROOM = 4096
 
-# The tokens that stand for an effort at a model that takes only budgets, and the other way round.
+# The budget in tokens for each effort, to convert one into the other.
 BUDGETS: dict[Effort, int] = {
     "minimal": 1_024,
     "low": 2_048,
@@ -30,7 +30,7 @@ BUDGETS: dict[Effort, int] = {
 
 
 class Contradiction(msgspec.Struct, frozen=True):
-    """A setting that the model does not allow, and what can be sent instead."""
+    """A setting that the model does not allow, and its replacement."""
 
     code: str
     message: str
@@ -50,12 +50,12 @@ def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tupl
     if not forms or not thinking.wanted:
         return thinking, found
     if thinking.mode == "between_tools" and "between_tools" not in forms:
-        message = "this model cannot be told to think only between calls of tools"
+        message = "this model cannot be asked to think only between calls of tools"
         advice = "use thinking='auto'"
         found.append(Contradiction("form_adjusted", message, "thinking", "between_tools", "auto", advice))
         thinking = msgspec.structs.replace(thinking, mode="auto")
     if thinking.budget is not None and "enabled" not in forms:
-        nearest = _effort_for_budget(thinking.budget, rule.efforts or EFFORTS)
+        nearest = _find_effort(thinking.budget, rule.efforts or EFFORTS)
         sent = thinking.effort or nearest
         message = "this model takes an effort, not a budget"
         found.append(
@@ -73,7 +73,7 @@ def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tupl
 
 
 def _fit_budget(budget: int, rule: ModelRule, limit: int | None) -> int:
-    """A budget that leaves room for an answer, but no less than the model's minimum."""
+    """Limit a budget so that it leaves room for an answer, but not below the model's minimum."""
     least, _ = rule.budget or (1, None)
     most = budget
     for ceiling in (limit, rule.max_output):
@@ -82,44 +82,44 @@ def _fit_budget(budget: int, rule: ModelRule, limit: int | None) -> int:
     return max(least, most)
 
 
-def _effort_for_budget(budget: int, takes: Sequence[Effort]) -> Effort:
+def _find_effort(budget: int, takes: Sequence[Effort]) -> Effort:
     enough: list[Effort] = [effort for effort in takes if BUDGETS[effort] >= budget]
     return enough[0] if enough else takes[-1]
 
 
 def fit_sampling(sampling: Sampling, rule: ModelRule, *, thinks: bool) -> tuple[Sampling, list[Contradiction]]:
-    """The sampling settings that the model takes, and what was changed."""
+    """The sampling settings that the model accepts, and a finding for each change."""
     found: list[Contradiction] = []
-    kept = sampling.to_dict()
-    for name in _refused_names(rule, thinks=thinks):
-        value = kept.get(name)
+    accepted = sampling.to_dict()
+    for name in _list_refused(rule, thinks=thinks):
+        value = accepted.get(name)
         if value is None or (name == "temperature" and thinks and value == rule.temperature):
             continue
-        del kept[name]
+        del accepted[name]
         if name in rule.refuses:
             message, advice = f"{name} is not accepted by this model", f"leave {name} out"
         else:
             message, advice = f"{name} is not accepted while this model thinks", f"leave {name} or thinking out"
         found.append(Contradiction("setting_dropped", message, name, "set", "nothing", advice))
     top_p = sampling.top_p
-    if thinks and rule.top_p is not None and top_p is not None and "top_p" in kept:
+    if thinks and rule.top_p is not None and top_p is not None and "top_p" in accepted:
         least, most = rule.top_p
         if not least <= top_p <= most:
-            kept["top_p"] = sent = min(max(top_p, least), most)
+            accepted["top_p"] = sent = min(max(top_p, least), most)
             message = f"top_p is {least:g} to {most:g} while this model thinks"
             advice = "change it or leave it out"
             found.append(Contradiction("setting_adjusted", message, "top_p", f"{top_p:g}", f"{sent:g}", advice))
-    return Sampling(**kept), found
+    return Sampling(**accepted), found
 
 
-def _refused_names(rule: ModelRule, *, thinks: bool) -> list[Sampled]:
+def _list_refused(rule: ModelRule, *, thinks: bool) -> list[Sampled]:
     names = dict.fromkeys((*rule.refuses, *(rule.forbids if thinks else ())))
     return [name for name in names if name != "stop"]
 
 
 def ends_with_assistant(messages: Sequence[Message]) -> bool:
     """Whether the conversation ends with an assistant message that the model should continue. A turn that the model
-    paused itself does not count.
+    itself paused does not count.
     """
     if not messages or messages[-1].role != "assistant":
         return False
@@ -128,7 +128,7 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
 
 
 def lacks_thinking(messages: Sequence[Message]) -> bool:
-    """Whether the current turn calls tools and does not begin with thinking, as turns of other models do."""
+    """Whether the current turn calls tools and does not begin with thinking. Turns of other models may lack it."""
     current: list[Message] = []
     for message in reversed(messages):
         if message.role == "assistant":

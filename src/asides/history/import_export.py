@@ -22,7 +22,7 @@ from asides.values.thinking import Origin, Seal, Thought
 MessageFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses"]
 """A list of chat completions' messages, of Anthropic's turns of blocks, or of the items of Responses."""
 
-# Where requests and responses hold the list.
+# The fields of requests and responses that may hold the list.
 _LISTS = ("messages", "input", "output")
 
 
@@ -30,11 +30,11 @@ _LISTS = ("messages", "input", "output")
 
 
 def import_messages(value: object, format_name: str = "auto") -> tuple[Message, ...]:
-    """The messages in a list of another library, or in a request or response that holds one.
+    """Import the messages in a list of another library, or in a request or response that holds one.
 
     `format_name` is "openai" (chat completions), "anthropic" (turns of blocks) or "responses" (items). "auto" detects
     it, and raises ConfigError where messages contradict each other. A system prompt beside the list becomes the first
-    message. Thoughts keep their seals and have no origin: the caller vouches for them.
+    message. Thoughts keep their seals and get no origin; the caller answers for them.
     """
     items, system_prompt, list_name = _find_list(value)
     chosen = _choose_format(items, system_prompt, list_name) if format_name == "auto" else parse_format(format_name)
@@ -77,7 +77,7 @@ def _find_list(value: object) -> tuple[list[Any], object, str | None]:
 def _choose_format(items: list[Any], system_prompt: object, list_name: str | None) -> MessageFormat:
     if (found := detect_format(items)) is not None:
         return found
-    # Plain text looks the same in every format; the object around it may tell.
+    # Plain text looks the same in every format. The object around it may reveal the format.
     if list_name in ("input", "output"):
         return "openai_responses"
     return "openai_chat" if system_prompt is None else "anthropic"
@@ -108,7 +108,7 @@ def _parse_items(items: list[Any], chosen: MessageFormat) -> tuple[Message, ...]
             return tuple(parse_items(items))
 
 
-# --- detection: what only one format has --------------------------------------------------------------------------
+# --- detection: marks that only one format has --------------------------------------------------------------------
 
 _CHAT_ROLES = frozenset({"tool", "function"})
 _CHAT_FIELDS = frozenset(
@@ -120,9 +120,9 @@ _ITEM_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file
 
 
 def detect_format(items: Sequence[object]) -> MessageFormat | None:
-    """The format of these messages; None where they hold nothing but text, which every format has alike.
+    """Detect the format of messages; None when they hold only text, which looks the same in every format.
 
-    Raises ConfigError where two messages have the marks of two formats.
+    Raises ConfigError when two messages have the marks of two formats.
     """
     found: dict[MessageFormat, int] = {}
     for place, item in enumerate(items):
@@ -187,12 +187,12 @@ _THINKING_SEALS = frozenset(
 def export_messages(
     messages: Sequence[Message], format_name: str, *, thinking: bool = False, rows: Sequence[Provider] = ()
 ) -> Any:
-    """The messages in another library's format: for "openai" and "responses" a list, for "anthropic" an object with
-    `messages` and, where there is one, `system`.
+    """Export the messages in another library's format: for "openai" and "responses" a list, for "anthropic" an object
+    with `messages` and, if there is one, `system`.
 
     Thinking is left out with all its seals. With `thinking=True` a thought goes where the format has a place for it;
     thoughts without a place and incomplete thoughts stay out, and none becomes text. Parts that only their provider
-    understands stay out of other formats. `rows` are the caller's own providers and win over the built-in ones.
+    understands stay out of other formats. `rows` are providers of the caller and win over the built-in ones.
     """
     chosen = parse_format(format_name)
     exported: list[Message] = []
@@ -212,7 +212,7 @@ def export_messages(
         case "openai_responses":
             from asides.dialects.openai_responses.encode import encode_items
 
-            return _to_plain(encode_items(Prompt(tuple(exported)), _plain_target("openai_responses"), []))
+            return _to_plain(encode_items(Prompt(tuple(exported)), _build_plain_target("openai_responses"), []))
 
 
 def _select_parts(
@@ -233,7 +233,7 @@ def _select_parts(
 
 
 def _is_native(raw: str, origin: Origin | None, chosen: MessageFormat, rows: Sequence[Provider]) -> bool:
-    """Whether a part that is kept as it came is from a provider of this dialect."""
+    """Whether a raw part came from a provider of this dialect."""
     if origin is None:
         return True  # the caller wrote it
     try:
@@ -252,7 +252,7 @@ def _has_place(thought: Thought, chosen: MessageFormat) -> bool:
         case "openai_chat":
             return bool(thought.text) or bool(kinds & {_DETAILS, "thought_signature"})
         case "anthropic":
-            # Without a signature only where it came as such a block, from providers that sign nothing.
+            # Without a signature only if it came as a thinking block, from a provider that signs nothing.
             return bool(kinds & {"signature", "redacted"}) or (thought.source == "block" and thought.via == "thinking")
         case "openai_responses":
             return bool(kinds & {"item", "encrypted"})
@@ -263,12 +263,12 @@ def _export_chat(message: Message) -> list[Any]:
 
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
     in_content = any(thought.via == "content" for thought in thoughts)
-    target = _plain_target("openai_chat", "content_list" if in_content else "field")
+    target = _build_plain_target("openai_chat", "content_list" if in_content else "field")
     encoded = encode_chat(Prompt((message,)), target, [])
     details = [seal.entry for thought in thoughts for seal in thought.seals if _is_detail(seal)]
     if details and encoded:
         if {thought.via for thought in thoughts} == {_DETAILS}:
-            # The text is in the entries and came nowhere else.
+            # The text is already in the entries.
             encoded[0].pop(Quirks().replay_field, None)
         encoded[0][_DETAILS] = [msgspec.Raw(entry.encode()) for entry in details if entry is not None]
     return list(_to_plain(encoded))
@@ -278,13 +278,13 @@ def _is_detail(seal: Seal) -> bool:
     return seal.kind == _DETAILS and seal.entry is not None
 
 
-def _plain_target(dialect: str, replay_as: ReplayAs = "field") -> Target:
-    """A target that follows the dialect to the letter."""
+def _build_plain_target(dialect: str, replay_as: ReplayAs = "field") -> Target:
+    """A target of the dialect without any quirks."""
     row = dialects.plain_row(dialect)
     plain = msgspec.structs.replace(row, quirks=Quirks(replay_as=replay_as), models=(), replay=())
     return Target(plain, "", row.base_url)
 
 
 def _to_plain(value: Any) -> Any:
-    """The value as plain lists and dicts, raw JSON included."""
+    """Convert the value to plain lists and dicts, raw JSON included."""
     return msgspec.json.decode(msgspec.json.encode(value))

@@ -1,6 +1,7 @@
-"""Tool calls and their results: every call gets a result, every result has its call.
+"""Keep a history sendable: pair tool calls with results, and turn a reply into the message to store (`finish_turn`).
 
-One rule for histories that are sent and histories that are stored. Not here: what else goes back to a model (plan).
+The same functions serve histories that are sent and histories that are stored. Not here: which thoughts go back to a
+model (plan).
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ from asides.values.reply import Reply
 from asides.values.thinking import Thought
 
 CANCELLED = "The call was cancelled before it gave a result."
-"""The result of a call that has none. One wording, so that a history reads the same whoever repaired it."""
+"""The error result of a call without a result. One text, so that a repaired history is the same everywhere."""
+
+
+# The seal that a call or a text gets when its item ends, in the dialect that has items.
+_ITEM = "item"
+# The states of a provider's tool that is still running. A history cannot hold such a tool.
+_RUNNING = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
+
+
+# --- calls and results ----------------------------------------------------------------------------------------------
 
 
 def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Give each call without a result an error for one: a message each, after the other results of its turn."""
+    """Give each call without a result an error result: one message each, after the other results of its turn."""
     complete: list[Message] = []
     waiting: dict[str, ToolCall] = {}
     for message in messages:
-        results = results_in(message)
+        results = find_results(message)
         for result in results:
             waiting.pop(result.call_id, None)
         if len(results) < len(message.parts) or not results:
@@ -37,24 +47,24 @@ def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
-    """A tool message for each call, which says that the call has no result."""
+    """Build an error result for each call."""
     return [Message("tool", (ToolResult(call.id, CANCELLED, call.name, is_error=True),)) for call in calls]
 
 
 def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False) -> tuple[tuple[Message, ...], int]:
-    """Drop results without a call in their turn, and count them.
+    """Drop results without a call in their turn. Returns the messages and the number of dropped results.
 
     Where a conversation `continues` at its provider, the first results belong to calls that the provider stores.
     """
-    kept: list[Message] = []
+    remaining: list[Message] = []
     waiting: set[str] = set()
     has_calls = not continues
     orphans = 0
     for message in messages:
         has_calls = has_calls or message.role == "assistant"
-        if not results_in(message):
+        if not find_results(message):
             waiting = {call.id for call in message.tool_calls} if message.role == "assistant" else set()
-            kept.append(message)
+            remaining.append(message)
             continue
         parts: list[Part] = []
         for part in message.parts:
@@ -66,28 +76,24 @@ def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False)
             parts.append(part)
         if parts:
             whole = len(parts) == len(message.parts)
-            kept.append(message if whole else msgspec.structs.replace(message, parts=tuple(parts)))
-    return tuple(kept), orphans
+            remaining.append(message if whole else msgspec.structs.replace(message, parts=tuple(parts)))
+    return tuple(remaining), orphans
 
 
-def results_in(message: Message) -> tuple[ToolResult, ...]:
+def find_results(message: Message) -> tuple[ToolResult, ...]:
     """The tool results in a message."""
     return tuple(part for part in message.parts if isinstance(part, ToolResult))
 
 
-# The seal that a call or a text gets when its item ends, in the dialect that has items.
-_ITEM = "item"
-# The states of a provider's tool that is still running. A history cannot hold such a tool.
-_RUNNING = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
+# --- the message of a reply -----------------------------------------------------------------------------------------
 
 
 def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Message | None:
-    """The assistant message to keep of a reply; None when nothing of it is worth keeping.
+    """Build the assistant message of a reply for the history; None when the reply has nothing to store.
 
-    A complete reply stays as it is. Of one that broke off, the message leaves out blank text, calls with incomplete
-    arguments and provider tools that were still running. A thought stays, and is not replayable when what followed it
-    is lost. The message is never marked as stored. `rows` are the caller's own providers and win over the built-in
-    ones.
+    A complete reply stays as it is. If the reply broke off, its message leaves out blank text, calls with incomplete
+    arguments and provider tools that were still running, and is not marked as stored. A thought stays; it is not
+    replayable when the parts after it are lost. `rows` are providers of the caller and win over the built-in ones.
     """
     message = None if reply is None else reply.to_message()
     if reply is None or message is None or not message.parts:
@@ -99,7 +105,7 @@ def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Messag
 
 
 def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
-    """The parts that are finished, or that are useful even when cut."""
+    """Drop the parts that are not finished and of no use when cut."""
     end = len(parts)
     while end and isinstance(parts[end - 1], ToolCall):
         end -= 1
@@ -113,7 +119,7 @@ def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bo
     """`at_end`: nothing but calls follows."""
     match part:
         case Text():
-            # A blank item that ended stays: providers refuse the thought before it without it.
+            # A blank item that ended stays: without it providers refuse the thought before it.
             return bool(part.text.strip()) or any(seal.value or seal.kind == _ITEM for seal in part.seals)
         case ToolCall():
             return _has_all_arguments(part, at_end)
@@ -136,15 +142,15 @@ def _has_all_arguments(call: ToolCall, at_end: bool) -> bool:
 
 
 def _lacks_result(tool: ServerTool, following: tuple[Part, ...]) -> bool:
-    """Whether this is a call of a provider's tool whose result, a block of its own in some dialects, never came."""
+    """Whether this is a call of a provider's tool without its result, which is a separate block in some dialects."""
     if not tool.name.endswith("_tool_use"):
         return False
     return not any(isinstance(part, ServerTool) and part.id == tool.id for part in following)
 
 
 def _mark_lost_details(part: Part, rows: Sequence[Provider]) -> Part:
-    """A thought is not replayable when its host wants all its details back: they come in pieces, and only the end of
-    the reply says that all have come.
+    """Mark a thought as not replayable if its host requires all of its details. They arrive in pieces, and only the end
+    of the reply shows that they are complete.
     """
     if not isinstance(part, Thought) or part.origin is None:
         return part
@@ -157,7 +163,7 @@ def _mark_lost_details(part: Part, rows: Sequence[Provider]) -> Part:
 
 
 def _mark_last_thoughts(parts: list[Part]) -> tuple[Part, ...]:
-    """Thoughts at the end are not replayable: providers refuse a thought that nothing follows."""
+    """Mark thoughts at the end as not replayable: providers refuse a thought that nothing follows."""
     end = len(parts)
     while end and isinstance(parts[end - 1], Thought):
         end -= 1

@@ -1,6 +1,6 @@
-"""Decide what of the history goes back to the model, and why: `plan(prompt, target) → Plan`. Pure.
+"""Decide which parts of the history go back to the model, and why: `plan(prompt, target) → Plan`. Pure.
 
-`check` checks the request itself. Not here: the wire form of the planned prompt (dialects), and the rules (providers).
+Not here: the check of the request itself (check), its wire form (dialects), and the rules (providers).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What happens to one part of the history, and why."""
+    """The decision about one part of the history, and its reason."""
 
     message: int
     part: int
@@ -58,7 +58,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
-    """Decide what of the history goes back, and check the request against the model's rules. Nothing is sent."""
+    """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
     decisions: list[Decision] = []
     notices: list[Notice] = []
     messages = _replay(prompt, target, decisions)
@@ -74,16 +74,16 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
     """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
-    kept = tuple(
+    filled = tuple(
         message
         for place, message in enumerate(messages)
         if place == len(messages) - 1
         or message.role != "user"
         or any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
     )
-    if len(kept) < len(messages):
-        notices.append(Notice("blank_message_dropped", "messages without a word were left out", "messages"))
-    return kept
+    if len(filled) < len(messages):
+        notices.append(Notice("blank_message_dropped", "empty messages were left out", "messages"))
+    return filled
 
 
 def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[Message, ...]:
@@ -120,10 +120,10 @@ def _replays_turn(rule: ReplayRule, message: Message, number: int, last_user: in
 def _replay_parts(
     message: Message, number: int, replays: bool, rule: ReplayRule, target: Target, decisions: list[Decision]
 ) -> list[Part]:
-    kept: list[Part] = []
+    parts: list[Part] = []
     for place, part in enumerate(message.parts):
         if isinstance(part, Thought):
-            why = _reason_to_drop(part, replays, rule, target)
+            why = _find_drop_reason(part, replays, rule, target)
             decisions.append(
                 Decision(
                     number,
@@ -136,31 +136,31 @@ def _replay_parts(
                 )
             )
             if not why:
-                kept.append(part)
+                parts.append(part)
         elif isinstance(part, Refusal) and find_facts(target.dialect).refusals_as_text:
-            why = "hosts that speak this dialect take no refusal back; its words are the answer that was given"
+            why = "hosts of this dialect take no refusal back; its text is sent as the answer"
             decisions.append(Decision(number, place, "convert", "refusal", why))
-            kept.append(Text(part.text))
+            parts.append(Text(part.text))
         elif isinstance(part, (ServerTool, UnknownPart)) and not _is_own(part.origin, target):
             decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
         elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
-            own = tuple(seal for seal in part.seals if _seal_is_own(seal, target))
+            own = tuple(seal for seal in part.seals if _is_own_seal(seal, target))
             if len(own) != len(part.seals):
                 decisions.append(Decision(number, place, "drop", "seal", "it was made by another model or endpoint"))
-            kept.append(msgspec.structs.replace(part, seals=own))
+            parts.append(msgspec.structs.replace(part, seals=own))
         else:
-            kept.append(part)
-    return kept
+            parts.append(part)
+    return parts
 
 
-def _reason_to_drop(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
+def _find_drop_reason(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
     if thought.withheld:
-        return "its words were not kept when it was saved, and it cannot go back without them"
+        return "its text was not saved, and it cannot go back without it"
     if not thought.can_replay:
-        return "the reply broke off inside it, or what stood before it was changed"
-    if thought.origin is not None and not _same_host(thought.origin, target):
+        return "the reply broke off inside it, or the messages before it were changed"
+    if thought.origin is not None and not _is_same_host(thought.origin, target):
         return "another provider or endpoint made it"
-    if any(not _seal_is_own(seal, target) for seal in thought.seals):
+    if any(not _is_own_seal(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
     if thought.origin is None and is_sealed_elsewhere(thought, target.dialect):
         return "its seals were made in another dialect"
@@ -170,26 +170,26 @@ def _reason_to_drop(thought: Thought, replays: bool, rule: ReplayRule, target: T
 
 
 def _is_own(origin: Origin | None, target: Target) -> bool:
-    # The caller wrote a part without an origin, and means it.
-    return origin is None or _same_host(origin, target)
+    # A part without an origin was written by the caller, who answers for it.
+    return origin is None or _is_same_host(origin, target)
 
 
-def _same_host(origin: Origin, target: Target) -> bool:
+def _is_same_host(origin: Origin, target: Target) -> bool:
     # Recorded bytes may name no provider, no model, or an address that depends on an account. An unknown origin counts
     # as the same host (requirements, H6).
     unknown = not origin.endpoint or "$" in origin.endpoint
     if origin.provider != target.origin.provider:
         return unknown and origin.provider == plain_row(target.dialect).name
-    return unknown or _address(origin.endpoint) == _address(target.base_url)
+    return unknown or _normalise_address(origin.endpoint) == _normalise_address(target.base_url)
 
 
-def _seal_is_own(seal: Seal, target: Target) -> bool:
-    # A seal of unknown origin came with an imported history, and its owner vouches for it (requirements, H6).
-    return seal.origin is None or (_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
+def _is_own_seal(seal: Seal, target: Target) -> bool:
+    # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
+    return seal.origin is None or (_is_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
 
 
-def _address(url: str) -> tuple[str, str, int | None, str]:
-    """An endpoint without meaningless differences: case, a closing slash, the default port."""
+def _normalise_address(url: str) -> tuple[str, str, int | None, str]:
+    """The parts of an address without meaningless differences: case, a closing slash, the default port."""
     parts = urlsplit(url)
     port = parts.port if parts.port != {"https": 443, "http": 80}.get(parts.scheme) else None
     return parts.scheme, (parts.hostname or "").lower(), port, parts.path.rstrip("/")
@@ -198,10 +198,10 @@ def _address(url: str) -> tuple[str, str, int | None, str]:
 def _resume(
     messages: tuple[Message, ...], state: ProviderState, target: Target, decisions: list[Decision]
 ) -> tuple[tuple[Message, ...], ProviderState]:
-    """Keep only the messages after the turn that the provider continues from; keep all where there is no such turn.
+    """Send only the messages after the turn that the provider continues from; send all if there is no such turn.
 
-    If the named turn is not in the history, the last assistant turn stands for it: the messages after that one are
-    complete in themselves, tool results included.
+    If the named turn is not in the history, the last assistant turn counts as that turn: the messages after it are
+    complete, tool results included.
     """
     turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
     stored_at = {number: stored for number in turns if (stored := messages[number].stored) is not None}
@@ -212,9 +212,9 @@ def _resume(
     elif state.conversation is not None:
         start = turns[-1] if turns else None
     elif state.resume:
-        own = [number for number, stored in stored_at.items() if _is_own(stored.origin, target)]
-        if own:
-            start = own[-1]
+        stored_here = [number for number, stored in stored_at.items() if _is_own(stored.origin, target)]
+        if stored_here:
+            start = stored_here[-1]
             state = msgspec.structs.replace(state, previous_response_id=stored_at[start].id)
     if start is None:
         return messages, state
@@ -227,11 +227,11 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], *, continu
     """Give every call a result and every result its call, since providers refuse a history where one is missing."""
     if not any(isinstance(part, (ToolCall, ToolResult)) for message in messages for part in message.parts):
         return messages
-    kept, orphans = drop_orphan_results(messages, continues=continues)
+    with_calls, orphans = drop_orphan_results(messages, continues=continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired = add_missing_results(kept)
-    if dangling := len(paired) - len(kept):
-        detail = f"{dangling} tool call(s) had no result; a note was sent instead"
+    paired = add_missing_results(with_calls)
+    if dangling := len(paired) - len(with_calls):
+        detail = f"{dangling} tool call(s) had no result; an error was sent instead"
         notices.append(Notice("dangling_tool_call", detail))
     return paired
 
@@ -242,22 +242,22 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], *, continu
 def _replace_pictures(
     messages: tuple[Message, ...], target: Target, on_conflict: OnConflict, notices: list[Notice]
 ) -> tuple[Message, ...]:
-    """Put a note in the place of each picture, for a model that takes none.
+    """Replace each picture by a note, for a model that takes no pictures.
 
     A picture in the latest user message raises `Unsupported`. An earlier picture, or one in a tool's result, was fine
-    when it was sent – perhaps to another model – and must not end the conversation.
+    when it was sent, perhaps to another model, and must not end the conversation.
     """
     if target.facts.pictures or not any(_has_picture(message) for message in messages):
         return messages
-    who = f"{target.provider.name}:{target.model}"
+    model_name = f"{target.provider.name}:{target.model}"
     last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     if on_conflict == "raise" and any(isinstance(part, Image) for part in messages[last_user].parts):
         raise Unsupported(
-            f"{who} takes no pictures, and the question has one. To do: leave it out, ask a model that sees, or "
+            f"{model_name} takes no pictures, and the question has one. To do: leave it out, ask a model that sees, or "
             "pass on_conflict='adjust'."
         )
-    notices.append(Notice("pictures_dropped", f"{who} takes no pictures; a note stands in their place", "messages"))
-    return tuple(_without_pictures(message) if _has_picture(message) else message for message in messages)
+    notices.append(Notice("pictures_dropped", f"{model_name} takes no pictures; a note replaces them", "messages"))
+    return tuple(_replace_in_message(message) if _has_picture(message) else message for message in messages)
 
 
 def _has_picture(message: Message) -> bool:
@@ -268,7 +268,7 @@ def _has_picture(message: Message) -> bool:
     return False
 
 
-def _without_pictures(message: Message) -> Message:
+def _replace_in_message(message: Message) -> Message:
     parts: list[Part] = []
     for part in message.parts:
         if isinstance(part, Image):

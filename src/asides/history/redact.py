@@ -1,6 +1,6 @@
 """Remove readable thinking from a history (`redact`), and mark seals that an edit made void (`invalidate_seals`).
 
-Not here: what happens to a thought without its text (plan drops it and says why), and dropping whole thoughts (trim).
+Not here: dropping whole thoughts (trim), and whether a thought without its text goes back (plan).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TEXT_FIELDS = ("text", "summary", "content")
 
 
 def redact(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
-    """The messages without readable thinking. Seals that work without the text stay.
+    """Remove readable thinking from the messages. Seals that work without the text stay.
 
     A thought that cannot go back without its text loses its seals and is marked (`Thought.withheld`). Seals after it
     become void where a model binds them to all earlier messages, and are marked too. A second call changes nothing.
-    `rows` are the caller's own providers.
+    `rows` are providers of the caller.
     """
     redacted = tuple(_redact_message(message) for message in messages)
     first = next((place for place, message in enumerate(redacted) if _has_withheld(message)), len(redacted))
@@ -39,13 +39,13 @@ def _has_withheld(message: Message) -> bool:
 
 
 def _redact_message(message: Message) -> Message:
-    kinds = _kinds_that_need_no_text(message)
+    kinds = _find_textless_kinds(message)
     redacted = (_redact_part(part, kinds) for part in message.parts)
     parts = tuple(part for part in redacted if part is not None)
     return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
 
-def _kinds_that_need_no_text(message: Message) -> frozenset[str]:
+def _find_textless_kinds(message: Message) -> frozenset[str]:
     kinds = {"redacted", "encrypted"}
     if message.stored is not None:
         kinds.add("item")  # the provider has stored the text under the item's id
@@ -62,18 +62,18 @@ def _redact_part(part: Part, kinds: frozenset[str]) -> Part | None:
         return part
     if not part.text and not any(_has_text(seal) for seal in part.seals):
         return part  # it never had readable text
-    seals = tuple(_usable_seals(part, kinds))
+    seals = tuple(_select_usable_seals(part, kinds))
     return msgspec.structs.replace(part, text="", kind="hidden", seals=seals, withheld=part.withheld or not seals)
 
 
 def is_thinking(part: UnknownPart) -> bool:
-    """Whether an unknown part came as a thought, such as a picture drawn while thinking."""
+    """Whether the provider marked an unknown part as a thought, such as a picture drawn while thinking."""
     fields = _parse_object(part.json)
     return fields is not None and fields.get("thought") is True
 
 
-def _usable_seals(thought: Thought, kinds: frozenset[str]) -> Iterable[Seal]:
-    """The seals that work without the text of their thought, with their own text removed."""
+def _select_usable_seals(thought: Thought, kinds: frozenset[str]) -> Iterable[Seal]:
+    """The seals that work without the text of their thought. Text inside the seals is removed."""
     for seal in thought.seals:
         # Where thinking comes in a field, this seal belongs to the whole message; elsewhere, to the text of its part.
         of_message = seal.kind == "thought_signature" and thought.source == "field"
@@ -116,10 +116,10 @@ def _parse_object(text: str | None) -> dict[str, Any] | None:
 def invalidate_seals(
     messages: Sequence[Message], from_index: int, *, rows: Sequence[Provider] = ()
 ) -> tuple[Message, ...]:
-    """The messages; thoughts from `from_index` on whose seals depend on earlier messages are no longer replayable.
+    """Mark thoughts from `from_index` on as not replayable if their seals depend on earlier messages.
 
     Only models whose row says `prefix_bound` make such seals. After an edit of message n, pass n + 1; after a change
-    of the system prompt or the tools, pass 0. `rows` are the caller's own providers and win over the built-in ones.
+    of the system prompt or the tools, pass 0. `rows` are providers of the caller and win over the built-in ones.
     """
     return tuple(
         message if place < from_index else _invalidate(message, rows) for place, message in enumerate(messages)
@@ -150,7 +150,7 @@ def _binds_seals(maker: Origin, rows: Sequence[Provider]) -> bool:
 
 
 def drop_stored_responses(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages without the ids under which providers stored them: what was stored followed other messages."""
+    """Drop the ids under which providers stored the messages, because the stored copies followed other messages."""
     return tuple(
         message if message.stored is None else msgspec.structs.replace(message, stored=None) for message in messages
     )

@@ -1,6 +1,6 @@
-"""Make a history shorter: `trim` to a number of tokens, `strip_thinking` of its thoughts; and split it into turns.
+"""Shorten a history: `trim` to a number of tokens, `strip_thinking`; split it into turns, and estimate its tokens.
 
-Not here: how many tokens a history costs (estimate_tokens), and removing text that must not be saved (redact).
+Not here: removing text that must not be saved (redact).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides import dialects
-from asides.history.pair import results_in
+from asides.history.pair import find_results
 from asides.history.plan import plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
@@ -22,6 +22,9 @@ from asides.values.thinking import Thought
 TokenCounter: TypeAlias = Callable[[Sequence[Message]], int]
 """Messages in, tokens out."""
 
+Strip: TypeAlias = Literal["none", "all_but_last", "all"]
+"""Which thoughts to drop: none, those of every turn but the last turn that has any, or all."""
+
 CHARACTERS_PER_TOKEN = 4
 PICTURE_TOKENS = 1_600
 """The price of a picture of the largest size that is not scaled down, at the providers that publish it."""
@@ -29,59 +32,14 @@ FILE_TOKENS = 3_000
 """The price of a document of a few pages. Its size in bytes says little about it."""
 
 
-def estimator_for(prompt: Prompt, target: Target) -> TokenCounter:
-    """A counter for histories that go to this target with the rest of this prompt: system prompt, tools and so on.
-
-    Four characters of the request count as a token; pictures and files have a fixed price. The counter raises what
-    sending would raise.
-    """
-
-    def count(messages: Sequence[Message]) -> int:
-        planned = plan(msgspec.structs.replace(prompt, messages=tuple(messages)), target, on_conflict="adjust").prompt
-        without_media, media_tokens = _remove_media(planned.messages)
-        sendable = msgspec.structs.replace(planned, messages=without_media)
-        request, _ = dialects.find_dialect(target.dialect).encode(sendable, target)
-        characters = len(request.body.decode("utf-8", "replace"))
-        return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
-
-    return count
-
-
-def _remove_media(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
-    """The messages with empty pictures and files, and the tokens that the pictures and files cost."""
-    tokens = 0
-
-    def remove(part: Part) -> Part:
-        nonlocal tokens
-        if isinstance(part, ToolResult) and not isinstance(part.content, str):
-            content = tuple(each for held in part.content if isinstance(each := remove(held), (Text, Image, File)))
-            return msgspec.structs.replace(part, content=content)
-        if isinstance(part, Image):
-            tokens += PICTURE_TOKENS
-        elif isinstance(part, File) and not part.media_type.startswith("text/"):
-            tokens += FILE_TOKENS
-        else:
-            return part
-        return part if part.data is None else msgspec.structs.replace(part, data=b"")
-
-    emptied = tuple(
-        msgspec.structs.replace(message, parts=tuple(remove(part) for part in message.parts)) for message in messages
-    )
-    return emptied, tokens
-
-
-Strip: TypeAlias = Literal["none", "all_but_last", "all"]
-"""Whose thoughts to drop: nobody's, those of every turn but the last that has any, or everybody's."""
-
-
 # --- turns --------------------------------------------------------------------------------------------------------
 
 
 def split_units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """The messages in groups that stay or go as one: a message that calls tools with its results, any other alone."""
+    """Group the messages that can only be dropped together: a message with tool calls and its results; others alone."""
     groups: list[list[Message]] = []
     for message in messages:
-        if groups and groups[-1][0].tool_calls and results_in(message):
+        if groups and groups[-1][0].tool_calls and find_results(message):
             groups[-1].append(message)
         else:
             groups.append([message])
@@ -89,8 +47,8 @@ def split_units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
 
 
 def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """The messages in turns: a user message, and all that follows up to the next. Messages before the first user
-    message are a turn of their own.
+    """Split the messages into turns: a user message and everything up to the next one. Messages before the first user
+    message are one turn.
     """
     groups: list[list[Message]] = []
     for message in messages:
@@ -101,29 +59,29 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
 
 
 def begins_turn(message: Message) -> bool:
-    """Whether a user speaks and brings no tool result. A message with results belongs to the turn of its calls."""
-    return message.role == "user" and not results_in(message)
+    """Whether this is a user message without tool results. A message with results belongs to the turn of its calls."""
+    return message.role == "user" and not find_results(message)
 
 
 # --- thoughts -----------------------------------------------------------------------------------------------------
 
 
 def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
-    """The messages without these thoughts. A message that has nothing else goes too; text, calls and results stay.
+    """Drop thoughts, and messages that have nothing else. Text, calls and results stay.
 
-    Seals that become void are marked (`invalidate_seals`); `rows` are the caller's own providers. The model's replay
-    rule still decides what goes back of the rest.
+    Seals that become void are marked (`invalidate_seals`); `rows` are providers of the caller. The model's replay rule
+    still decides which of the remaining thoughts go back.
     """
     if strip == "none":
         return tuple(messages)
     turns = split_turns(messages)
     thinking = [place for place, turn in enumerate(turns) if any(_has_thoughts(message) for message in turn)]
-    kept_turn = thinking[-1] if thinking and strip == "all_but_last" else None
+    untouched = thinking[-1] if thinking and strip == "all_but_last" else None
     remaining: list[Message] = []
     first_change: int | None = None
     for place, turn in enumerate(turns):
         for message in turn:
-            if place == kept_turn or not _has_thoughts(message):
+            if place == untouched or not _has_thoughts(message):
                 remaining.append(message)
                 continue
             first_change = len(remaining) if first_change is None else first_change
@@ -137,7 +95,7 @@ def _has_thoughts(message: Message) -> bool:
     return any(isinstance(part, Thought) for part in message.parts)
 
 
-# --- tokens -------------------------------------------------------------------------------------------------------
+# --- trimming to a number of tokens ---------------------------------------------------------------------------------
 
 
 class TrimmedHistory(msgspec.Struct, frozen=True):
@@ -151,7 +109,7 @@ class TrimmedHistory(msgspec.Struct, frozen=True):
     dropped: int = 0
     """The number of messages left out."""
     notices: tuple[Notice, ...] = ()
-    """What was left out, and whether the budget was missed."""
+    """Notices about messages left out and a budget that was missed."""
 
     def __repr__(self) -> str:
         return (
@@ -163,23 +121,23 @@ class TrimmedHistory(msgspec.Struct, frozen=True):
 def trim(
     messages: Sequence[Message], tokens: int, count: TokenCounter, *, rows: Sequence[Provider] = ()
 ) -> TrimmedHistory:
-    """The messages that fit into so many tokens; all of them, unchanged, when they do.
+    """Shorten the messages to this many tokens. They stay unchanged if they fit.
 
     It drops thoughts of finished turns first, then whole turns from the oldest on, then the oldest calls of the last
     turn with their results. System messages at the start, the last message and the user's message that it belongs to
-    always stay. Seals that become void are marked (`invalidate_seals`); `rows` are the caller's own providers.
+    always stay. Seals that become void are marked (`invalidate_seals`); `rows` are providers of the caller.
     """
     given = tuple(messages)
     cost = count(given)
     if cost <= tokens:
         return TrimmedHistory(given, cost)
     choices = _Choices(given, rows)
-    remaining = choices[_first_fitting(len(choices), lambda number: count(choices[number]) <= tokens)]
+    remaining = choices[_find_first_fitting(len(choices), lambda number: count(choices[number]) <= tokens)]
     cost = count(remaining)
     dropped = len(given) - len(remaining)
     notices = [Notice("history_trimmed", _describe(dropped), "messages")] if remaining != given else []
     if cost > tokens:
-        detail = "the last message and what belongs to it cost more than the budget"
+        detail = "the last message and the messages it needs cost more than the budget"
         notices.append(Notice("history_over_budget", detail, "messages", str(tokens), str(cost)))
     return TrimmedHistory(remaining, cost, cost <= tokens, dropped, tuple(notices))
 
@@ -222,7 +180,7 @@ class _Choices:
 
 
 def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A finished turn without thoughts and seals, which are often larger than its text."""
+    """Drop the thoughts and seals of a finished turn, which are often larger than its text."""
     remaining: list[Message] = []
     for message in turn:
         if message.role != "assistant":
@@ -245,10 +203,10 @@ def _drop_seals(part: Part) -> Part | None:
     return msgspec.structs.replace(part, seals=seals)
 
 
-def _first_fitting(number_of_choices: int, fits: Callable[[int], bool]) -> int:
-    """The first choice that fits, found by halving; the last one where none does.
+def _find_first_fitting(number_of_choices: int, fits: Callable[[int], bool]) -> int:
+    """Find the first choice that fits, by bisection; the last one if none does.
 
-    A counter that does not fall with every choice may hide a longer history that fits, never return one that does not.
+    If the cost does not fall with every choice, a longer history that fits may be missed.
     """
     low, high = 0, number_of_choices - 1
     while low < high:
@@ -258,3 +216,47 @@ def _first_fitting(number_of_choices: int, fits: Callable[[int], bool]) -> int:
         else:
             low = middle + 1
     return low
+
+
+# --- the cost of a history ------------------------------------------------------------------------------------------
+
+
+def build_token_counter(prompt: Prompt, target: Target) -> TokenCounter:
+    """Build a counter of the tokens of a request to this target: messages, and the system prompt and tools of `prompt`.
+
+    Four characters of the request count as a token; pictures and files have a fixed price. The counter raises the
+    errors of encoding a request.
+    """
+
+    def count(messages: Sequence[Message]) -> int:
+        planned = plan(msgspec.structs.replace(prompt, messages=tuple(messages)), target, on_conflict="adjust").prompt
+        without_media, media_tokens = _remove_media(planned.messages)
+        sendable = msgspec.structs.replace(planned, messages=without_media)
+        request, _ = dialects.find_dialect(target.dialect).encode(sendable, target)
+        characters = len(request.body.decode("utf-8", "replace"))
+        return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
+
+    return count
+
+
+def _remove_media(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
+    """Empty the pictures and files of the messages. Returns the messages and the tokens that these cost."""
+    tokens = 0
+
+    def remove(part: Part) -> Part:
+        nonlocal tokens
+        if isinstance(part, ToolResult) and not isinstance(part.content, str):
+            content = tuple(each for inner in part.content if isinstance(each := remove(inner), (Text, Image, File)))
+            return msgspec.structs.replace(part, content=content)
+        if isinstance(part, Image):
+            tokens += PICTURE_TOKENS
+        elif isinstance(part, File) and not part.media_type.startswith("text/"):
+            tokens += FILE_TOKENS
+        else:
+            return part
+        return part if part.data is None else msgspec.structs.replace(part, data=b"")
+
+    emptied = tuple(
+        msgspec.structs.replace(message, parts=tuple(remove(part) for part in message.parts)) for message in messages
+    )
+    return emptied, tokens

@@ -1,1 +1,1 @@
-"""Transports: carry out what flows ask for, sync and async. Only here sockets are opened and HTTP libraries known."""
+"""Transports: carry out the steps of flows, sync and async. Only this folder opens sockets and uses HTTP libraries."""

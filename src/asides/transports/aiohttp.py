@@ -15,7 +15,7 @@ from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
 from asides.transports.protocols import AsyncResponse
-from asides.transports.proxy_and_tls import proxy_for, tls_context
+from asides.transports.proxy_and_tls import build_tls_context, find_proxy
 from asides.values.errors import AsidesError, ConfigError
 
 if TYPE_CHECKING:
@@ -51,31 +51,33 @@ class AiohttpTransport:
             for _ in range(_LOOP_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
 
-    def session(self) -> aiohttp.ClientSession:
+    def get_session(self) -> aiohttp.ClientSession:
         """The session of this event loop."""
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
             import aiohttp
 
-            # Sessions of closed loops can only be forgotten.
-            self._sessions = {owner: open_ for owner, open_ in self._sessions.items() if not owner.is_closed()}
+            # A session of a closed loop cannot be closed any more, only dropped.
+            self._sessions = {
+                owner: its_session for owner, its_session in self._sessions.items() if not owner.is_closed()
+            }
             session = self._sessions[loop] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
-                trace_configs=[_trace_sent()],
+                trace_configs=[_build_trace_config()],
             )
         return session
 
-    def tls(self) -> ssl.SSLContext:
+    def get_tls_context(self) -> ssl.SSLContext:
         """The trusted certificates, loaded once."""
         if self._tls is None:
-            self._tls = tls_context()
+            self._tls = build_tls_context()
         return self._tls
 
 
-def _trace_sent() -> aiohttp.TraceConfig:
+def _build_trace_config() -> aiohttp.TraceConfig:
     import aiohttp
 
     async def report(_: aiohttp.ClientSession, context: Any, __: object) -> None:
@@ -112,19 +114,19 @@ class _AiohttpResponse:
 
         request, timeout = self._request, self._timeout
         self._failures = (aiohttp.ClientError, OSError)
-        self._proxy = None if request.direct else proxy_for(request.url)
+        self._proxy = None if request.direct else find_proxy(request.url)
         secure = request.url.lower().startswith("https:") or (self._proxy or "").startswith("https:")
         # aiohttp writes bytes in one go and warns when they are many. It writes a file in pieces.
         body = (request.body or None) if len(request.body) < _LARGE_BODY else BytesIO(request.body)
         try:
             async with asyncio.timeout(self._limit(_add(timeout.connect, timeout.first_byte))) as self._opening:
-                response = await self._transport.session().request(
+                response = await self._transport.get_session().request(
                     request.method,
                     URL(request.url, encoded=True),
                     data=body,
                     headers=request.headers,
                     proxy=self._proxy,
-                    ssl=self._transport.tls() if secure else True,
+                    ssl=self._transport.get_tls_context() if secure else True,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=self._limit(timeout.connect)),
                     trace_request_ctx=self,
@@ -137,7 +139,7 @@ class _AiohttpResponse:
         return Head(response.status, {name.lower(): value for name, value in response.headers.items()}, time.time())
 
     def extend_opening(self) -> None:
-        """The request is sent. Wait for the first byte from now on, however fast the connection was."""
+        """Restart the timeout of the first byte, since the request has just been sent."""
         if self._opening is not None and not self._closed and not self._opening.expired():
             allowed = self._limit(self._timeout.first_byte)
             self._opening.reschedule(_add(asyncio.get_running_loop().time(), allowed))
@@ -158,7 +160,7 @@ class _AiohttpResponse:
             data = await response.content.readany()
         except self._failures as problem:
             self._lost = self._translate(problem)
-            # aiohttp drops the bytes it had received when the connection fails. They count.
+            # When the connection fails, aiohttp withholds the bytes that it had received. Read them.
             response.content.set_exception(None)  # type: ignore[arg-type]
             data = response.content.read_nowait()
             if not data:
@@ -196,7 +198,7 @@ class _AiohttpResponse:
         loop = asyncio.get_running_loop()
         now, since = loop.time(), self._waiting_since
         allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
-        due = _earliest(_add(now if since is None else since, allowed), self._deadline)
+        due = _find_earliest(_add(now if since is None else since, allowed), self._deadline)
         if since is not None and (due <= now or self._is_dead()):
             self._timed_out = due <= now
             self.close()
@@ -225,7 +227,7 @@ class _AiohttpResponse:
         import aiohttp
         from aiohttp.http_exceptions import ContentEncodingError
 
-        host = transport_errors.host_of(self._request.url)
+        host = transport_errors.get_host(self._request.url)
         if self._closed and not self._timed_out:
             return transport_errors.connection_lost(host, has_data=self._has_data)
         if self._timed_out or isinstance(problem, TimeoutError):
@@ -244,7 +246,7 @@ class _AiohttpResponse:
                 host, _find_os_error(problem), proxy=self._proxy if by_proxy else None
             )
         if isinstance(problem, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError)):
-            return ConfigError(f"{host} does not read as an address. To do: correct base_url=.")
+            return ConfigError(f"{host} is not a valid address. To do: correct base_url=.")
         if isinstance(problem.__cause__, ContentEncodingError):
             return transport_errors.bad_encoding(host)
         return transport_errors.connection_lost(host, has_data=self._has_data)
@@ -257,7 +259,7 @@ def _find_os_error(problem: aiohttp.ClientConnectorError) -> OSError:
     return inner if isinstance(inner, OSError) else cause
 
 
-def _earliest(*moments: float | None) -> float:
+def _find_earliest(*moments: float | None) -> float:
     return min((moment for moment in moments if moment is not None), default=float("inf"))
 
 

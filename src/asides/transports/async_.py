@@ -1,4 +1,4 @@
-"""The async side: carry out the steps of a flow, awaiting. `sync` is its twin; both share `flow_state`.
+"""The async driver: carries out the steps of a flow, awaiting. `sync` is its twin; both share `flow_state`.
 
 Not here: how bytes travel (aiohttp, or any other `AsyncTransport`).
 """
@@ -101,14 +101,14 @@ class AsyncStream(AsyncEvents[Event]):
 
     @property
     def partial(self) -> Reply | None:
-        """What has arrived so far; None when nothing has."""
+        """The reply so far; None when nothing has arrived."""
         return self._state.partial
 
 
 async def close_after(
     batches: AsyncGenerator[list[Item], None], transport: AsyncTransport
 ) -> AsyncGenerator[list[Item], None]:
-    """The batches; then close the transport, also for callers who read to the end without an `async with`."""
+    """Yield the batches, then close the transport. So callers who read to the end need no `async with`."""
     try:
         async for batch in batches:
             yield batch
@@ -124,7 +124,7 @@ async def _flatten(batches: AsyncIterator[list[Item]]) -> AsyncGenerator[Item, N
 
 
 async def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
-    """The result of a flow that emits no events. A cancelled task closes its connection."""
+    """Run a flow that emits no events; return its result. A cancelled task closes its connection."""
     state = FlowState(call, flow)
     async for _ in AsyncDriver(state, transport).batches():
         pass
@@ -134,7 +134,7 @@ async def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: A
 
 
 class AsyncDriver:
-    """Drives a flow. It has no reference to its stream, so that a stream nobody holds any more is closed."""
+    """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
     def __init__(self, state: FlowState[Any], transport: AsyncTransport) -> None:
         self.state = state
@@ -143,7 +143,7 @@ class AsyncDriver:
         self._transport = transport
 
     async def batches(self) -> AsyncGenerator[list[Any], None]:
-        """Carry out each step of the flow; yield what it emits. Ends when the stream is closed meanwhile."""
+        """Carry out each step of the flow; yield what it emits. Ends early when the stream is closed."""
         state = self.state
         flow = state.begin()
         read: Callable[[float | None], Awaitable[bytes]] | None = None
@@ -197,7 +197,7 @@ class AsyncDriver:
         if call.target.launches:
             from asides.transports.launch import direct_to_running_server, direct_to_server
 
-            # A server that has to be started takes a moment; the loop does not wait for it.
+            # Starting a server takes time, so a thread does it.
             ready = direct_to_running_server(request, call.target)
             if ready is None:
                 ready = await asyncio.to_thread(direct_to_server, request, call.target)

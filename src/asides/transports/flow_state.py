@@ -1,6 +1,6 @@
-"""The state of a flow under way: what the sync and the async driver store and decide alike.
+"""The state of a running flow, shared by the sync and the async driver, and the credential of a request.
 
-Not here: driving the flow, which is the one thing that differs between them.
+Not here: driving the flow (sync, async_).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from asides.flows.exchange import Exchange
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret, sign
-from asides.transports.transport_errors import host_of, total_timeout
+from asides.transports.transport_errors import get_host, total_timeout
 from asides.values.errors import AsidesError, TransportError
 from asides.values.reply import Reply
 
 
 class FlowState(Generic[Whole]):
-    """A flow under way: its call, its result or failure, and the time it has left."""
+    """A running flow: its call, its result or failure, and its deadline."""
 
     __slots__ = ("_deadline", "_flow", "_total", "call", "failure", "whole")
 
@@ -38,16 +38,16 @@ class FlowState(Generic[Whole]):
 
     @property
     def host(self) -> str:
-        """Host and port of the call, for messages."""
-        return host_of(self.call.target.base_url)
+        """Host and port of the call, for error messages."""
+        return get_host(self.call.target.base_url)
 
     def begin(self) -> Flow[Whole]:
-        """The flow to drive. The time for the whole call runs from now on."""
+        """Return the flow to drive, and start the clock of the whole call."""
         self.allow(self.call.policy.timeout.total)
         return self._flow()
 
     def allow(self, seconds: float | None) -> None:
-        """Limit everything that follows to so many seconds from now; None: no limit."""
+        """Limit everything that follows to this many seconds from now; None: no limit."""
         self._total = seconds
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
@@ -56,14 +56,14 @@ class FlowState(Generic[Whole]):
         timeout = self.call.policy.timeout
         if self._deadline is None:
             return timeout
-        return msgspec.structs.replace(timeout, total=self._time_left(self._deadline))
+        return msgspec.structs.replace(timeout, total=self._compute_time_left(self._deadline))
 
     def check_wait(self, seconds: float) -> None:
         """Raise if the time for the whole call ends before a wait of these seconds."""
-        if self._deadline is not None and self._time_left(self._deadline) < seconds:
+        if self._deadline is not None and self._compute_time_left(self._deadline) < seconds:
             raise total_timeout(self.host, self._total)
 
-    def _time_left(self, deadline: float) -> float:
+    def _compute_time_left(self, deadline: float) -> float:
         left = deadline - time.monotonic()
         if left <= 0:
             raise total_timeout(self.host, self._total)
@@ -81,7 +81,7 @@ class ExchangeState(FlowState[Reply]):
 
     @property
     def partial(self) -> Reply | None:
-        """What has arrived so far."""
+        """The reply so far; None when nothing has arrived."""
         return self.exchange.partial if self.whole is None else self.whole
 
     def reply(self, *, closed: bool) -> Reply:
@@ -92,7 +92,7 @@ class ExchangeState(FlowState[Reply]):
             raise self.failure
         error = TransportError(
             f"the stream from {self.host} was closed before the reply was whole. To do: read it to its end; .partial "
-            "has what came."
+            "has what arrived."
             if closed
             else f"the stream from {self.host} is not at its end yet. To do: read on, or await drain()."
         )
@@ -100,7 +100,7 @@ class ExchangeState(FlowState[Reply]):
         raise error
 
     def __repr__(self) -> str:
-        state = "whole" if self.whole is not None else "failed" if self.failure is not None else "under way"
+        state = "whole" if self.whole is not None else "failed" if self.failure is not None else "running"
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
 
 

@@ -1,6 +1,6 @@
-"""Rows whose server is started on demand: the request gets the address and the key of the running server.
+"""Providers whose server is started on demand: a request gets the address and the key of the running server.
 
-Not here: the servers. A row names its launcher, which is imported when a request first needs it.
+A row names its launcher, which is imported with the first request. Not here: the servers (local).
 """
 
 from __future__ import annotations

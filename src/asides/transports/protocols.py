@@ -22,14 +22,14 @@ class Response(Protocol):
     def read(self, patience: float | None = None) -> bytes:
         """The next bytes of the body as soon as there are any, decompressed; b"" at its end.
 
-        With `patience`, also b"" when nothing arrives for so many seconds.
+        With `patience`, also b"" when nothing arrives for this many seconds.
         """
         ...
 
     def close(self) -> None:
         """Release the connection at once. It is reused only if the body was read to its end.
 
-        May be called at any time, twice, and from another thread, whose `head` or `read` then ends.
+        May be called at any time, twice, and from another thread; a waiting `head` or `read` then ends.
         """
         ...
 
@@ -42,7 +42,7 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Release everything that is stored for the next request."""
+        """Close everything that stays open for later requests."""
         ...
 
 
@@ -56,7 +56,7 @@ class AsyncResponse(Protocol):
     async def read(self, patience: float | None = None) -> bytes:
         """The next bytes of the body as soon as there are any, decompressed; b"" at its end.
 
-        With `patience`, also b"" when nothing arrives for so many seconds.
+        With `patience`, also b"" when nothing arrives for this many seconds.
         """
         ...
 
@@ -73,5 +73,5 @@ class AsyncTransport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release everything that is stored for the next request."""
+        """Close everything that stays open for later requests."""
         ...

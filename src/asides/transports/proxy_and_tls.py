@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from asides.transports.transport_errors import host_of
+from asides.transports.transport_errors import get_host
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl
 
 
-def proxy_for(url: str, environ: Mapping[str, str] | None = None) -> str | None:
+def find_proxy(url: str, environ: Mapping[str, str] | None = None) -> str | None:
     """The proxy that the environment names for this address, or None.
 
     HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in either case; NO_PROXY lists hosts, domains, host:port, networks, or "*".
@@ -31,7 +31,7 @@ def proxy_for(url: str, environ: Mapping[str, str] | None = None) -> str | None:
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not proxy.lower().startswith(("http://", "https://")):
         raise ConfigError(
-            f"the proxy {host_of(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a proxy, add "
+            f"the proxy {get_host(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a proxy, add "
             "the host to NO_PROXY, or pass your own transport=."
         )
     return proxy
@@ -51,7 +51,7 @@ def _is_exempt(host: str, port: int | None, exceptions: str) -> bool:
     for entry in (entry.strip().lower() for entry in exceptions.split(",")):
         if entry == "*":
             return True
-        if "/" in entry and _in_network(host, entry):
+        if "/" in entry and _is_in_network(host, entry):
             return True
         name, _, exempt_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
         name = name.lstrip("*").lstrip(".").strip("[]")
@@ -60,7 +60,7 @@ def _is_exempt(host: str, port: int | None, exceptions: str) -> bool:
     return False
 
 
-def _in_network(host: str, network: str) -> bool:
+def _is_in_network(host: str, network: str) -> bool:
     import ipaddress
 
     try:
@@ -69,7 +69,7 @@ def _in_network(host: str, network: str) -> bool:
         return False
 
 
-def proxy_login(proxy: str) -> tuple[str, str | None]:
+def split_proxy_login(proxy: str) -> tuple[str, str | None]:
     """A proxy's address without its credentials, and the credentials as user:password, or None."""
     parts = urlsplit(proxy)
     if parts.username is None:
@@ -78,7 +78,7 @@ def proxy_login(proxy: str) -> tuple[str, str | None]:
     return address, f"{unquote(parts.username)}:{unquote(parts.password or '')}"
 
 
-def tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
+def build_tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
     """The trusted certificates: the system's, SSL_CERT_FILE and SSL_CERT_DIR, and REQUESTS_CA_BUNDLE if set."""
     import ssl
 
@@ -93,7 +93,7 @@ def tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
                 context.load_verify_locations(cafile=bundle)
         except (OSError, ssl.SSLError) as problem:
             raise ConfigError(
-                f"REQUESTS_CA_BUNDLE names {bundle}, which does not read as certificates ({problem}). "
+                f"REQUESTS_CA_BUNDLE names {bundle}, which has no readable certificates ({problem}). "
                 "To do: correct the path or unset it."
             ) from None
     return context

@@ -44,7 +44,7 @@ class RunState(FlowState[Result[Output]]):
         if self.failure is not None:
             raise self.failure
         error = AgentError(
-            "the run was closed before its end. To do: read it to its end; .result has what there is."
+            "the run was closed before its end. To do: read it to its end; .result has the run so far."
             if closed
             else "the run is not at its end yet. To do: read on, or await drain()."
         )
@@ -83,7 +83,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
 def _save_steps(
     batches: Generator[list[Any], None, None], run: Run[Any], save: Save
 ) -> Generator[list[Any], None, None]:
-    """The batches. The conversation gets each step when it is over, and the rest at the end."""
+    """Yield the batches. Save each step of the run when it has ended, and the rest at the end."""
     try:
         for batch in batches:
             _save_step(batch, run, save)
@@ -140,12 +140,12 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
 async def _save_steps_async(
     batches: AsyncGenerator[list[Any], None], run: Run[Any], save: Save
 ) -> AsyncGenerator[list[Any], None]:
-    """The batches. The conversation gets each step when it is over, and the rest at the end."""
+    """Yield the batches. Save each step of the run when it has ended, and the rest at the end."""
     try:
         async for batch in batches:
             _save_step(batch, run, save)
             yield batch
     finally:
-        # First, since a cancelled task may not get to wait for the rest.
+        # First, since a cancelled task may not be able to await anything more.
         _save_rest(run, save)
         await batches.aclose()

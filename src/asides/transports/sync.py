@@ -1,4 +1,4 @@
-"""The sync side: carry out the steps of a flow, blocking. `async_` is its twin; both share `flow_state`.
+"""The sync driver: carries out the steps of a flow, blocking. `async_` is its twin; both share `flow_state`.
 
 Not here: how bytes travel (urllib3, or any other `Transport`).
 """
@@ -87,7 +87,7 @@ class Stream(Events[Event]):
 
     @property
     def partial(self) -> Reply | None:
-        """What has arrived so far; None when nothing has."""
+        """The reply so far; None when nothing has arrived."""
         return self._state.partial
 
 
@@ -97,7 +97,7 @@ def _flatten(batches: Iterator[list[Item]]) -> Generator[Item, None, None]:
 
 
 def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
-    """The result of a flow that emits no events."""
+    """Run a flow that emits no events; return its result."""
     state = FlowState(call, flow)
     for _ in SyncDriver(state, transport).batches():
         pass
@@ -107,7 +107,7 @@ def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transpo
 
 
 class SyncDriver:
-    """Drives a flow. It has no reference to its stream, so that a stream nobody holds any more is closed."""
+    """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
     def __init__(self, state: FlowState[Any], transport: Transport) -> None:
         self.state = state
@@ -116,7 +116,7 @@ class SyncDriver:
         self._transport = transport
 
     def batches(self) -> Generator[list[Any], None, None]:
-        """Carry out each step of the flow; yield what it emits. Ends when the stream is closed meanwhile."""
+        """Carry out each step of the flow; yield what it emits. Ends early when the stream is closed."""
         state = self.state
         flow = state.begin()
         read: Callable[[float | None], bytes] | None = None

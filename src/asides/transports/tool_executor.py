@@ -1,7 +1,7 @@
-"""Runs the jobs of tools in parallel, each with its timeout, from sync and from async code.
+"""Runs tool calls in parallel, each with its timeout, for the sync and the async driver.
 
 A thread cannot be stopped: if its job times out or the stream is closed, it is abandoned and ends with the process.
-Not here: what becomes of the outcomes (flows/tool_turn).
+Not here: what happens with the outcomes (flows/tool_turn).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Worker:
         return self.seconds_left <= 0
 
     def abandon(self) -> None:
-        """Stop waiting for it: cancel what it awaits; a blocking function goes on to its end."""
+        """Stop waiting for the job. What it awaits is cancelled; a blocking function runs to its end."""
         with self._lock:
             self._abandoned = True
             if self._task is not None:
@@ -129,7 +129,7 @@ class _Worker:
 
 
 def _discard(value: Any) -> None:
-    """Close a coroutine that nothing will await: Python would warn of it later. One that has ended ignores it."""
+    """Close a coroutine that nothing will await, since Python would warn about it. On an ended one it does nothing."""
     if inspect.iscoroutine(value):
         value.close()
 
@@ -156,7 +156,7 @@ def _run_here(job: Job) -> JobOutcome:
 
 
 def _is_outcome(error: BaseException, job: Job) -> bool:
-    """Whether an exception ends only the job; Ctrl-C and other signals, which a tool may raise, end the program."""
+    """Whether an exception ends only the job. Others, such as Ctrl-C, end the program."""
     return isinstance(error, (Exception, asyncio.CancelledError, *getattr(job.runnable, "fatal", ())))
 
 

@@ -1,4 +1,4 @@
-"""Errors of the connection, with host, duration and what to do. Addresses appear as host and port alone.
+"""Builds errors of the connection: host, duration and what to do. Of an address they show only host and port.
 
 Not here: which exception of an HTTP library means which error (urllib3, aiohttp), and errors that a server sent.
 """
@@ -12,8 +12,8 @@ from asides.options import Timeout
 from asides.values.errors import ConnectionLost, ConnectTimeout, IdleTimeout, TransportError
 
 
-def host_of(url: str) -> str:
-    """Host and port of an address. A message shows no more of it."""
+def get_host(url: str) -> str:
+    """Host and port of an address, which is all that error messages show."""
     parts = urlsplit(url)
     host = parts.hostname or url
     return f"{host}:{parts.port}" if parts.port else host
@@ -22,8 +22,8 @@ def host_of(url: str) -> str:
 def connect_timeout(host: str, timeout: Timeout) -> ConnectTimeout:
     """No connection in time."""
     return ConnectTimeout(
-        f"no connection to {host} within {_seconds(timeout.connect)}. To do: check the address, the network and the "
-        "proxy, or raise timeout=Timeout(connect=…)."
+        f"no connection to {host} within {_format_seconds(timeout.connect)}. To do: check the address, the network "
+        "and the proxy, or raise timeout=Timeout(connect=…)."
     )
 
 
@@ -31,11 +31,11 @@ def idle_timeout(host: str, timeout: Timeout, *, has_data: bool) -> IdleTimeout:
     """Connected, then no bytes in time. `has_data`: a part of the answer had arrived."""
     if has_data:
         return IdleTimeout(
-            f"{host} fell silent for {_seconds(timeout.idle)} in the middle of its answer. To do: ask again, or raise "
-            "timeout=Timeout(idle=…); .partial has what came."
+            f"{host} fell silent for {_format_seconds(timeout.idle)} in the middle of its answer. To do: ask again, or "
+            "raise timeout=Timeout(idle=…); .partial has what arrived."
         )
     return IdleTimeout(
-        f"{host} took the request and sent nothing for {_seconds(timeout.first_byte)}. To do: raise "
+        f"{host} took the request and sent nothing for {_format_seconds(timeout.first_byte)}. To do: raise "
         "timeout=Timeout(first_byte=…) for a model that thinks long, stream, or ask for less thinking."
     )
 
@@ -43,8 +43,8 @@ def idle_timeout(host: str, timeout: Timeout, *, has_data: bool) -> IdleTimeout:
 def total_timeout(host: str, total: float | None) -> IdleTimeout:
     """The time for the whole call is over."""
     return IdleTimeout(
-        f"{host} did not finish within the {_seconds(total)} that the whole call may take. To do: raise "
-        "timeout=Timeout(total=…), or ask for less; .partial has what came."
+        f"{host} did not finish within the {_format_seconds(total)} that the whole call may take. To do: raise "
+        "timeout=Timeout(total=…), or ask for less; .partial has what arrived."
     )
 
 
@@ -65,7 +65,7 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
         return ConnectionLost(f"the name of {host} cannot be looked up. To do: check base_url= and the network.")
     if isinstance(cause, ConnectionRefusedError):
         return ConnectionLost(
-            f"nobody listens at {host} (connection refused). To do: start the server there, or check base_url=."
+            f"no server listens at {host} (connection refused). To do: start the server there, or check base_url=."
         )
     return ConnectionLost(
         f"{host} cannot be reached ({describe_cause(cause)}). To do: check the network and base_url=."
@@ -73,7 +73,7 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
 
 
 def describe_cause(cause: BaseException | None) -> str:
-    """The system's reason in a few words, without an address."""
+    """The system's reason as short text, without an address."""
     import ssl
 
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -89,30 +89,32 @@ def connection_lost(host: str, *, has_data: bool) -> ConnectionLost:
     """The server closed the connection too early."""
     if has_data:
         return ConnectionLost(
-            f"{host} broke the connection off in the middle of its answer. To do: ask again; .partial has what came."
+            f"{host} broke the connection off in the middle of its answer. To do: ask again; .partial has what arrived."
         )
     return ConnectionLost(
-        f"{host} closed the connection without an answer. To do: ask again; if it stays so, check base_url=."
+        f"{host} closed the connection without an answer. To do: ask again; if that fails too, check base_url=."
     )
 
 
 def not_http(host: str) -> TransportError:
     """The server does not speak HTTP."""
-    return TransportError(f"what {host} answers is not HTTP. To do: check base_url=, its port and http or https.")
+    return TransportError(f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https.")
 
 
 def bad_encoding(host: str) -> TransportError:
     """The content encoding is broken."""
-    return TransportError(f"what {host} sends does not decompress. To do: check the proxy between; tell the host.")
+    return TransportError(
+        f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."
+    )
 
 
 def proxy_error(proxy: str, host: str, reason: str) -> ConnectionLost:
     """The proxy failed, not the host."""
     return ConnectionLost(
-        f"the proxy {host_of(proxy)} does not connect to {host} ({reason}). To do: check HTTPS_PROXY and HTTP_PROXY, "
+        f"the proxy {get_host(proxy)} does not connect to {host} ({reason}). To do: check HTTPS_PROXY and HTTP_PROXY, "
         "or add the host to NO_PROXY."
     )
 
 
-def _seconds(value: float | None) -> str:
+def _format_seconds(value: float | None) -> str:
     return "its time" if value is None else f"{value:g} s"

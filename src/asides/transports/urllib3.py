@@ -1,6 +1,7 @@
 """The transport of `Client`: urllib3. It is loaded with the first request, not with the import.
 
-Not here: when to try again and what a response means (flows), and which proxy and certificates (proxy_and_tls).
+`Dechunker` decodes chunked bodies: `http.client` would return one chunk at a time. Not here: when to try again and what
+a response means (flows), and which proxy and certificates (proxy_and_tls).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
 from asides.transports.protocols import Response
-from asides.transports.proxy_and_tls import proxy_for, proxy_login, tls_context
+from asides.transports.proxy_and_tls import build_tls_context, find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,88 +27,10 @@ if TYPE_CHECKING:
 
     import urllib3
 
-_LONGEST_LINE = 16 * 1024
-
-
-class BrokenChunks(ValueError):
-    """The bytes are not in chunks."""
-
-
-class Dechunker:
-    """Decodes a body that may be cut anywhere. `ended` is set once its last chunk and its trailer have come."""
-
-    __slots__ = ("_held", "_in_trailer", "_left", "ended")
-
-    def __init__(self) -> None:
-        self._held = b""
-        self._left = 0
-        """The bytes that the current chunk still lacks, including the line end after it."""
-        self._in_trailer = False
-        self.ended = False
-
-    def feed(self, data: bytes) -> bytes:
-        """Return the content in the next bytes; bytes after the end of the body are dropped."""
-        if self._held:
-            data, self._held = self._held + data, b""
-        elif not self._left and data.endswith(b"\r\n") and not self._in_trailer:
-            # Exactly one chunk: the usual read from a slow model.
-            start = data.find(b"\r\n") + 2
-            size = _read_size(data[: start - 2])
-            if size and len(data) == start + size + 2:
-                return data[start:-2]
-        pieces: list[bytes] = []
-        place, end, left = 0, len(data), self._left
-        while place < end and not self.ended:
-            if left:
-                if end - place < left:
-                    # The last one or two of these bytes may belong to the line end.
-                    pieces.append(data[place : min(end, place + max(left - 2, 0))])
-                    left -= end - place
-                    break
-                pieces.append(data[place : place + max(left - 2, 0)])
-                place += left
-                left = 0
-            else:
-                line_end = data.find(b"\r\n", place)
-                if line_end < 0:
-                    if end - place > _LONGEST_LINE:
-                        raise BrokenChunks("a line between two chunks has no end.")
-                    self._held = data[place:]
-                    break
-                line = data[place:line_end]
-                place = line_end + 2
-                size = 0 if self._in_trailer else _read_size(line)
-                if 0 < size <= end - place - 2:
-                    # The whole chunk has come: the usual case, made fast.
-                    pieces.append(data[place : place + size])
-                    place += size + 2
-                    continue
-                left = self._read_line(line)
-        self._left = left
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _read_line(self, line: bytes) -> int:
-        """Return the size of the chunk that a line announces, including its line end; 0 at the end of the body."""
-        if self._in_trailer:
-            self.ended = not line
-            return 0
-        size = _read_size(line)
-        self._in_trailer = size == 0
-        return size + 2 if size else 0
-
-
-def _read_size(line: bytes) -> int:
-    try:
-        size = int(line, 16) if b";" not in line else int(line.partition(b";")[0], 16)
-    except ValueError:
-        raise BrokenChunks("a chunk does not say how long it is.") from None
-    if size < 0:
-        raise BrokenChunks("a chunk has a negative length.")
-    return size
-
-
 _READ_SIZE = 64 * 1024
 _POOL_SIZE = 64
+# The longest line between two chunks.
+_LONGEST_LINE = 16 * 1024
 
 _current = threading.local()
 """The response that each thread is opening. The connection that urllib3 picks reports its socket to it."""
@@ -135,42 +58,42 @@ class Urllib3Transport:
                     pool.close()
             manager.clear()
 
-    def manager(self, url: str, proxy: str | None) -> urllib3.PoolManager:
+    def get_manager(self, url: str, proxy: str | None) -> urllib3.PoolManager:
         """The pools for an address, made when first used."""
         key = (url.lower().startswith("https:"), proxy)
         with self._lock:
             manager = self._managers.get(key)
             if manager is None:
-                manager = self._managers[key] = _new_manager(secure=key[0], proxy=proxy)
+                manager = self._managers[key] = _build_manager(secure=key[0], proxy=proxy)
             return manager
 
 
-def _new_manager(*, secure: bool, proxy: str | None) -> urllib3.PoolManager:
+def _build_manager(*, secure: bool, proxy: str | None) -> urllib3.PoolManager:
     import urllib3
 
     options: dict[str, Any] = {"maxsize": _POOL_SIZE, "num_pools": _POOL_SIZE, "retries": False}
     if secure or (proxy or "").startswith("https:"):
-        options["ssl_context"] = tls_context()
+        options["ssl_context"] = build_tls_context()
     if proxy is None:
         manager = urllib3.PoolManager(**options)
     else:
-        address, login = proxy_login(proxy)
+        address, login = split_proxy_login(proxy)
         headers = None if login is None else urllib3.make_headers(proxy_basic_auth=login)
         manager = urllib3.ProxyManager(address, proxy_headers=headers, **options)
-    manager.pool_classes_by_scheme = _pool_classes()
+    manager.pool_classes_by_scheme = _build_pool_classes()
     return manager
 
 
 @cache
-def _pool_classes() -> dict[str, Any]:
-    """urllib3's pools, with connections that report their socket and bodies that are read without waiting."""
+def _build_pool_classes() -> dict[str, Any]:
+    """Build urllib3's pools with connections that report their socket, and bodies that decode all chunks of a read."""
     from http.client import HTTPResponse, IncompleteRead
 
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
     class Body(HTTPResponse):
-        """A body whose `read1` returns all that one read brings. The library's own returns one chunk at a time."""
+        """A body whose `read1` returns everything that one read brings, and not just one chunk."""
 
         _dechunker: Dechunker | None = None
 
@@ -220,10 +143,13 @@ def _pool_classes() -> dict[str, Any]:
             if response is not None:
                 response.use_socket(self.sock)
 
-    def pool(kind: type, connection: type) -> type:
+    def build_pool(kind: type, connection: type) -> type:
         return type("Pool", (kind,), {"ConnectionCls": type("Connection", (ReportsSocket, connection), {})})
 
-    return {"http": pool(HTTPConnectionPool, HTTPConnection), "https": pool(HTTPSConnectionPool, HTTPSConnection)}
+    return {
+        "http": build_pool(HTTPConnectionPool, HTTPConnection),
+        "https": build_pool(HTTPSConnectionPool, HTTPSConnection),
+    }
 
 
 class _Urllib3Response:
@@ -238,7 +164,7 @@ class _Urllib3Response:
         self._socket: socket.socket | None = None
         self._response: urllib3.BaseHTTPResponse | None = None
         self.body: http.client.HTTPResponse | None = None
-        """The response of `http.client` below. Where nothing has to be decompressed, reading it directly is faster."""
+        """The `http.client` response inside. Reading it directly is faster when nothing has to be decompressed."""
         self._has_data = False
         self._closed = False
 
@@ -246,8 +172,8 @@ class _Urllib3Response:
         import urllib3
 
         request, timeout = self._request, self._timeout
-        self._proxy = None if request.direct else proxy_for(request.url)
-        manager = self._transport.manager(request.url, self._proxy)
+        self._proxy = None if request.direct else find_proxy(request.url)
+        manager = self._transport.get_manager(request.url, self._proxy)
         _current.response = self
         try:
             response = manager.request(
@@ -319,7 +245,7 @@ class _Urllib3Response:
             return seconds
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise transport_errors.total_timeout(transport_errors.host_of(self._request.url), self._timeout.total)
+            raise transport_errors.total_timeout(transport_errors.get_host(self._request.url), self._timeout.total)
         return left if seconds is None else min(seconds, left)
 
     def _set_timeout(self, seconds: float | None) -> None:
@@ -333,14 +259,14 @@ class _Urllib3Response:
 
         from urllib3 import exceptions
 
-        host, cause = transport_errors.host_of(self._request.url), _find_root_cause(problem)
+        host, cause = transport_errors.get_host(self._request.url), _find_root_cause(problem)
         if self._closed:
-            # Another thread closed it. The libraries then fail in many different ways.
+            # Another thread closed it. The libraries then raise many different errors.
             return transport_errors.connection_lost(host, has_data=self._has_data)
         if not isinstance(problem, (exceptions.HTTPError, HTTPException, OSError)):
             return problem
         if isinstance(problem, exceptions.LocationValueError):
-            return ConfigError(f"{host} does not read as an address. To do: correct base_url=.")
+            return ConfigError(f"{host} is not a valid address. To do: correct base_url=.")
         if _is_timeout(cause):
             if self._deadline is not None and self._deadline <= time.monotonic():
                 return transport_errors.total_timeout(host, self._timeout.total)
@@ -372,3 +298,83 @@ def _find_root_cause(problem: BaseException) -> BaseException:
         if inner is None:
             return cause
         cause = inner
+
+
+# --- chunked bodies -------------------------------------------------------------------------------------------------
+
+
+class BrokenChunks(ValueError):
+    """The bytes do not follow the chunked encoding."""
+
+
+class Dechunker:
+    """Decodes a chunked body, cut anywhere. `ended` is set after the last chunk and the trailer."""
+
+    __slots__ = ("_held", "_in_trailer", "_left", "ended")
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._left = 0
+        """The bytes that are left of the current chunk, including the line end after it."""
+        self._in_trailer = False
+        self.ended = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next bytes; return their content. Bytes after the end of the body are dropped."""
+        if self._held:
+            data, self._held = self._held + data, b""
+        elif not self._left and data.endswith(b"\r\n") and not self._in_trailer:
+            # A fast path: exactly one chunk, as a slow model sends it.
+            start = data.find(b"\r\n") + 2
+            size = _read_size(data[: start - 2])
+            if size and len(data) == start + size + 2:
+                return data[start:-2]
+        pieces: list[bytes] = []
+        place, end, left = 0, len(data), self._left
+        while place < end and not self.ended:
+            if left:
+                if end - place < left:
+                    # The last one or two of these bytes may belong to the line end.
+                    pieces.append(data[place : min(end, place + max(left - 2, 0))])
+                    left -= end - place
+                    break
+                pieces.append(data[place : place + max(left - 2, 0)])
+                place += left
+                left = 0
+            else:
+                line_end = data.find(b"\r\n", place)
+                if line_end < 0:
+                    if end - place > _LONGEST_LINE:
+                        raise BrokenChunks("a line between two chunks has no end.")
+                    self._held = data[place:]
+                    break
+                line = data[place:line_end]
+                place = line_end + 2
+                size = 0 if self._in_trailer else _read_size(line)
+                if 0 < size <= end - place - 2:
+                    # A fast path: the whole chunk is here.
+                    pieces.append(data[place : place + size])
+                    place += size + 2
+                    continue
+                left = self._read_line(line)
+        self._left = left
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_line(self, line: bytes) -> int:
+        """Return the size of the chunk that a line announces, including its line end; 0 at the end of the body."""
+        if self._in_trailer:
+            self.ended = not line
+            return 0
+        size = _read_size(line)
+        self._in_trailer = size == 0
+        return size + 2 if size else 0
+
+
+def _read_size(line: bytes) -> int:
+    try:
+        size = int(line, 16) if b";" not in line else int(line.partition(b";")[0], 16)
+    except ValueError:
+        raise BrokenChunks("a chunk does not say how long it is.") from None
+    if size < 0:
+        raise BrokenChunks("a chunk has a negative length.")
+    return size

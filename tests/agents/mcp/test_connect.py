@@ -62,7 +62,7 @@ def test_a_child_that_ends_at_once_is_quoted_without_secrets() -> None:
 def test_a_child_with_much_output_is_quoted_from_its_end() -> None:
     program = "import sys; sys.stderr.write('x' * 1_000_000 + ' and the reason'); sys.exit(1)"
     message = refusal(McpServer.stdio(sys.executable, "-c", program))
-    assert message.endswith("x and the reason. To do: run the command in a terminal and see.")
+    assert message.endswith("x and the reason. To do: run the command in a terminal to see why.")
     assert len(message) < 800
 
 
@@ -87,7 +87,7 @@ def test_a_child_that_does_not_answer_times_out() -> None:
 def test_an_address_without_a_server() -> None:
     with serving(saying(b"")) as gone:
         url = gone.url
-    assert f"nobody answers at {url}. To do: start the server, or check the URL." in refusal(McpServer.http(url))
+    assert f"no server answers at {url}. To do: start the server, or check the URL." in refusal(McpServer.http(url))
 
 
 @pytest.mark.parametrize(

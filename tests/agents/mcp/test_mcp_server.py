@@ -192,7 +192,7 @@ def test_a_large_picture_arrives_from_an_http_server_of_before_2026(monkeypatch:
 @pytest.mark.parametrize(
     ("own", "reason"),
     [
-        ("unreadable", "the server's answer does not read"),
+        ("unreadable", "the server's answer cannot be read"),
         ("liar", "the server's answer does not match the tool's own output schema"),
         ("sorry", "not with the key ***"),
     ],
@@ -248,7 +248,7 @@ def test_a_url_of_another_scheme_is_refused() -> None:
 
 def test_a_server_is_opened_once_at_a_time_and_may_be_opened_again() -> None:
     server = old()
-    with server, pytest.raises(ConfigError, match="the MCP server old is open already"):
+    with server, pytest.raises(ConfigError, match="the MCP server old is already open"):
         server.open()
     with server:
         assert len(server.tools) == 6

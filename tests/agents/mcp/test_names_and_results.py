@@ -115,7 +115,7 @@ def test_an_error_of_the_tool_is_an_error_result() -> None:
 
 def test_an_empty_result_says_so() -> None:
     assert content_of() == NOTHING
-    assert content_of(is_error=True) == "it failed, and the server does not say why"
+    assert content_of(is_error=True) == "the tool failed, and the server gave no reason"
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_a_link_becomes_text_that_no_provider_follows() -> None:
 @pytest.mark.parametrize("data", ["§", "a", "?!"])
 def test_data_that_does_not_decode_is_named(data: str) -> None:
     block = ImageContent(data=data, mime_type="image/png")
-    assert content_of(block) == "(image: the data that the server sent does not read)"
+    assert content_of(block) == "(image: the data that the server sent cannot be decoded)"

@@ -89,7 +89,7 @@ def test_a_server_that_dies_does_not_end_the_run(ask: Ask, stage: OpenStage) -> 
         result = ask(theatre.url, [*server.tools], approve=approve)
     first, second = (step.results[0] for step in result.steps[:2])
     assert (first.is_error, second.is_error, result.output) == (True, False, "Now it runs.")
-    assert first.text.startswith("the server o has gone before it answered")
+    assert first.text.startswith("the server o ended before it answered")
 
 
 @both_agents

@@ -32,7 +32,7 @@ from tests.agents.mcp.running import (
 )
 from tests.loopback import serving
 
-GONE = "has gone before it answered; whether it ran the tool is not known"
+GONE = "ended before it answered; whether it ran the tool is not known"
 
 
 def test_a_closed_server_leaves_no_process_and_no_thread() -> None:
@@ -115,7 +115,7 @@ def test_a_server_that_cannot_be_started_again_is_gone(tmp_path: Path) -> None:
         assert run_call(server, "one").text == f"the server o {GONE}"
         for _ in range(2):
             result = run_call(server, "one")
-            assert (result.is_error, result.text) == (True, "the server o has gone, and could not be opened again")
+            assert (result.is_error, result.text) == (True, "the server o ended, and could not be opened again")
         assert len(server.tools) == 6
         program.write_text(OLD.read_text(encoding="utf-8"), encoding="utf-8")
         assert len(server.refresh()) == 6
@@ -129,7 +129,7 @@ async def test_an_address_that_dies_during_a_call_fails_it_and_the_next() -> Non
             await asyncio.to_thread(process.wait, 20)
             assert (
                 await start_call(server, "add", a=1, b=1)
-            ).text == "the server s has gone, and could not be opened again"
+            ).text == "the server s ended, and could not be opened again"
 
 
 async def test_calls_that_wait_when_a_server_is_closed_get_an_error() -> None:

@@ -70,14 +70,14 @@ def test_a_value_that_has_braces_and_fences_in_its_strings_is_one_value() -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("It is warm in Rome.", "no JSON"),
+        ("It is warm in Rome.", "not JSON"),
         (f"{OSLO} or {ROME}", "2 JSON values"),
         (f"```json\n{OSLO}\n```\n```json\n{ROME}\n```", "2 JSON values"),
         ('{"city": "Oslo"}', "degrees"),
         ('Sure: {"city": "Oslo", "degrees": "warm"}', "$.degrees"),
         ("[1, 2]", "object"),
         ("null", "object"),
-        ("{" * 3000, "no JSON"),
+        ("{" * 3000, "not JSON"),
         ("[" * 3000 + "]" * 3000, "object"),
     ],
 )

@@ -127,9 +127,9 @@ def test_a_long_schema_is_not_repeated() -> None:
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        ('{"place": {"city": "Par', "they are no JSON (Input data was truncated)"),
-        ("{'place': 1}", "they are no JSON (JSON is malformed"),
-        ("[1, 2]", "they are a JSON list, and not an object"),
+        ('{"place": {"city": "Par', "they are not JSON (Input data was truncated)"),
+        ("{'place': 1}", "they are not JSON (JSON is malformed"),
+        ("[1, 2]", "they are a JSON list and not an object"),
     ],
 )
 def test_arguments_that_are_no_object_are_refused(raw: str, words: str) -> None:
@@ -153,7 +153,7 @@ def test_custom_input_is_the_only_argument() -> None:
     made = ToolCall("1", "run_code", {}, '{"not": json', custom=True)
     assert run_code.run(made) == 'python: {"not": json'
     assert show.run(made) == '{"not": json'
-    assert "it takes a JSON object, and got text" in refusal(made)
+    assert "the tool takes a JSON object and got text" in refusal(made)
 
     @tool
     def wait(seconds: float) -> str:

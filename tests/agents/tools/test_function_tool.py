@@ -271,7 +271,7 @@ def test_a_type_that_is_never_defined_is_named_when_the_tool_is_used() -> None:
         return thing.name
 
     with pytest.raises(
-        ConfigError, match=r"uses_a_local does not read \(name 'Local' is not defined\).*outside of any"
+        ConfigError, match=r"uses_a_local cannot be read \(name 'Local' is not defined\).*outside of any"
     ):
         _ = uses_a_local.tool
 
@@ -299,7 +299,7 @@ grown: Any = types.FunctionType(print_place.__code__, {}, "größe")
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: tool(yields), "yields yields, and a tool gives back one value"),
+        (lambda: tool(yields), "yields is a generator, and a tool returns one value"),
         (lambda: tool(yields_later), "one value"),
         (lambda: tool(grown), "'größe' cannot be the name"),
         (lambda: tool(name="get weather")(print_place), "'get weather' cannot be the name"),
@@ -311,7 +311,7 @@ grown: Any = types.FunctionType(print_place.__code__, {}, "größe")
         (lambda: tool(timeout=float("nan"))(print_place), "timeout"),
         (lambda: tool(fatal=(WRONG,))(print_place), "no exception"),
         (lambda: tool(WRONG), "a tool is a function, not str"),
-        (lambda: tool(add), "add is a tool already"),
+        (lambda: tool(add), "add is already a tool"),
         (lambda: tool(lambda place: place), "it has no name"),
         (lambda: tool(functools.partial(print_place)), "it has no name"),
     ],

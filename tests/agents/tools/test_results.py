@@ -112,14 +112,14 @@ def endless() -> list[Any]:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (object, r"look ran, and what it gave \(object\) cannot be told"),
-        (lambda: {"a": object()}, r"\(dict\) cannot be told.*what JSON can carry"),
-        (lambda: [PICTURE, object()], r"\(list\) cannot be told"),
+        (object, r"look ran, but its value \(object\) cannot be sent"),
+        (lambda: {"a": object()}, r"\(dict\) cannot be sent.*a value that JSON can hold"),
+        (lambda: [PICTURE, object()], r"\(list\) cannot be sent"),
         (lambda: {(1, 2): 3}, r"\(dict\)"),
         (endless, r"\(list\)"),
         (lambda: iter([1]), r"\(list_iterator\)"),
-        (lambda: b"\x89PNG", r"\(bytes\) cannot be told.*asides\.Image"),
-        (waits, r"\(coroutine\) cannot be told.*make the function async"),
+        (lambda: b"\x89PNG", r"\(bytes\) cannot be sent.*asides\.Image"),
+        (waits, r"\(coroutine\) cannot be sent.*make the function async"),
     ],
 )
 def test_a_value_that_cannot_be_sent_is_an_error_result(make: Any, words: str) -> None:
@@ -166,7 +166,7 @@ def test_an_exception_shows_no_traceback_and_no_key_and_is_cut() -> None:
 
 def test_a_call_that_took_too_long_says_so() -> None:
     assert build_result(CALL, TimedOut(2.5)) == ToolResult(
-        "call_7", "look was given up after 2.5 s: it took too long. To do: ask for less of it.", "look", is_error=True
+        "call_7", "look was given up after 2.5 s: it took too long. To do: ask for less.", "look", is_error=True
     )
     assert "after" not in build_result(CALL, TimedOut()).text
 
@@ -185,8 +185,8 @@ def test_a_denied_call_names_the_reason() -> None:
     ("name", "names", "text"),
     [
         ("get_wether", ["get_weather", "add"], "There is no tool named 'get_wether'. Did you mean get_weather?"),
-        ("zzz", ["get_weather", "add"], "There is no tool named 'zzz'. There are add, get_weather."),
-        ("zzz", [], "There is no tool named 'zzz'. There are none. To do: answer without one."),
+        ("zzz", ["get_weather", "add"], "There is no tool named 'zzz'. The tools are add, get_weather."),
+        ("zzz", [], "There is no tool named 'zzz'. There are no tools. To do: answer without one."),
     ],
 )
 def test_a_tool_that_does_not_exist_is_answered_with_the_existing_ones(name: str, names: list[str], text: str) -> None:

@@ -287,7 +287,9 @@ def takes_two_objects(city: str, place: Place | Options) -> None: ...
     [(takes_a_lock, "lock"), (takes_a_function, "then"), (takes_two_objects, "place")],
 )
 def test_a_type_that_json_cannot_carry_is_named_with_its_parameter(function: Callable[..., Any], name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"{function.__name__} takes what JSON cannot carry: {name} \(") as caught:
+    with pytest.raises(
+        ConfigError, match=rf"{function.__name__} has a type that JSON cannot hold: {name} \("
+    ) as caught:
         read_signature(function)
     assert "\n" not in str(caught.value)
     assert "schema_hook" not in str(caught.value)
@@ -367,8 +369,8 @@ def takes_an_undefined_type(place: "Nowhere") -> None: ...  # type: ignore[name-
         (takes_anything, r"takes_anything cannot take \*places"),
         (takes_names, r"takes_names cannot take \*\*places"),
         (takes_by_position, "by name"),
-        (takes_a_lock, "takes_a_lock takes what JSON cannot carry"),
-        (takes_an_undefined_type, "takes_an_undefined_type does not read"),
+        (takes_a_lock, "takes_a_lock has a type that JSON cannot hold"),
+        (takes_an_undefined_type, "takes_an_undefined_type cannot be read"),
         (lambda place: place, "it has no name"),
         (functools.partial(forecast), "it has no name"),
     ],

@@ -53,7 +53,7 @@ def test_each_tool_has_its_runnable() -> None:
 
 
 def test_a_class_is_not_one_of_its_objects() -> None:
-    with pytest.raises(ConfigError, match="Remote takes what JSON cannot carry: fatal"):
+    with pytest.raises(ConfigError, match="Remote has a type that JSON cannot hold: fatal"):
         find_runnable(Remote)
 
 

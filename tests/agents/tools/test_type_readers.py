@@ -236,7 +236,7 @@ def test_a_type_that_pydantic_cannot_describe_is_named() -> None:
         return str(it)
 
     take.__annotations__["it"] = City | Odd
-    with pytest.raises(ConfigError, match=r"take takes what JSON cannot carry: it \("):
+    with pytest.raises(ConfigError, match=r"take has a type that JSON cannot hold: it \("):
         tool(take)
 
 

@@ -152,7 +152,7 @@ def test_a_turn_that_cannot_be_written_leaves_nothing_behind(store: Store) -> No
 
 
 def test_a_name_is_not_blank(store: Store) -> None:
-    with pytest.raises(StoreError, match="under a name"):
+    with pytest.raises(StoreError, match="needs a name"):
         store.append(" ", [user("a")])
 
 
@@ -269,7 +269,7 @@ def test_a_message_that_does_not_read(tmp_path: Path) -> None:
         store.append("talk", [user("a"), assistant("b")])
         with store._pool.connection() as connection:
             connection.execute("UPDATE messages SET message = ? WHERE place = 1", (b'{"role":"canary","parts":[]}',))
-        with pytest.raises(StoreError, match="message 1 of the conversation 'talk' does not read") as caught:
+        with pytest.raises(StoreError, match="message 1 of the conversation 'talk' cannot be read") as caught:
             store.load("talk")
     assert "canary" not in str(caught.value)
 
@@ -305,7 +305,7 @@ def test_a_store_that_others_hold_for_too_long(tmp_path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
-        assert "was busy with others for 0.05 seconds" in complaint(SqliteStore(path, patience=0.05))
+        assert "was busy with other writers for 0.05 seconds" in complaint(SqliteStore(path, patience=0.05))
         with SqliteStore(path, patience=0.05) as store:
             # Who only reads waits for nobody.
             assert store.names() == ("talk",)

@@ -1,4 +1,4 @@
-"""Connects to an MCP server, as a child process or at a URL, and explains why a server could not be opened.
+"""Connects to an MCP server, as a child process or at a URL; mutes the official client; explains failed connections.
 
 Not here: the requests over the connection (session).
 """
@@ -27,12 +27,15 @@ _STDERR_WAIT_SECONDS = 1.0
 _MESSAGE_CHARACTERS = 300
 # The official client's own limit of 1 MB is less than a photograph.
 _MAX_EVENT_BYTES = 64 * 1024 * 1024
-# A shorter value of `env=` ("1", "true") is no secret, and hiding it would hide half of the text.
+# A shorter value of `env=` ("1", "true") is no secret, and redacting it would spoil the text.
 _MIN_SECRET_LENGTH = 6
 # The official client logs all messages, and its HTTP library all addresses.
 _MUTED_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
 # The loggers of modules that load only when they are needed.
 _LATE_LOGGERS = tuple(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
+
+
+# --- configuration --------------------------------------------------------------------------------------------------
 
 
 class Stdio(msgspec.Struct, frozen=True):
@@ -45,7 +48,7 @@ class Stdio(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The name of the server until it has sent its own."""
+        """The name of the server until it has sent its name."""
         return Path(self.command).stem or "mcp"
 
     def __repr__(self) -> str:
@@ -61,7 +64,7 @@ class Http(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The name of the server until it has sent its own."""
+        """The name of the server until it has sent its name."""
         return urlsplit(self.url).hostname or "mcp"
 
     @property
@@ -75,6 +78,9 @@ class Http(msgspec.Struct, frozen=True):
 
 
 ServerConfig: TypeAlias = Stdio | Http
+
+
+# --- the connection -------------------------------------------------------------------------------------------------
 
 
 class ServerDiagnostics:
@@ -132,6 +138,8 @@ def load_official_client() -> None:
         raise ConfigError("tools of MCP servers need another package. To do: pip install 'asides[mcp]'") from None
 
 
+# --- logs of the official client ------------------------------------------------------------------------------------
+
 _muted_threads: set[int] = set()
 
 
@@ -147,7 +155,7 @@ _MUTE_THREADS = _MuteThreads()
 def mute_client_logs() -> Generator[None]:
     """Mute the official client in this thread until the block ends; other threads log as before.
 
-    Its modules have to be loaded before.
+    Its modules must be loaded already.
     """
     for name in (*list(logging.Logger.manager.loggerDict), *_LATE_LOGGERS):
         if name.partition(".")[0] in _MUTED_LOGGERS:
@@ -198,10 +206,13 @@ async def open_transport(config: ServerConfig, diagnostics: ServerDiagnostics) -
                 yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
 
 
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
 def explain_failure(
     label: str, config: ServerConfig, diagnostics: ServerDiagnostics, error: BaseException, start_timeout: float
 ) -> ConfigError:
-    """Return the error for a server that could not be opened: what happened, and what to do."""
+    """Build the error of a server that could not be opened, with the reason and advice."""
     causes = list(_find_causes(error))
     if any(isinstance(cause, TimeoutError) for cause in causes):
         what = f"it did not answer within {start_timeout:g} seconds"
@@ -224,14 +235,14 @@ def _explain_child(config: Stdio, diagnostics: ServerDiagnostics, causes: list[B
     if any(map(is_connection_closed, causes)):
         stderr = diagnostics.redact_stderr(config)
         output = f"; its last output: {stderr.rstrip('.')}" if stderr else " and wrote nothing"
-        return f"{config.command!r} ended before it answered{output}", "run the command in a terminal and see"
+        return f"{config.command!r} ended before it answered{output}", "run the command in a terminal to see why"
     return _explain_protocol_error(causes), "check that it is an MCP server"
 
 
 def _explain_address(config: Http, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:
     status = diagnostics.status
     if status is None:
-        return f"nobody answers at {config.address}", "start the server, or check the URL"
+        return f"no server answers at {config.address}", "start the server, or check the URL"
     if status in (401, 403):
         return f"{config.address} answered {status}", "check the key in headers="
     if status >= 400:
@@ -249,7 +260,7 @@ def _explain_protocol_error(causes: list[BaseException]) -> str:
 
 
 def _find_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, or the errors of a group at any depth, and those in whose handling they were raised."""
+    """Yield the error, or the errors inside a group at any depth, and the errors that they were raised from."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _find_causes(inner)

@@ -43,7 +43,7 @@ class McpTool(msgspec.Struct, frozen=True, eq=False):
 
     server: McpServer
     own_name: str
-    """The server's own name for it."""
+    """The name that the server uses for it."""
     tool: Tool
     """The tool as the model sees it."""
     approval: Approval | None = None
@@ -53,7 +53,7 @@ class McpTool(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def fatal(self) -> tuple[type[BaseException], ...]:
-        """A server that is not open is a mistake of the program, which no model can correct."""
+        """ConfigError: a server that is not open is a mistake in the program, which no model can correct."""
         return (ConfigError,)
 
     @property
@@ -94,7 +94,7 @@ class McpServer:
         if name is not None and not _NAME.fullmatch(name):
             raise ConfigError(
                 f"{name!r} cannot be the name of an MCP server: it becomes part of the names of its tools. "
-                "To do: name it with up to 32 of the characters a-z A-Z 0-9 _ and -."
+                "To do: use up to 32 of the characters a-z A-Z 0-9 _ and -."
             )
         if approval not in _APPROVALS:
             raise ConfigError(f'approval={approval!r} is not known. To do: write "allow", "deny" or "ask".')
@@ -134,8 +134,8 @@ class McpServer:
         """A program that starts as a child process when the server is opened, and ends when it is closed.
 
         It gets `env` and a few variables of this process (PATH, HOME and the like), and none of your keys. `name` is
-        the prefix of the names of its tools; by default it is the server's own name, and "" means no prefix. `allow`
-        and `deny` are patterns (`read_*`) for the server's own names of its tools. `approval` and `timeout` hold for
+        the prefix of the names of its tools; by default it is the name that the server sends, and "" means no prefix.
+        `allow` and `deny` are patterns (`read_*`) for the names that the server uses. `approval` and `timeout` apply to
         each of its tools. `start_timeout` limits the start, until the tools are known.
         """
         config = Stdio(
@@ -174,19 +174,19 @@ class McpServer:
 
     @property
     def name(self) -> str:
-        """The prefix of the names of its tools: `name=`, or the server's own name."""
+        """The prefix of the names of its tools: `name=`, or the name that the server sends."""
         if self._name is not None:
             return self._name
         return sanitize_name(self._info.name or self._config.label)[:32]
 
     @property
     def instructions(self) -> str | None:
-        """What the server wants a model to know. Nothing puts this text of the server into a prompt."""
+        """The server's instructions for a model. They are not added to any prompt."""
         return self._info.instructions
 
     @property
     def tools(self) -> tuple[McpTool, ...]:
-        """Its current tools, without those that `allow` and `deny` leave out."""
+        """Its current tools, filtered by `allow` and `deny`."""
         listing = self._get_session().listing
         if listing is not self._tools_listing:
             self._tools, self._tools_listing = self._build_tools(listing), listing
@@ -217,7 +217,7 @@ class McpServer:
     def close(self) -> None:
         """End the connection and its child process, if any: the child is asked, then terminated, then killed.
 
-        Waiting calls get an error result that says that the server has gone. May be called twice; `open` may follow.
+        Waiting calls get an error result. May be called twice; the server can be opened again.
         """
         for session in self._release_sessions():
             session.close()
@@ -275,7 +275,7 @@ class McpServer:
 
     def _start_session(self) -> Session:
         if self._session is not None:
-            raise ConfigError(f"the MCP server {self.name} is open already. To do: open it once.")
+            raise ConfigError(f"the MCP server {self.name} is already open. To do: open it once.")
         return Session(self._label, self._config, self._start_timeout)
 
     def _accept_session(self, session: Session, info: ServerInfo) -> None:
@@ -306,7 +306,7 @@ class McpServer:
         return sessions
 
     def _get_running_session(self) -> Session:
-        """Return the session, or a new one if the last has ended by itself. It may not be ready."""
+        """Return the session, or a new one if the last one ended by itself. It may not be ready."""
         with self._lock:
             session = self._get_session()
             if session.has_ended:
@@ -328,12 +328,12 @@ class McpServer:
         return tuple(
             McpTool(
                 self,
-                own,
-                Tool(names[own], listed.description or listed.title or "", listed.input_schema),
+                own_name,
+                Tool(names[own_name], listed.description or listed.title or "", listed.input_schema),
                 self._approval,
                 self._timeout,
             )
-            for own, listed in selected.items()
+            for own_name, listed in selected.items()
         )
 
     async def _call(self, own_name: str, call: ToolCall) -> ToolResult:
@@ -343,7 +343,7 @@ class McpServer:
         if call.raw_arguments is not None:
             raise BadArguments("the arguments are not a JSON object; call the tool again with one")
         try:
-            # An agent also has a timeout; but a sync one only stops waiting, and the request would go on.
+            # An agent also has a timeout, but a sync agent only stops waiting and does not cancel the request.
             async with asyncio.timeout(self._timeout):
                 session = self._get_running_session()
                 await asyncio.wrap_future(session.ready)
@@ -351,13 +351,13 @@ class McpServer:
         except TimeoutError:
             reason = f"did not answer within {self._timeout:g} seconds, and was asked to stop"
         except ConnectionLost:
-            reason = "has gone before it answered; whether it ran the tool is not known"
+            reason = "ended before it answered; whether it ran the tool is not known"
         except ConfigError:
-            reason = "has gone, and could not be opened again"
+            reason = "ended, and could not be opened again"
         except RequestRefused as error:
             reason = f"did not run {own_name}: {error}"
         return build_error(call, f"the server {self.name} {reason}")
 
     def _build_listing_error(self, error: ConnectionLost | RequestRefused) -> ConfigError:
-        reason = "it has gone" if isinstance(error, ConnectionLost) else str(error)
+        reason = "it has ended" if isinstance(error, ConnectionLost) else str(error)
         return ConfigError(f"the MCP server {self.name} did not list its tools: {reason}. To do: look at the server.")

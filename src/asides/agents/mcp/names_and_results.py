@@ -1,6 +1,6 @@
-"""A server's tools as the model sees them: which ones, under which names, and what their results become. Pure.
+"""The tools of an MCP server as the model sees them: their selection, their names and their results. Pure.
 
-Not here: the calls (server).
+Not here: the calls (mcp_server).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, ResourceLink, TextResourceContents
 
 MAX_NAME_LENGTH = 64
-"""Every provider takes tool names of this many of the characters a-z A-Z 0-9 _ and -."""
+"""Every provider accepts tool names with up to this many characters of a-z A-Z 0-9 _ and -."""
 
 _REFUSED_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_LENGTH = 8
-_NO_REASON = "it failed, and the server does not say why"
+_NO_REASON = "the tool failed, and the server gave no reason"
 
 
 def sanitize_name(name: str) -> str:
-    """Replace each character that providers do not take by `_`."""
+    """Replace each character that providers refuse by `_`."""
     return _REFUSED_CHARACTER.sub("_", name)
 
 
@@ -44,8 +44,8 @@ def is_selected(name: str, allow: Sequence[str], deny: Sequence[str]) -> bool:
 def build_public_names(server: str, names: Iterable[str]) -> dict[str, str]:
     """Map the server's name of each tool to the one the model sees: `server__tool`, or `tool` without a server.
 
-    A name that providers would refuse is sanitized and cut. If it was cut, or if two become the same, it ends in a
-    digest of the full name; so it depends neither on the order of the list nor on the run.
+    A name that providers would refuse is sanitized and cut. A name that was cut, or that collides with another, ends in
+    a digest of the full name, so that it is the same in every run.
     """
     full = {name: f"{server}__{name}" if server else name for name in names}
     counts: dict[str, int] = {}
@@ -63,7 +63,7 @@ def _fit_name(full: str, *, is_unique: bool) -> str:
 
 
 def convert_result(call: ToolCall, result: CallToolResult) -> ToolResult:
-    """Return the server's result of a call: plain text if it is only text, else the parts in their order.
+    """Convert the server's result of a call: to plain text if it is only text, else to its parts in order.
 
     Structured content is added as JSON, unless the text already has it.
     """
@@ -78,7 +78,7 @@ def convert_result(call: ToolCall, result: CallToolResult) -> ToolResult:
 
 
 def build_error(call: ToolCall, text: str) -> ToolResult:
-    """Return an error result that tells the model why there is no other."""
+    """Build an error result for the model."""
     return ToolResult(call.id, text, name=call.name, is_error=True)
 
 
@@ -102,7 +102,7 @@ def _convert_block(block: ContentBlock) -> Text | Image | File:
 def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> Text | Image | File:
     blob: str | None = getattr(resource, "blob", None)
     if blob is None:
-        # Its address comes first: the model may get several resources and be asked about one.
+        # The address comes first, so that the model can tell several resources apart.
         return Text(f"{resource.uri}\n{getattr(resource, 'text', '')}")
     data = _decode_base64(blob)
     if data is None:
@@ -130,13 +130,13 @@ def _decode_base64(data: str) -> bytes | None:
 
 
 def _build_unreadable(what: str) -> Text:
-    return Text(f"({what}: the data that the server sent does not read)")
+    return Text(f"({what}: the data that the server sent cannot be decoded)")
 
 
 def _has_structured(parts: list[Text | Image | File], structured: Any) -> bool:
-    """Whether the text already is the structured content.
+    """Whether the text already holds the structured content.
 
-    Servers repeat it for older clients: as JSON, or as the JSON or the text of its `result`, or of the items of that.
+    For older clients, servers repeat it as text: as JSON of the whole, of its `result`, or of each item of the result.
     """
     texts = [part.text for part in parts if isinstance(part, Text)]
     values = [structured]

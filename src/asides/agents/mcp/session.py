@@ -1,6 +1,6 @@
 """One connection to an MCP server, in its own thread and event loop: any thread and any loop can use it.
 
-Not here: which of its tools are taken and under which names (server), and how the server is reached (connect).
+Not here: the selection and the names of its tools (mcp_server, names_and_results), and how to connect (connect).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RequestRefused(Exception):
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
-    """The server's own name and instructions."""
+    """The name and the instructions that the server sends."""
 
     name: str | None
     instructions: str | None
@@ -85,11 +85,11 @@ class Session:
         self._thread = threading.Thread(target=self._run, name="asides-mcp", daemon=True)
         self._thread.start()
 
-    # Called from any thread.
+    # --- called from any thread ---------------------------------------------------------------------------------------
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was open, or failed to open, and is not open now; also in a fork, which has no connection."""
+        """Whether it is no longer open, or failed to open. True in a forked process, which has no connection."""
         return self._is_fork or (self.ready.done() and not self._serving)
 
     @property
@@ -98,7 +98,7 @@ class Session:
         return self._thread.is_alive()
 
     def request_stop(self) -> None:
-        """Begin to end it, without waiting. Only the first request acts: a second would disturb the end."""
+        """Ask the session to end, without waiting. Only the first call has an effect."""
         with self._lock, suppress(RuntimeError):  # The loop has closed: it has ended.
             if self._loop is not None and not self._stop_requested:
                 self._loop.call_soon_threadsafe(self._stop)
@@ -145,7 +145,7 @@ class Session:
                 raise ConnectionLost
             return asyncio.run_coroutine_threadsafe(work(), self._loop)
 
-    # Called in the session's own thread.
+    # --- called in the session's thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -153,7 +153,7 @@ class Session:
             with mute_client_logs():
                 asyncio.run(self._serve())
         except BaseException as error:  # noqa: BLE001 - the opener gets it, whatever it is
-            # Once the session was ready, the error goes nowhere: waiting calls got ConnectionLost.
+            # Once the session was ready, the error is dropped: waiting calls got ConnectionLost.
             if not self.ready.done():
                 stopped = isinstance(error, asyncio.CancelledError)  # The opener itself was not cancelled.
                 self.ready.set_exception(ConfigError("closed before it was open") if stopped else error)
@@ -191,15 +191,15 @@ class Session:
                 # Requests that were submitted before get their turn, and raise ConnectionLost.
                 await asyncio.sleep(0)
                 if isinstance(self._config, Http):
-                    # A server may ignore the goodbye of the session. The steps that end a child are short already.
+                    # A server may ignore the request to end the session. Ending a child has its own short limits.
                     limit.reschedule(self._loop.time() + _CLOSE_SECONDS)
 
     async def _connect(self) -> AsyncExitStack:
-        """Connect and list the tools; closing the stack ends the connection. Raises a ConfigError that says why not."""
+        """Connect and list the tools; closing the stack ends the connection. Raises a ConfigError with the reason."""
         try:
             return await self._try_connect("auto")
         except _EndedEarly:
-            # Servers of before 2026 may end if the first message is not `initialize`; the next child gets that first.
+            # Servers from before 2026 may end unless the first message is `initialize`. The next child gets it first.
             pass
         try:
             return await self._try_connect("legacy")
@@ -258,7 +258,7 @@ class Session:
                 await self._list()
 
     async def _subscribe(self, client: Client) -> None:
-        """Subscribe to changes of the list. Servers of before 2026 notify without that."""
+        """Subscribe to changes of the list. Servers from before 2026 notify without it."""
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
@@ -293,14 +293,14 @@ class Session:
             return await send(client)
         except MCPError as error:
             if is_connection_closed(error):
-                if isinstance(self._config, Stdio):  # A child that has closed its end does not come back.
+                if isinstance(self._config, Stdio):  # A child that closed its output does not come back.
                     with self._lock:
                         self._serving = False
                         self._stop()
                 raise ConnectionLost from None
             raise RequestRefused(redact_keys(error.message)) from None
         except ValidationError:
-            raise RequestRefused("the server's answer does not read") from None
+            raise RequestRefused("the server's answer cannot be read") from None
         except RuntimeError:
             # The official client found a result that violates the tool's schema; its message has the whole answer.
             raise RequestRefused("the server's answer does not match the tool's own output schema") from None
@@ -315,7 +315,7 @@ async def _list_all_pages(client: Client) -> tuple[ListedTool, ...]:
         return ()
     found: list[ListedTool] = []
     cursor: str | None = None
-    for _ in range(_MAX_PAGES):  # A server whose pages form a circle also has an end.
+    for _ in range(_MAX_PAGES):  # The limit ends a list whose pages form a circle.
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor

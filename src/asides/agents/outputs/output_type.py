@@ -1,6 +1,6 @@
 """The type of an answer: `read_output_type(Weather)` gives its schema for the provider and its parser. Pure.
 
-Not here: how a model is asked for it (strategy), and where in a reply the answer stands (parse_output).
+Not here: how a model is asked for it (strategy), and where a reply has the answer (parse_output).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from asides.values.messages import OutputSchema, ToolResult
 
 T = TypeVar("T")
 
-# fastjsonschema generates and compiles code. An invalid schema makes it fail in any of these ways.
+# fastjsonschema generates and compiles code. An invalid schema makes it raise any of these errors.
 _SCHEMA_FAULTS = (ValueError, LookupError, TypeError, AttributeError, NameError, SyntaxError, RecursionError, re.error)
 
 
@@ -52,7 +52,7 @@ class OutputType(msgspec.Struct, Generic[T], frozen=True, eq=False):
     schema: SchemaOrJson
     """The schema for the provider."""
     wrapped: bool
-    """The value stands in the field "value" of an object."""
+    """The value is in the field "value" of an object."""
     parser: Callable[[bytes], T]
     """Turns JSON into the value; raises OutputMismatch."""
 
@@ -84,7 +84,7 @@ def read_output_type(output: object) -> OutputType[Any]:
     """Read the `output` option: a dataclass, a Struct, a TypedDict, a pydantic model, any other type that JSON can
     carry, a JSON schema, or "json" for any object. Raises ConfigError for anything else.
 
-    A schema whose root is not an object yields whatever it describes.
+    A schema whose root is not an object yields values of that schema.
     """
     built = build_schema(output)
     return OutputType(built.schema, built.wrapped, _choose_parser(output, built.schema, built.wrapped))
@@ -94,17 +94,17 @@ def _choose_parser(output: object, schema: SchemaOrJson, wrapped: bool) -> Calla
     if schema == "json":
         return _parse_object
     if isinstance(output, (OutputSchema, Mapping)):
-        return _schema_parser(_unwrap_schema(schema.schema) if wrapped else schema.schema)
+        return _build_schema_parser(_unwrap_schema(schema.schema) if wrapped else schema.schema)
     if has_own_schema(output):
-        return _pydantic_parser(output.model_validate_json)  # type: ignore[attr-defined]
+        return _build_pydantic_parser(output.model_validate_json)  # type: ignore[attr-defined]
     adapter = find_pydantic_adapter(output)
     if adapter is not None:
-        return _pydantic_parser(adapter.validate_json)
-    return _msgspec_parser(output)
+        return _build_pydantic_parser(adapter.validate_json)
+    return _build_msgspec_parser(output)
 
 
 def _unwrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    definitions = {word: schema[word] for word in DEFINITIONS if word in schema}
+    definitions = {keyword: schema[keyword] for keyword in DEFINITIONS if keyword in schema}
     return {**schema["properties"][WRAPPER_FIELD], **definitions}
 
 
@@ -115,7 +115,7 @@ def _parse_object(document: bytes) -> dict[str, Any]:
     return value
 
 
-def _schema_parser(schema: dict[str, Any]) -> Callable[[bytes], Any]:
+def _build_schema_parser(schema: dict[str, Any]) -> Callable[[bytes], Any]:
     validate = build_validator(schema)
 
     def parse(document: bytes) -> Any:
@@ -126,7 +126,7 @@ def _schema_parser(schema: dict[str, Any]) -> Callable[[bytes], Any]:
     return parse
 
 
-def _msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
+def _build_msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
     try:
         decoder = msgspec.json.Decoder(kind)
     except TypeError as problem:
@@ -139,20 +139,20 @@ def _msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
             raise OutputMismatch(_list_problems(parse_msgspec_error(problem))) from None
         except AssertionError as problem:
             # A `__post_init__` may assert instead of raising ValueError; pydantic accepts both too.
-            raise OutputMismatch(f"$: {str(problem) or 'it does not hold together'}") from None
+            raise OutputMismatch(f"$: {str(problem) or 'it is not consistent'}") from None
         except (msgspec.DecodeError, RecursionError) as problem:
-            raise _json_mismatch(problem) from None
+            raise _build_json_mismatch(problem) from None
 
     return parse
 
 
-def _pydantic_parser(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def _build_pydantic_parser(validate: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     def parse(document: bytes) -> Any:
         _decode(document)
         try:
             return validate(document)
         except ValueError as problem:
-            # Other libraries have models like pydantic's, with errors of their own.
+            # Other libraries have models like pydantic's, with different errors.
             problems = parse_pydantic_error(problem) if hasattr(problem, "errors") else (("", str(problem)),)
             raise OutputMismatch(_list_problems(*problems)) from None
 
@@ -168,13 +168,13 @@ class _Wrapper(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _unwrap(document: bytes) -> bytes:
-    """The value inside its object. A bare value is accepted too, and left to its parser."""
+    """Extract the value from its wrapper object. A bare value is accepted too."""
     try:
         return bytes(msgspec.json.decode(document, type=_Wrapper).value)
     except msgspec.ValidationError:
         return document
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise _json_mismatch(problem) from None
+        raise _build_json_mismatch(problem) from None
 
 
 def _encode(text: str | bytes) -> bytes:
@@ -183,26 +183,26 @@ def _encode(text: str | bytes) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise OutputMismatch("$: it has characters that no text can have") from None
+        raise OutputMismatch("$: it has characters that are not valid text") from None
 
 
 def _decode(document: bytes) -> Any:
     try:
         return msgspec.json.decode(document)
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise _json_mismatch(problem) from None
+        raise _build_json_mismatch(problem) from None
 
 
-def _json_mismatch(problem: Exception) -> OutputMismatch:
-    deep = isinstance(problem, RecursionError)
-    return OutputMismatch("it is nested too deeply" if deep else f"it is no JSON: {problem}")
+def _build_json_mismatch(problem: Exception) -> OutputMismatch:
+    is_deep = isinstance(problem, RecursionError)
+    return OutputMismatch("it is nested too deeply" if is_deep else f"it is not JSON: {problem}")
 
 
 # --- JSON schema ------------------------------------------------------------------------------------------------------
 
 
 def build_validator(schema: dict[str, Any]) -> Callable[[Any], None]:
-    """A function that raises OutputMismatch for values that do not fit. It names the place, never the content.
+    """Build a function that raises OutputMismatch for values that do not fit. It names the place, never the content.
 
     Drafts 4, 6, 7 and 2019-09. Raises ConfigError for an invalid schema. Nothing is fetched: a reference to another
     document is refused.
@@ -263,7 +263,7 @@ def _describe_violation(problem: Any) -> str:
             return f"{place}: these fields are missing: {_to_json(missing)}"
         case "additionalProperties":
             known = list((problem.definition or {}).get("properties", {}))
-            return f"{place}: only these fields may be there: {_to_json(known)}"
+            return f"{place}: only these fields are allowed: {_to_json(known)}"
         case None:
             expected = "expected something else"
         case _:

@@ -1,10 +1,10 @@
-"""The answer, parsed from a reply: `parse_output(reply, output_type, strategy)`. Never from the thinking. Pure.
+"""Parses the answer of a reply, never its thinking: `parse_output(reply, output_type, strategy)`. Pure.
 
 Parsing is strict first; then a lone code fence, or text around exactly one JSON value, is accepted. Not here: whether
 the model is asked again (flows).
 
-When the model calls the final tool beside other tools, the others run first. It gave its answer without their results,
-so it has to call the final tool again. See `find_pending_calls` and `postpone_answer`.
+If the model calls the final tool together with other tools, the others run first and the answer is postponed: the model
+did not have their results. See `find_pending_calls` and `postpone_answer`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from asides.values.reply import Reply
 T = TypeVar("T")
 
 _STRUCTURE = re.compile(r'["{}\[\]\\]')
-# Only the last JSON values of a thought are tried, since an answer would stand at its end.
+# Only the last JSON values of a thought are tried, since an answer would be at its end.
 _MOST_DRAFTS = 8
 _MOST_STRAY = 8
 
@@ -43,14 +43,14 @@ class ParsedOutput(msgspec.Struct, Generic[T], frozen=True):
 
 
 def find_pending_calls(reply: Reply, strategy: Strategy) -> tuple[ToolCall, ...]:
-    """The calls that must run before the answer counts: all but those of the final tool."""
+    """The calls that must run before an answer is accepted: all but those of the final tool."""
     return tuple(call for call in reply.tool_calls if not _is_final(call, strategy))
 
 
 def postpone_answer(reply: Reply, strategy: Strategy) -> tuple[ToolResult, ...]:
-    """Results for calls of the final tool that came beside other calls: the answer is not taken yet."""
+    """Build error results for calls of the final tool that came together with other calls."""
     text = (
-        f"Not taken: other tools were called beside it. Call {strategy.tool} again, alone, when you have their results."
+        f"Not taken: other tools were called with it. Call {strategy.tool} again, alone, when you have their results."
     )
     return tuple(
         ToolResult(call.id, text, call.name, is_error=True) for call in reply.tool_calls if _is_final(call, strategy)
@@ -58,10 +58,10 @@ def postpone_answer(reply: Reply, strategy: Strategy) -> tuple[ToolResult, ...]:
 
 
 def parse_output(reply: Reply, output_type: OutputType[T], strategy: Strategy) -> ParsedOutput[T]:
-    """The answer of a reply without pending calls.
+    """Parse the answer of a reply without pending calls.
 
-    Raises OutputMismatch where the model may be asked again. Raises NoAnswer, with the reply, where asking would not
-    help: the reply was refused, filtered or cut off, or the answer stands only in the thinking (AnswerInThinking).
+    Raises OutputMismatch when the model may be asked again. Raises NoAnswer, with the reply, when asking again would
+    not help: the reply was refused, filtered or cut off, or only the thinking has the answer (AnswerInThinking).
     """
     if reply.outcome in ("refused", "filtered"):
         reply.require_answer()
@@ -74,9 +74,9 @@ def parse_output(reply: Reply, output_type: OutputType[T], strategy: Strategy) -
         return ParsedOutput(_parse_text(reply.text, output_type))
     except OutputMismatch:
         if reply.stop.reason == "length":
-            who = reply.model or "the model"
+            model = reply.model or "the model"
             raise NoAnswer(
-                f"{who} was cut off inside its answer, so the answer lacks its form. To do: raise max_tokens.", reply
+                f"{model} was cut off inside its answer, which is not complete. To do: raise max_tokens.", reply
             ) from None
         raise
 
@@ -86,7 +86,7 @@ def _is_final(call: ToolCall, strategy: Strategy) -> bool:
 
 
 def _parse_calls(calls: list[ToolCall], output_type: OutputType[T]) -> ParsedOutput[T]:
-    """The first call that fits. All of them get a result, since every call needs one."""
+    """Parse the first call that fits. All of them get a result, since every call needs one."""
     problem: OutputMismatch | None = None
     for call in calls:
         raw = call.raw_arguments
@@ -109,7 +109,7 @@ def _reject_blank(reply: Reply, output_type: OutputType[Any]) -> NoReturn:
     if thought is not None and _has_answer(thought.text, output_type):
         advice = "raise max_tokens" if reply.outcome == "starved" else "ask again, or ask for less thinking"
         raise AnswerInThinking(
-            f"{reply.model or 'the model'} gave no answer; what was asked for stands in its thinking, and is not taken "
+            f"{reply.model or 'the model'} gave no answer. Its thinking has one, but answers are not taken "
             f"from there. To do: {advice}.",
             reply,
         )
@@ -164,7 +164,7 @@ def _is_json(text: str) -> bool:
 
 
 def _find_fenced(text: str) -> Iterator[str]:
-    """The texts between two lines that begin with a fence, like code in Markdown."""
+    """Yield the texts between two lines that begin with a fence, like code in Markdown."""
     inside: list[str] | None = None
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("```"):
@@ -176,7 +176,7 @@ def _find_fenced(text: str) -> Iterator[str]:
 
 
 def _find_values(text: str) -> Iterator[str]:
-    """The outermost texts between brackets, in order; they may not be JSON. Linear."""
+    """Yield the outermost bracketed texts in order; they may not be JSON. Takes linear time."""
     start = 0
     for _ in range(_MOST_STRAY):
         left_open = yield from _find_balanced(text, start)
@@ -186,8 +186,8 @@ def _find_values(text: str) -> Iterator[str]:
 
 
 def _find_balanced(text: str, start: int) -> Generator[str, None, int | None]:
-    """The texts between brackets, from `start` on. Returns the place of a bracket that is never closed."""
-    begun = depth = 0
+    """Yield the bracketed texts from `start` on. Returns the place of a bracket that is never closed."""
+    opened_at = depth = 0
     in_string = False
     escaped = -1
     for found in _STRUCTURE.finditer(text, start):
@@ -203,10 +203,10 @@ def _find_balanced(text: str, start: int) -> Generator[str, None, int | None]:
             in_string = depth > 0
         elif mark in "{[":
             if depth == 0:
-                begun = at
+                opened_at = at
             depth += 1
         elif depth and mark in "}]":
             depth -= 1
             if depth == 0:
-                yield text[begun : at + 1]
-    return begun if depth else None
+                yield text[opened_at : at + 1]
+    return opened_at if depth else None

@@ -1,6 +1,7 @@
-"""The JSON schema of an answer, from a type, a schema in any of its shapes, or "json": `build_schema`. Pure.
+"""The JSON schema of an answer, from a type, a JSON schema or "json": `build_schema`. Pure.
 
-Not here: how an answer is parsed (output_type), and how a model gets the schema (strategy).
+Also the forms that some hosts require: `is_strict_schema` and `simplify_schema`. Not here: how an answer is parsed
+(output_type), and how a model gets the schema (strategy).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from asides.values.messages import OutputSchema
 SchemaOrJson: TypeAlias = OutputSchema | Literal["json"]
 
 WRAPPER_FIELD = "value"
-"""Providers want an object at the root. Any other value is asked for in an object with this one field."""
+"""Providers require an object at the root. Any other value is wrapped in an object with this one field."""
 
 _MOST_NAME = 64
 # Keywords of a schema that combines others.
@@ -41,11 +42,11 @@ class ProviderSchema(msgspec.Struct, frozen=True):
 
     schema: SchemaOrJson
     wrapped: bool = False
-    """The value stands in the field "value" of an object."""
+    """The value is in the field "value" of an object."""
 
 
 def build_schema(output: object) -> ProviderSchema:
-    """The schema for the `output` option. An `OutputSchema` stays as it is. Raises ConfigError."""
+    """Build the schema of the `output` option. An `OutputSchema` stays as it is. Raises ConfigError."""
     if isinstance(output, OutputSchema):
         return ProviderSchema(output)
     if isinstance(output, str):
@@ -59,7 +60,7 @@ def build_schema(output: object) -> ProviderSchema:
 
 
 def _read_schema(document: dict[str, Any]) -> ProviderSchema:
-    """A bare JSON schema, or one in the envelope of chat completions or Responses."""
+    """Read a bare JSON schema, or one in the envelope of chat completions or Responses."""
     envelope = document.get("json_schema")
     if not isinstance(envelope, Mapping) and document.get("type") == "json_schema":
         envelope = document
@@ -84,7 +85,7 @@ def _clean_name(text: str) -> str:
 
 
 def has_own_schema(kind: object) -> bool:
-    """Whether it is a model with a schema of its own, like those of pydantic."""
+    """Whether a type builds its schema itself, like the models of pydantic."""
     return callable(getattr(kind, "model_json_schema", None))
 
 
@@ -103,7 +104,7 @@ def find_pydantic_adapter(kind: object) -> Any:
 
 
 def _may_hold_pydantic(kind: object) -> bool:
-    """Whether a dataclass or TypedDict is not for msgspec alone: a pydantic model may stand inside it."""
+    """Whether a dataclass or TypedDict may hold pydantic models: msgspec alone cannot read it."""
     if not hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__total__"):
         return False
     try:
@@ -126,8 +127,8 @@ def _read_type(kind: object) -> dict[str, Any]:
 
 
 def build_msgspec_schema(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a type that msgspec knows. Its root is inlined, since providers want an object there and not a
-    reference. Raises TypeError, or NameError for a type that is not defined yet.
+    """Build the JSON schema of a type that msgspec supports. Its root is inlined, since providers require an object
+    there and no reference. Raises TypeError, or NameError for a type that is not defined yet.
     """
     (root,), definitions = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
     reference = root.get("$ref", "")
@@ -144,11 +145,11 @@ def name_json_type(value: object) -> str:
     return _JSON_TYPES.get(type(value), "value")
 
 
-# --- schemas ----------------------------------------------------------------------------------------------------------
+# --- root and keywords of a schema ------------------------------------------------------------------------------------
 
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its root in place of a reference to it."""
+    """Replace a reference at the root by the schema that it refers to."""
     kind, _, name = str(schema.get("$ref", "")).removeprefix("#/").partition("/")
     if kind not in DEFINITIONS:
         return schema
@@ -156,11 +157,15 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _normalise(schema: Any) -> Any:
-    """A type's schema with closed objects and only keywords that all providers know."""
+    """Close the objects of a type's schema, and use only keywords that all providers know."""
     if not isinstance(schema, dict):
         return schema
     # The parser checks that exactly one of them fits.
-    known = {"anyOf" if word == "oneOf" else word: value for word, value in schema.items() if word != "discriminator"}
+    known = {
+        "anyOf" if keyword == "oneOf" else keyword: value
+        for keyword, value in schema.items()
+        if keyword != "discriminator"
+    }
     normal = map_inner_schemas(known, _normalise)
     if normal.get("type") == "object" and "properties" in normal:
         normal.setdefault("additionalProperties", False)
@@ -174,15 +179,15 @@ def _normalise(schema: Any) -> Any:
 def _is_object(schema: dict[str, Any]) -> bool:
     kind = schema.get("type")
     if kind is None:
-        # Without a type it is an object, unless it combines others or lists its values.
-        return not any(word in schema for word in (*_COMPOSED, "enum", "const", "not"))
-    return kind == "object" and not any(word in schema for word in ("anyOf", "oneOf"))
+        # Without a type it is an object, unless it combines other schemas or lists its values.
+        return not any(keyword in schema for keyword in (*_COMPOSED, "enum", "const", "not"))
+    return kind == "object" and not any(keyword in schema for keyword in ("anyOf", "oneOf"))
 
 
 def _wrap_in_object(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object that holds such a value. Definitions stay at the root, where references point."""
-    definitions = {word: schema[word] for word in DEFINITIONS if word in schema}
-    inner = {word: value for word, value in schema.items() if word not in (*DEFINITIONS, "$schema")}
+    """Wrap the schema in an object with one field. Definitions stay at the root, where references point."""
+    definitions = {keyword: schema[keyword] for keyword in DEFINITIONS if keyword in schema}
+    inner = {keyword: value for keyword, value in schema.items() if keyword not in (*DEFINITIONS, "$schema")}
     if any(not reference.startswith(("#/$defs/", "#/definitions/")) for reference in find_references(inner)):
         return schema  # it refers to its own root, which would change
     return {
@@ -193,6 +198,8 @@ def _wrap_in_object(schema: dict[str, Any]) -> dict[str, Any]:
         **definitions,
     }
 
+
+# --- schemas for strict mode and for hosts that know only shapes ------------------------------------------------------
 
 # The keywords of strict mode; it refuses a schema with any other (platform.openai.com structured-outputs,
 # "Supported schemas", 2026-08).
@@ -230,12 +237,14 @@ def is_strict_schema(schema: Any) -> bool:
 
 
 def _accepts_anything(schema: Any) -> bool:
-    return isinstance(schema, dict) and not any(word in schema for word in ("type", "$ref", "anyOf", "enum", "const"))
+    return isinstance(schema, dict) and not any(
+        keyword in schema for keyword in ("type", "$ref", "anyOf", "enum", "const")
+    )
 
 
 def simplify_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema for hosts that know only shapes. None when it cannot be expressed for them: open objects, recursive
-    types, or too many optional fields.
+    """Simplify the schema for hosts that know only shapes. None when that is impossible: open objects, recursive types,
+    or too many optional fields.
     """
     if _is_recursive(schema) or not _is_closable(schema) or _count_optional_fields(schema) > _MOST_OPTIONAL:
         return None
@@ -262,7 +271,7 @@ def _is_closable(schema: Any) -> bool:
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
     """Whether a definition leads back to itself, or a reference leads anywhere but to a definition."""
-    named = {f"#/{word}/{name}": inner for word in DEFINITIONS for name, inner in schema.get(word, {}).items()}
+    named = {f"#/{keyword}/{name}": inner for keyword in DEFINITIONS for name, inner in schema.get(keyword, {}).items()}
 
     def leads_back(inner: Any, seen: frozenset[str]) -> bool:
         if not isinstance(inner, dict):
@@ -272,27 +281,29 @@ def _is_recursive(schema: dict[str, Any]) -> bool:
             if reference not in named or reference in seen:
                 return True
             return leads_back(named[reference], seen | {reference})
-        below = {word: value for word, value in inner.items() if word not in DEFINITIONS}
+        below = {keyword: value for keyword, value in inner.items() if keyword not in DEFINITIONS}
         return any(leads_back(each, seen) for each in find_inner_schemas(below))
 
     return leads_back(schema, frozenset()) or any(leads_back(each, frozenset({name})) for name, each in named.items())
 
 
-def _is_refused(word: str, value: Any) -> bool:
-    return word in _BOUNDS or (word == "minItems" and value > 1) or (word == "format" and value not in _FORMATS)
+def _is_refused(keyword: str, value: Any) -> bool:
+    return (
+        keyword in _BOUNDS or (keyword == "minItems" and value > 1) or (keyword == "format" and value not in _FORMATS)
+    )
 
 
 def _move_bounds(schema: Any) -> Any:
-    """The schema with its bounds as text in the descriptions."""
+    """Move the bounds of the schema into the descriptions, as text."""
     if not isinstance(schema, dict):
         return schema
     accepted: dict[str, Any] = {}
     bounds: list[str] = []
-    for word, value in schema.items():
-        if _is_refused(word, value):
-            bounds.append(f"{word}: {msgspec.json.encode(value).decode()}")
+    for keyword, value in schema.items():
+        if _is_refused(keyword, value):
+            bounds.append(f"{keyword}: {msgspec.json.encode(value).decode()}")
         else:
-            accepted["anyOf" if word == "oneOf" else word] = value
+            accepted["anyOf" if keyword == "oneOf" else keyword] = value
     simple = map_inner_schemas(accepted, _move_bounds)
     if simple.get("type") == "object":
         simple["additionalProperties"] = False

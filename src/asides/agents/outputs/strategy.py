@@ -1,9 +1,9 @@
-"""The strategy that brings a model to an answer of a given type: `choose_strategy`, `apply_strategy`. Pure.
+"""The strategy to get an answer of a given type from a model: `choose_strategy`, `apply_strategy`. Pure.
 
 In order of preference: "native", the provider gets the schema; "tool", the model calls one more tool with its answer;
-"instructed", the schema stands in the instructions. Every answer is checked. Thinking is never switched off: where a
-model that thinks cannot be forced to call a tool, it is asked to. Not here: parsing (parse_output), and when to ask
-again (flows).
+"instructed", the schema is in the instructions. Every answer is checked. Thinking is never switched off: if a model
+cannot be forced to call a tool while it thinks, the instructions ask it to. Not here: parsing (parse_output), and when
+to ask again (flows).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INSTRUCTED = Notice(
 _BY_TOOL = Notice("output_by_tool", "this model gives its answer by calling a tool", "output", "json_schema", "tool")
 _TWO_PHASES = Notice(
     "output_in_two_phases",
-    "schema and tools do not go together here; a last call without tools brings the answer into its form",
+    "this host takes no schema together with tools; a last request without tools asks for the answer as JSON",
     "output",
 )
 
@@ -42,14 +42,14 @@ class Strategy(msgspec.Struct, frozen=True):
 
     kind: StrategyKind
     tool: str = FINAL_TOOL
-    """The name of the extra tool; no tool of the prompt has it."""
+    """The name of the extra tool, which no tool of the prompt has."""
     forced: bool = False
     """The model may be forced to call a tool."""
     two_phase: bool = False
-    """This host does not take schema and tools together: the tools are used first, without the schema; a last request
-    without tools brings the answer into its form."""
+    """The host does not take schema and tools together. The tools are used first, without the schema; a last request
+    without tools asks for the answer as JSON."""
     json_mode: bool = False
-    """The host gives JSON, though it takes no schema."""
+    """The host has a JSON mode, but takes no schema."""
     shapes_only: bool = False
     """The schema is sent without bounds, which the host refuses."""
     notices: tuple[Notice, ...] = ()
@@ -60,9 +60,9 @@ class Strategy(msgspec.Struct, frozen=True):
 
 
 def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target, *, in_text: bool = False) -> Strategy:
-    """The best strategy of this model for this prompt. The prompt's tools and thinking count.
+    """Choose the best strategy for this model and prompt. It depends on the prompt's tools and thinking.
 
-    `in_text`: the model follows a text protocol for its tool calls, which a schema would not let it write.
+    `in_text`: the model writes its tool calls as text, which a schema would prevent.
     """
     if in_text:
         return Strategy("instructed", notices=(_INSTRUCTED,))
@@ -71,24 +71,24 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
     takes = target.facts.structured_output
     if thinks and not quirks.output_while_thinking:
         takes = "nothing"
-    apart = bool(prompt.tools) and not target.facts.output_with_tools
-    two_phase_notices = (_TWO_PHASES,) if apart else ()
+    two_phase = bool(prompt.tools) and not target.facts.output_with_tools
+    two_phase_notices = (_TWO_PHASES,) if two_phase else ()
     has_json_mode = takes != "nothing" and find_facts(target.dialect).json_mode
     schema = output_type.schema
     if not isinstance(schema, OutputSchema):
         if has_json_mode:
-            return Strategy("native", two_phase=apart, notices=two_phase_notices)
+            return Strategy("native", two_phase=two_phase, notices=two_phase_notices)
         return Strategy("instructed")
     shapes_only = quirks.schema_words == "shapes"
     if takes == "json_schema" and (not shapes_only or simplify_schema(schema.schema) is not None):
-        return Strategy("native", two_phase=apart, shapes_only=shapes_only, notices=two_phase_notices)
+        return Strategy("native", two_phase=two_phase, shapes_only=shapes_only, notices=two_phase_notices)
     if rule.tools and (rule.tools_while_thinking or not prompt.thinking.wanted):
         forced = not thinks or (rule.forced_tools and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
-        return Strategy("tool", tool=_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
-    return Strategy("instructed", json_mode=has_json_mode and not apart, notices=(_INSTRUCTED,))
+        return Strategy("tool", tool=_find_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
+    return Strategy("instructed", json_mode=has_json_mode and not two_phase, notices=(_INSTRUCTED,))
 
 
-def _free_name(prompt: Prompt) -> str:
+def _find_free_name(prompt: Prompt) -> str:
     taken = {tool.name for tool in prompt.tools}
     name, number = FINAL_TOOL, 1
     while name in taken:
@@ -101,10 +101,10 @@ def _free_name(prompt: Prompt) -> str:
 
 
 def apply_strategy(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy, *, final: bool = False) -> Prompt:
-    """The prompt of a step; the given one stays unchanged.
+    """Build the prompt of a step.
 
-    `final`: the model may only answer and call no tool of the user's. A two-phase strategy needs it once, after the
-    message `ask_for_json`; others may use it to end a run.
+    `final`: the model must answer and may not call any of the user's tools. A two-phase strategy needs this once, after
+    the message `ask_for_json`; other strategies may use it to end a run.
     """
     match strategy.kind:
         case "native":
@@ -119,7 +119,7 @@ def apply_strategy(prompt: Prompt, output_type: OutputType[Any], strategy: Strat
 
 def _apply_native(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy, *, final: bool) -> Prompt:
     forces_a_call = bool(prompt.tools) and prompt.tool_choice not in (None, "auto", "none")
-    # A step that must call a tool has no answer to form, and some hosts refuse both (vercel/ai#16540, 2026-07).
+    # A step that must call a tool has no answer, and some hosts refuse a schema there (vercel/ai#16540, 2026-07).
     if (strategy.two_phase or forces_a_call) and not final:
         return _replace(prompt, output=None)
     schema = output_type.schema
@@ -143,11 +143,11 @@ def _forbid_calls(prompt: Prompt, strategy: Strategy) -> Prompt:
 
 def _apply_tool(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy, *, final: bool) -> Prompt:
     choice = prompt.tool_choice
-    alone = final or not prompt.tools or choice == "none"
-    if alone:
+    only_final = final or not prompt.tools or choice == "none"
+    if only_final:
         choice = strategy.tool if strategy.forced else "auto"
     elif choice in (None, "auto"):
-        # With this strategy text alone is no answer, so the model has to call some tool in any case.
+        # With this strategy text is no answer, so the model has to call some tool.
         choice = "required" if strategy.forced else "auto"
     instructions = (
         f"Give your final answer by calling the tool {strategy.tool}, once, and not as text. Call it alone, when you "
@@ -188,11 +188,11 @@ def encode_schema(output_type: OutputType[Any]) -> str:
 
 
 def ask_for_json(output_type: OutputType[Any]) -> Message:
-    """The message before the last request of a two-phase strategy: the model repeats its answer as JSON."""
+    """Build the message before the last request of a two-phase strategy: it asks for the answer as JSON."""
     schema = encode_schema(output_type)
     return user(f"Give your answer once more, now as JSON and nothing else. The JSON schema:\n{schema}")
 
 
 def ask_for_correction(problem: OutputMismatch) -> Message:
-    """The message that tells the model what is wrong. An answer that came as a call gets a tool result."""
+    """Build the message that asks for a corrected answer. An answer that came as a call gets a tool result."""
     return Message("tool", problem.results) if problem.results else user(problem.feedback)

@@ -1,7 +1,7 @@
-"""The text after `Action:` and `Action Input:`, parsed as a call: a name, and arguments as JSON text. Pure.
+"""Parses the text after `Action:` and `Action Input:` as a call, and corrects models that write it wrong. Pure.
 
-Not here: where the two sections begin and end (parser), and what a model that wrote them wrong is told (corrections).
-Text that cannot be parsed stays as it was written, so that the model can be told.
+A call has a name, and arguments as JSON text; text that cannot be parsed stays as it is, for the correction. Not here:
+where the two sections begin and end (parser).
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ _WITH_INPUT = re.compile(
 )
 _ANSWER = re.compile(r"final[ _-]?answer", re.IGNORECASE)
 _NOTHING = frozenset({"", "none", "n/a", "na", "null", "no action", "no action needed", "nothing", "-"})
-_NAMED_IN = ("name", "action", "tool", "tool_name", "function")
-_GIVEN_IN = ("arguments", "action_input", "input", "args", "parameters", "tool_input")
-
-
+_NAME_FIELDS = ("name", "action", "tool", "tool_name", "function")
+_INPUT_FIELDS = ("arguments", "action_input", "input", "args", "parameters", "tool_input")
 _MOST_OF_A_NAME = 200
+
+
+# --- parsing --------------------------------------------------------------------------------------------------------
 
 
 class ActionCall(NamedTuple):
@@ -43,36 +44,36 @@ class ActionCall(NamedTuple):
 
 
 class AnswerAction(NamedTuple):
-    """The model wrote its answer as an action."""
+    """An answer that the model wrote as an action."""
 
     text: str
 
 
 def parse_action(name: str, given: str | None, tools: Sequence[Tool]) -> ActionCall | AnswerAction | None:
-    """The call, the answer, or None for an action that says "nothing". `given` is None without an input."""
+    """Parse an action: a call, an answer, or None for an action like "none". `given` is None without an input."""
     known = {tool.name: tool for tool in tools}
     head = strip_code_fence(name)
     trailing = False
     if head.startswith("{"):
         value, end = parse_first_value(head)
-        if not isinstance(value, dict) or (word := _find_field(value, _NAMED_IN)) is None:
+        if not isinstance(value, dict) or (tool_name := _find_field(value, _NAME_FIELDS)) is None:
             return ActionCall("", head)
-        word = str(word)
+        tool_name = str(tool_name)
         trailing = _has_more(head[end:])
-        held = _find_field(value, _GIVEN_IN)
-        given = given if held is None else _to_text(held)
+        inner = _find_field(value, _INPUT_FIELDS)
+        given = given if inner is None else _to_text(inner)
     elif given is None and (both := _WITH_INPUT.match(head)) is not None:
-        word, given = both[1], both[2]
+        tool_name, given = both[1], both[2]
     else:
-        word = clean_name(head)
-    word = _match_name(word, known)
-    if word not in known and _ANSWER.fullmatch(word):
+        tool_name = clean_name(head)
+    tool_name = _match_name(tool_name, known)
+    if tool_name not in known and _ANSWER.fullmatch(tool_name):
         return AnswerAction(_parse_answer(given or ""))
-    if word not in known and word.lower() in _NOTHING and (word or not (given or "").strip()):
-        # An empty Action counts as nothing only without an input; corrections deal with the rest.
+    if tool_name not in known and tool_name.lower() in _NOTHING and (tool_name or not (given or "").strip()):
+        # An empty Action counts as nothing only without an input. With one, `find_problem` reports it.
         return None
-    arguments, has_more = _parse_arguments(given or "", known.get(word))
-    return ActionCall(word, arguments, trailing or has_more)
+    arguments, has_more = _parse_arguments(given or "", known.get(tool_name))
+    return ActionCall(tool_name, arguments, trailing or has_more)
 
 
 def is_prose(text: str, names: Collection[str] = ()) -> bool:
@@ -101,12 +102,12 @@ def is_decided(text: str) -> bool:
 
 
 def clean_name(text: str) -> str:
-    """A name without quotes, asterisks and punctuation around it."""
+    """Remove quotes, asterisks and punctuation around a name."""
     return text.strip("*`\"'.,; \t\r\n")
 
 
 def strip_code_fence(text: str) -> str:
-    """A text without the code fence or backticks around it; those after an object may stay."""
+    """Remove the code fence or the backticks around a text. Those after an object may stay."""
     text = text.strip()
     if (fence := _FENCE.match(text)) is not None:
         body = text[fence.end() :].strip()
@@ -118,7 +119,7 @@ def strip_code_fence(text: str) -> str:
 
 
 def parse_first_value(text: str) -> tuple[Any, int]:
-    """The JSON value at the beginning of a text, and where it ends; (None, 0) when there is none."""
+    """Parse the JSON value at the beginning of a text. Returns it and its end; (None, 0) when there is none."""
     try:
         return json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -162,7 +163,7 @@ def _parse_answer(given: str) -> str:
 
 
 def _parse_arguments(given: str, tool: Tool | None) -> tuple[str, bool]:
-    """The arguments as JSON text, and whether more text follows them."""
+    """Parse the arguments. Returns them as JSON text, and whether more text follows them."""
     text = strip_code_fence(given)
     value, end = parse_first_value(text)
     if isinstance(value, dict):
@@ -188,16 +189,18 @@ def _has_more(rest: str) -> bool:
     return bool(rest.strip("`~ \t\r\n"))
 
 
+# --- corrections ----------------------------------------------------------------------------------------------------
+
 _FORM = 'Action: the name of one tool\nAction Input: {"parameter": "value"}'
 _EXAMPLES: dict[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
 _MOST_EXAMPLES = 6
 
 
 def find_problem(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
-    """The problem of a translated reply, as text for the model that wrote it; None when there is none.
+    """Find what is wrong with the form of a translated reply, as text for the model; None when nothing is.
 
-    `tools` are those of the prompt before `encode_prompt`. They reveal missing input, and the text shows how to call
-    them. An unknown tool is not a problem of form.
+    `tools` are those of the prompt before `encode_prompt`. They show whether input is missing, and how a call is
+    written. An unknown tool is not a problem of form.
     """
     calls = reply.tool_calls
     if len(calls) > 1:
@@ -215,7 +218,7 @@ def find_problem(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
 
 
 def build_correction(problem: str) -> Message:
-    """The message that tells the model what `find_problem` found."""
+    """Build the message that tells the model about the problem."""
     return user(f"That could not be read. {problem}")
 
 

@@ -1,7 +1,7 @@
 """Encodes a prompt for a model without tools: the tools become instructions, and the history becomes text.
 
-Not here: the reply (translator). Thinking is never written into text; native thoughts stay parts of their turns, for
-the plan to decide about.
+Thinking is never written into text; native thoughts stay in their turns, and history/plan decides about them. Not here:
+the reply (translator).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from asides.values.thinking import Thought
 from asides.values.tools import Tool
 
 STOP = "\nObservation:"
-"""Stops a model before it makes up the result of a tool."""
+"""A stop sequence, so that a model does not make up the result of a tool."""
 
-# The fewest stop sequences that any provider takes.
+# Every provider accepts this many stop sequences.
 _MOST_STOPS = 4
 
 
 def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
-    """The prompt without tools: the system prompt describes them, and calls and results in the history are text.
+    """Encode the prompt without tools: the system prompt describes them, and calls and results in the history are text.
 
     A model that thinks natively is not asked to write its thoughts. A schema for the answer becomes an instruction too,
-    since a model that is held to JSON could write nothing else. The same prompt always gives the same text, so a longer
-    history begins like a shorter one.
+    since a model that may only write JSON could not write an action. The same prompt always gives the same text, so
+    that providers can cache the beginning of a longer history.
     """
     messages = _HistoryEncoder().encode(prompt.messages)
     tools = prompt.tools if prompt.tool_choice != "none" else ()
@@ -73,7 +73,7 @@ def _write_instructions(
         f"{needed}Action: the name of one tool, and nothing else",
         "Action Input: its input as one JSON object",
         "",
-        'The next message then brings what the tool said, as "Observation: …".',
+        'The next message then brings the result of the tool, as "Observation: …".',
         "Use one tool at a time, as often as needed. Never write an Observation yourself.",
         "When no tool is needed any more, or none was needed at all, write:",
         "",
@@ -104,7 +104,7 @@ def _to_json(schema: dict[str, object]) -> str:
 
 
 class _HistoryEncoder:
-    """Turns a history into text. Results of tools wait for the next message, which may bring text of the user."""
+    """Turns a history into text. Tool results wait for the next message, since it may bring text of the user."""
 
     def __init__(self) -> None:
         self._encoded: list[Message] = []
@@ -131,7 +131,7 @@ class _HistoryEncoder:
         return tuple(self._encoded)
 
     def _encode_turn(self, message: Message) -> Message:
-        """A turn of the model with its calls as text, after its own text."""
+        """Encode a turn of the model, with its calls as text after its other text."""
         self._calls = {call.id: call for call in message.tool_calls}
         parts: list[Part] = []
         for part in message.parts:
@@ -143,8 +143,8 @@ class _HistoryEncoder:
             text = f"Action: {part.name}\nAction Input: {encode_arguments(part)}"
             before = parts[-1] if parts else None
             if isinstance(before, Text) and not before.seals:
-                own = before.text.rstrip()
-                parts[-1] = msgspec.structs.replace(before, text=f"{own}\n{text}" if own else text)
+                earlier = before.text.rstrip()
+                parts[-1] = msgspec.structs.replace(before, text=f"{earlier}\n{text}" if earlier else text)
             else:
                 parts.append(Text(text))
         return message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
@@ -153,7 +153,7 @@ class _HistoryEncoder:
         """Add a message with the results, followed by the text of the user."""
         results, self._results = self._results, []
         answered = {result.call_id for result in results}
-        # As text they are no calls any more, so nothing later would notice that a result is missing.
+        # Once the calls are text, no later step can notice that a result is missing.
         missing = [call for call in self._calls.values() if call.id not in answered]
         results += [ToolResult(call.id, CANCELLED, call.name, is_error=True) for call in missing]
         parts: list[Part] = []
@@ -170,7 +170,7 @@ class _HistoryEncoder:
     def _encode_result(self, result: ToolResult, *, named: bool) -> list[Part]:
         call = self._calls.get(result.call_id)
         name = result.name or (call.name if call else "")
-        about = ", ".join(word for word in (name if named else "", "error" if result.is_error else "") if word)
+        about = ", ".join(text for text in (name if named else "", "error" if result.is_error else "") if text)
         label = f"Observation ({about}): " if about else "Observation: "
         content: tuple[Text | Image | File, ...] = (
             (Text(result.content),) if isinstance(result.content, str) else result.content
@@ -179,10 +179,10 @@ class _HistoryEncoder:
 
 
 def _join(before: Sequence[Part], after: Sequence[Part], between: str = "\n") -> list[Part]:
-    """All parts in order; where two texts meet, they become one."""
+    """Join two lists of parts. If two texts meet, they become one."""
     if before and after:
         last, first = before[-1], after[0]
         if isinstance(last, Text) and isinstance(first, Text):
-            met = msgspec.structs.replace(first, text=f"{last.text}{between}{first.text}")
-            return [*before[:-1], met, *after[1:]]
+            joined = msgspec.structs.replace(first, text=f"{last.text}{between}{first.text}")
+            return [*before[:-1], joined, *after[1:]]
     return [*before, *after]

@@ -1,7 +1,7 @@
-"""The syntax of ReAct: the labels that begin a section, and the code fences inside which a label is just text.
+"""The syntax of ReAct: lines, labels that begin a section, and code fences, in which a label is just text.
 
-Not here: the sections (parser). A label counts at the beginning of a line: in upper or lower case, in bold or after a
-heading's `#`, numbered or not, with either colon.
+A label counts at the beginning of a line: in upper or lower case, in bold or after a heading's `#`, numbered or not,
+with an ASCII or a full-width colon. Not here: the sections (parser).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Marker(NamedTuple):
 
     label: Label
     end: int
-    """Where the content of the section begins."""
+    """The index at which the content of the section begins."""
     emphasis: str
-    """Bold marks that open before the label and do not close with it, so they belong to the content."""
+    """Bold marks that open before the label and do not close with it. They belong to the content."""
 
 
 _LABELS = (
@@ -46,12 +46,12 @@ _MARKER = re.compile(
     r" {0,3}(?P<heading>#{1,6}[ \t]*)?(?P<bold>[*_]{1,3})?"
     r"(?P<label>thought|action[ _-]?input|action|(?P<observation>observation)|(?P<answer>final[ _-]?answer))"
     r"(?:[ \t]*\#?\d{1,3})?(?(observation)(?:[ \t]*\([^()\n]*\))?)"
-    r"(?:[ \t]*(?P<before>[*_]{1,3})?[ \t]*[:\uff1a](?(before)|(?(bold)(?P<behind>[*_]{1,3})?))"
+    r"(?:[ \t]*(?P<before_colon>[*_]{1,3})?[ \t]*[:\uff1a](?(before_colon)|(?(bold)(?P<after_colon>[*_]{1,3})?))"
     # Only this label is often written as a heading, without a colon.
     r"|(?(answer)[ \t]*(?P<alone>[*_]{0,3})[ \t]*\r?(?=\n)|(?!)))",
     re.IGNORECASE,
 )
-# The text that may stand between a label and the character that decides.
+# The text that may follow a label before it is clear whether it is one.
 _TAIL = re.compile(r"[ \t]*\#?\d{0,3}[ \t]*(?:\([^()\n]*\)?)?[ \t]*[*_]{0,3}[ \t]*(?:[:\uff1a][*_]{0,3})?\r?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _MAYBE_FENCE = re.compile(r" {0,3}(?:`{1,2}|~{1,2})?")
@@ -59,8 +59,15 @@ _MAYBE_FENCE = re.compile(r" {0,3}(?:`{1,2}|~{1,2})?")
 FenceEnd: TypeAlias = Literal["yes", "no", "later"]
 
 
+def split_lines(text: str) -> list[str]:
+    """Split a text into lines with their line feeds; only these end a line. The last line may have none."""
+    if "\n" not in text:
+        return [text] if text else []
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
 def find_marker(line: str, *, complete: bool) -> Marker | Literal["later"] | None:
-    """The label at the beginning of a line; "later" when it needs more of the line. `complete`: there is no more."""
+    """Find the label at the beginning of a line; "later" when that needs more of it. `complete`: the line is whole."""
     found = _MARKER.match(line)
     if found is not None:
         if found.end() > MOST_HELD:
@@ -68,12 +75,12 @@ def find_marker(line: str, *, complete: bool) -> Marker | Literal["later"] | Non
         decorated = found["bold"] or found["heading"]
         if found["alone"] is not None and not decorated:
             return None
-        # The bold of a label may still close after the colon.
-        open_bold = found["bold"] and not found["before"]
+        # The bold marks may still close after the colon.
+        open_bold = found["bold"] and not found["before_colon"]
         if open_bold and found.end() == len(line) and not complete and found["alone"] is None:
             return "later"
         label = Label(re.sub(r"[ _-]", "", found["label"].lower()))
-        emphasis = found["bold"] if open_bold and not found["behind"] and not found["alone"] else ""
+        emphasis = found["bold"] if open_bold and not found["after_colon"] and not found["alone"] else ""
         return Marker(label, found.end(), emphasis or "")
     return None if complete or not _may_become_marker(line) else "later"
 
@@ -94,7 +101,7 @@ def _may_become_marker(line: str) -> bool:
 
 
 def find_fence(line: str, *, complete: bool) -> str | None:
-    """The marks with which a line opens a fence; "later" when it needs more of the line."""
+    """Find the marks with which a line opens a fence; "later" when that needs more of the line."""
     line = line[: MOST_HELD + 1]
     found = _FENCE.match(line)
     if found is None:
@@ -108,7 +115,7 @@ def find_fence(line: str, *, complete: bool) -> str | None:
 
 
 def check_fence_end(line: str, fence: str, *, complete: bool) -> FenceEnd:
-    """Whether a line closes the fence that these marks opened."""
+    """Check whether a line closes the fence that these marks opened."""
     found = _FENCE.match(line)
     if found is None:
         return "later" if not complete and _MAYBE_FENCE.fullmatch(line) is not None else "no"

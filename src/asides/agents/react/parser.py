@@ -1,22 +1,24 @@
 """Parses the text of a ReAct reply into thoughts, calls and the answer, each as early as it is certain.
 
-Not here: events and block numbers (translator), and the syntax of labels (markers). The result depends on the text
-alone: any chunking gives the same.
+The result does not depend on how the text is chunked. Not here: events and block numbers (translator), and the syntax
+of labels (markers).
 
 Theory of operation
 -------------------
-The parser reads line by line. At the beginning of a line it holds back text that may become a label or a fence.
-Everything else goes straight to the current section:
+The parser reads line by line. At the beginning of a line it holds back text that may become a label or a fence. All
+other text goes straight to the current section:
 
     PLAIN    no label yet: the answer, or text before an action
     THOUGHT  after `Thought:`
     ACTION   after `Action:`; collected until it is complete
     INPUT    after `Action Input:`; collected until it is complete
+    DONE     after a complete action; text here is dropped
     ANSWER   after `Final Answer:`
     DROPPED  after an observation that the model made up
 
-*Tags.* A thinking block in tags may stand at the beginning of the text, after `Thought:`, and, once there was one, at
-the beginning of any line. Nothing inside it is a label: a call that was drafted in a thought is no call.
+*Tags.* A thinking block in tags may begin the text, follow `Thought:`, and, after the first such block, begin any line.
+Nothing inside it is a label: a call that was drafted in a thought is no call. The gate is the splitter that looks for
+such a block.
 
 *Doubt.* "Action: Bob sends the mail" in an answer is no call. An `Action:` in plain text or in the answer counts when
 one word follows it, or an object, or an input; in the answer, only when that word is the name of a tool.
@@ -26,13 +28,12 @@ one word follows it, or an object, or an input; in the answer, only when that wo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Literal, NamedTuple, TypeAlias
 
 from asides.agents.react.calls import ActionCall, AnswerAction, is_decided, is_prose, parse_action
-from asides.agents.react.markers import Label, Marker, check_fence_end, find_fence, find_marker
+from asides.agents.react.markers import Label, Marker, check_fence_end, find_fence, find_marker, split_lines
 from asides.values.tools import Tool
 from asides.wire.inline_tags import Splitter
 
@@ -41,17 +42,17 @@ TAGS = ("think", "thinking", "thought", "reasoning")
 
 
 class AnswerText(NamedTuple):
-    """More of the answer."""
+    """A piece of the answer."""
 
     text: str
 
 
 class ThoughtText(NamedTuple):
-    """More of a thought."""
+    """A piece of a thought."""
 
     text: str
     begins: bool
-    """It is a new thought, and not more of the last one."""
+    """It begins a new thought."""
 
 
 class ActionStarted(NamedTuple):
@@ -59,7 +60,7 @@ class ActionStarted(NamedTuple):
 
 
 class ParserWarning(NamedTuple):
-    """Something that deserves a notice."""
+    """A reason for a notice."""
 
     code: Literal["observation_invented", "text_after_action", "answer_and_action"]
 
@@ -81,7 +82,7 @@ _TEXT = (_Section.PLAIN, _Section.ANSWER)
 
 
 class _Doubt(NamedTuple):
-    """An `Action:` that may be prose: its text, and where it stands."""
+    """An `Action:` that may be prose: its text, its section, and whether it began that section."""
 
     text: str
     section: _Section
@@ -99,7 +100,7 @@ class ReactParser:
         self._section = _Section.PLAIN
         self._held = ""  # of a line that is not decided yet
         self._fresh = True  # at the beginning of a line
-        self._labels = True  # a label may stand here: it is not the rest of a label's line
+        self._labels = True  # a label is possible here: not in the rest of a label's line
         self._fence: str | None = None
         self._begins = False  # after a label, with nothing but blanks since
         self._emphasis = ""  # that the label opened for the text after it
@@ -128,8 +129,8 @@ class ReactParser:
         self._take(text)
         return self._out
 
-    def new_text(self) -> list[Piece]:
-        """Another text of the same reply follows, and begins a line."""
+    def begin_text(self) -> list[Piece]:
+        """Begin another text of the same reply, on a new line."""
         self._out = []
         self._end_line()
         if self._section in _TEXT and self._has_text:
@@ -140,7 +141,7 @@ class ReactParser:
         """The text is complete: return the pieces that were held back."""
         self._out = []
         while (gate := self._gate) is not None:
-            # A seeming thought may turn out to be text, and a label in it may begin another thought.
+            # A thought may turn out to be text, and a label in it may begin another thought.
             self._gate = None
             self._take_from_gate(gate.finish())
             self._end_opening()
@@ -154,7 +155,7 @@ class ReactParser:
     # --- lines --------------------------------------------------------------------------------------------------------
 
     def _take(self, text: str) -> None:
-        for piece in _split_lines(text):
+        for piece in split_lines(text):
             if self._section is _Section.DROPPED:
                 return
             if self._gate is not None:
@@ -163,7 +164,7 @@ class ReactParser:
                 self._take_line(piece, complete=piece.endswith("\n"))
 
     def _take_line(self, piece: str, *, complete: bool) -> None:
-        """Take a line, or part of one. Its beginning decides; the rest is passed on."""
+        """Take a line or part of one. Its beginning shows whether it is a label; the rest is content."""
         if self._fresh:
             piece, self._held = self._held + piece, ""
             if not self._begin_line(piece, complete=complete):
@@ -178,7 +179,7 @@ class ReactParser:
         self._fresh = self._labels = True
 
     def _begin_line(self, line: str, *, complete: bool) -> bool:
-        """Whether the line is content; if not, it is held back, or it was a label and is handled."""
+        """Handle the beginning of a line. Returns whether it is content; if not, it was a label or is held back."""
         bare = line.rstrip("\r\n")
         if self._fence is not None:
             ends = check_fence_end(bare, self._fence, complete=complete)
@@ -211,12 +212,12 @@ class ReactParser:
         self._labels = False
 
     def _take_from_gate(self, pieces: list[tuple[int, bool, str]]) -> None:
-        """Take what the gate lets through: thoughts in tags. The first text after or without them removes the gate."""
+        """Take pieces of the gate: thoughts in tags. The first text outside of tags removes the gate."""
         for place, (segment, is_thinking, text) in enumerate(pieces):
             if not is_thinking:
                 self._end_opening()
                 if self._segment is not None:
-                    # After a tag a line begins, and a thought goes on as another one.
+                    # After a tag a new line begins, and a thought continues as another one.
                     self._fresh = self._labels = True
                     self._begins = self._begins or self.in_thought
                 self._gate = self._segment = None
@@ -229,7 +230,7 @@ class ReactParser:
             self._take_tagged(text)
 
     def _take_tagged(self, text: str) -> None:
-        """A thought in tags stays as it is, except for a `Thought:` at its beginning."""
+        """Take text of a thought in tags. Only a `Thought:` at its beginning is removed."""
         if self._opening is not None:
             text = self._opening + text
             solid = text.lstrip()
@@ -257,7 +258,7 @@ class ReactParser:
     # --- labels -------------------------------------------------------------------------------------------------------
 
     def _is_label(self, marker: Marker) -> bool:
-        """Whether it counts: an observation in plain text is prose; one after a thought or an action is made up."""
+        """Whether a label counts. An observation in plain text is prose; after a thought or an action it is made up."""
         if marker.label is not Label.OBSERVATION or self._called:
             return True
         if self._doubt is not None:
@@ -387,10 +388,3 @@ class ReactParser:
             return
         self._out.append(ThoughtText("".join((*self._thought_blanks, solid)), begins))
         self._thought_blanks = [text[len(solid) :]]
-
-
-def _split_lines(text: str) -> Iterable[str]:
-    """The lines of a text with their line ends; the last one may have none."""
-    if "\n" not in text:
-        return (text,) if text else ()
-    return [line for line in re.split(r"(?<=\n)", text) if line]

@@ -1,6 +1,6 @@
-"""Translates the events of a reply written in ReAct into ordinary events: `Translator`.
+"""Translates the events of a ReAct reply into ordinary events (`Translator`); removes an outer code fence first.
 
-Not here: the parsing of the text (parser). Native thinking is passed on as it is, and never searched for calls.
+Native thinking is passed on unchanged, and never searched for calls. Not here: parsing the text (parser).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from asides.agents.react.calls import ActionCall
-from asides.agents.react.markers import MOST_HELD, Marker, check_fence_end, find_fence, find_marker
+from asides.agents.react.markers import MOST_HELD, Marker, check_fence_end, find_fence, find_marker, split_lines
 from asides.agents.react.parser import ActionStarted, AnswerText, ParserWarning, Piece, ReactParser, ThoughtText
 from asides.values.events import (
     Event,
@@ -29,121 +29,11 @@ from asides.values.events import (
 from asides.values.notices import Notice
 from asides.values.tools import Tool
 
-# The beginning decides: a fence, and a label in the next line.
-_HEAD = 4 * MOST_HELD
-
-
-class _State(Enum):
-    HEAD = auto()
-    INSIDE = auto()
-    PASSING = auto()
-
-
-class FenceStripper:
-    """Passes text on, without a fence before the first label and without the fence that closes it."""
-
-    def __init__(self) -> None:
-        self._state = _State.HEAD
-        self._held = ""
-        self._fence = ""
-        self._inner: str | None = None
-        self._fresh = True
-
-    def feed(self, text: str) -> str:
-        """Take the next text; return the text that is certain now."""
-        if self._state is _State.PASSING:
-            return text
-        if self._state is _State.INSIDE:
-            return self._inside(text)
-        self._held += text
-        return self._decide(complete=False)
-
-    def finish(self) -> str:
-        """The text is complete: return the text that was held back."""
-        rest = self._decide(complete=True) if self._state is _State.HEAD else ""
-        held, self._held = self._held, ""
-        if self._state is _State.INSIDE and held and check_fence_end(held, self._fence, complete=True) == "yes":
-            held = ""
-        self._state = _State.PASSING
-        return rest + held
-
-    def _decide(self, *, complete: bool) -> str:
-        window = self._held[:_HEAD]
-        over = len(self._held) >= _HEAD
-        found = _find_body(window, complete=complete and not over)
-        if isinstance(found, tuple):
-            self._state = _State.INSIDE
-            self._fence, body = found
-            text, self._held = self._held[len(window) - len(body) :], ""
-            return self._inside(text)
-        if found is None or over or complete:
-            self._state = _State.PASSING
-            text, self._held = self._held, ""
-            return text
-        return ""
-
-    def _inside(self, text: str) -> str:
-        out: list[str] = []
-        lines = _split_lines(text)
-        for place, piece in enumerate(lines):
-            if not self._fresh:
-                out.append(piece)
-                self._fresh = piece.endswith("\n")
-                continue
-            line, self._held = self._held + piece, ""
-            bare, complete = line.rstrip("\r\n"), line.endswith("\n")
-            if self._inner is not None:
-                closes = check_fence_end(bare, self._inner, complete=complete)
-                if closes == "later":
-                    self._held = line
-                    continue
-                self._inner = None if closes == "yes" else self._inner
-            else:
-                opens = find_fence(bare, complete=complete)
-                if opens == "later":
-                    self._held = line
-                    continue
-                if opens is not None and check_fence_end(bare, self._fence, complete=True) == "yes":
-                    self._state = _State.PASSING
-                    return "".join((*out, *lines[place + 1 :]))
-                self._inner = opens
-            out.append(line)
-            self._fresh = complete
-        return "".join(out)
-
-
-def _split_lines(text: str) -> list[str]:
-    """The lines of a text. Only a line feed ends a line."""
-    return [line + "\n" for line in text.split("\n")[:-1]] + [last for last in (text.rpartition("\n")[2],) if last]
-
-
-def _find_body(text: str, *, complete: bool) -> tuple[str, str] | Literal["later"] | None:
-    """The fence at the beginning of a text, and the text inside it. None when that does not begin with a label, "later"
-    when the decision needs more of the text.
-    """
-    undecided: Literal["later"] | None = None if complete else "later"
-    rest = text.lstrip()
-    if not rest:
-        return undecided
-    first, ended, below = rest.partition("\n")
-    opens = find_fence(first.rstrip("\r"), complete=bool(ended) or complete)
-    if opens is None:
-        return None
-    body = below.lstrip("\r\n")
-    if opens == "later" or not body:
-        return undecided
-    line, more, _ = body.partition("\n")
-    marker = find_marker(line + more, complete=bool(more) or complete)
-    if marker == "later":
-        return undecided
-    return (opens, body) if isinstance(marker, Marker) else None
-
-
 VIA = "react"
-"""The carrier of a thought that the model wrote as text: there is no field to send it back in."""
+"""The `via` of a thought that the model wrote as text. No field exists to send it back in."""
 
 _ROOM = 1_000_000_000
-"""Block numbers reserved for the pieces of each text: more than any text has."""
+"""The block numbers reserved for the pieces of each text; more than any text has."""
 
 _NOTICES = {
     "observation_invented": "the model wrote a tool's result itself; that and everything after it was left out",
@@ -155,8 +45,8 @@ _NOTICES = {
 class Translator:
     """Translates the events of one reply, in any chunking. Use one for each reply.
 
-    `tools` are those of the prompt before `encode_prompt`. Their names match in any case, and the only parameter of a
-    tool needs no name.
+    `tools` are those of the prompt before `encode_prompt`. Names match in upper or lower case, and the only parameter
+    of a tool needs no name.
     """
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
@@ -182,7 +72,7 @@ class Translator:
                     self._called = self._called or isinstance(event, ToolCallDelta)
                     self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
                 case ThoughtSealed() if event.block in self._pieces:
-                    # Its text may still be cut into pieces.
+                    # Wait for the end: the text may still be split into pieces.
                     self._seals.append(event)
                 case ThoughtSealed():
                     self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
@@ -196,7 +86,7 @@ class Translator:
         if event.block != self._text:
             if self._text is not None:
                 self._emit(self._parser.feed(self._fence_stripper.finish()))
-                self._emit(self._parser.new_text())
+                self._emit(self._parser.begin_text())
             self._text = event.block
             self._pieces.setdefault(event.block, 0)
             self._open = None
@@ -214,7 +104,7 @@ class Translator:
         self._out.append(ReplyEnded(StopReason(reason, event.stop.raw), truncated))
 
     def _seal(self, sealed: ThoughtSealed) -> None:
-        """A seal of a text stays with its text, or with an empty one, and never with a call."""
+        """Attach the seal of a text to the text, or to an empty one, and never to a call."""
         number = self._text_blocks.get(sealed.block)
         if number is None:
             self._text = sealed.block
@@ -247,7 +137,7 @@ class Translator:
                     block = self._open_block(ThoughtText, begins=piece.begins)
                     self._out.append(ThinkingDelta(piece.text, block, "raw", "tags", VIA))
                 case ActionStarted():
-                    # A call has its place where it began, though other pieces may come before it is complete.
+                    # A call gets the place where it began, though other pieces may come before it is complete.
                     self._call_at = self._next_block()
                 case ActionCall():
                     self._open, self._called = None, True
@@ -261,3 +151,110 @@ class Translator:
             block = self._open_block(AnswerText, begins=False)
             self._text_blocks[self._text or 0] = block
             self._out.append(TextDelta("".join(texts), block))
+
+
+# --- a fence around the whole reply ---------------------------------------------------------------------------------
+
+# How much of the beginning may be needed to find a fence, and a label in the next line.
+_HEAD = 4 * MOST_HELD
+
+
+class _State(Enum):
+    HEAD = auto()
+    INSIDE = auto()
+    PASSING = auto()
+
+
+class FenceStripper:
+    """Passes text on. Removes a fence that opens before the first label, and the fence that closes it."""
+
+    def __init__(self) -> None:
+        self._state = _State.HEAD
+        self._held = ""
+        self._fence = ""
+        self._inner: str | None = None
+        self._fresh = True
+
+    def feed(self, text: str) -> str:
+        """Take the next text; return the text that is certain now."""
+        if self._state is _State.PASSING:
+            return text
+        if self._state is _State.INSIDE:
+            return self._strip_inside(text)
+        self._held += text
+        return self._decide(complete=False)
+
+    def finish(self) -> str:
+        """The text is complete: return the text that was held back."""
+        rest = self._decide(complete=True) if self._state is _State.HEAD else ""
+        held, self._held = self._held, ""
+        if self._state is _State.INSIDE and held and check_fence_end(held, self._fence, complete=True) == "yes":
+            held = ""
+        self._state = _State.PASSING
+        return rest + held
+
+    def _decide(self, *, complete: bool) -> str:
+        window = self._held[:_HEAD]
+        over = len(self._held) >= _HEAD
+        found = _find_body(window, complete=complete and not over)
+        if isinstance(found, tuple):
+            self._state = _State.INSIDE
+            self._fence, body = found
+            text, self._held = self._held[len(window) - len(body) :], ""
+            return self._strip_inside(text)
+        if found is None or over or complete:
+            self._state = _State.PASSING
+            text, self._held = self._held, ""
+            return text
+        return ""
+
+    def _strip_inside(self, text: str) -> str:
+        out: list[str] = []
+        lines = split_lines(text)
+        for place, piece in enumerate(lines):
+            if not self._fresh:
+                out.append(piece)
+                self._fresh = piece.endswith("\n")
+                continue
+            line, self._held = self._held + piece, ""
+            bare, complete = line.rstrip("\r\n"), line.endswith("\n")
+            if self._inner is not None:
+                closes = check_fence_end(bare, self._inner, complete=complete)
+                if closes == "later":
+                    self._held = line
+                    continue
+                self._inner = None if closes == "yes" else self._inner
+            else:
+                opens = find_fence(bare, complete=complete)
+                if opens == "later":
+                    self._held = line
+                    continue
+                if opens is not None and check_fence_end(bare, self._fence, complete=True) == "yes":
+                    self._state = _State.PASSING
+                    return "".join((*out, *lines[place + 1 :]))
+                self._inner = opens
+            out.append(line)
+            self._fresh = complete
+        return "".join(out)
+
+
+def _find_body(text: str, *, complete: bool) -> tuple[str, str] | Literal["later"] | None:
+    """Find the fence at the beginning of a text, and the text inside it. None when that does not begin with a label,
+    "later" when the decision needs more of the text.
+    """
+    undecided: Literal["later"] | None = None if complete else "later"
+    rest = text.lstrip()
+    if not rest:
+        return undecided
+    first, ended, below = rest.partition("\n")
+    opens = find_fence(first.rstrip("\r"), complete=bool(ended) or complete)
+    if opens is None:
+        return None
+    body = below.lstrip("\r\n")
+    if opens == "later" or not body:
+        return undecided
+    line, more, _ = body.partition("\n")
+    marker = find_marker(line + more, complete=bool(more) or complete)
+    if marker == "later":
+        return undecided
+    return (opens, body) if isinstance(marker, Marker) else None

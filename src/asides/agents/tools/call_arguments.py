@@ -1,7 +1,7 @@
-"""Reads the arguments of a call as the types of the function's parameters, or tells the model what is wrong with them.
+"""Converts the arguments of a call to the types of the function's parameters, or tells the model what is wrong.
 
-Lenient where the meaning is clear: numbers and booleans as text, a list or an object as JSON text, null for an optional
-parameter. Not here: the types (type_readers).
+It is lenient if the meaning is clear: numbers and booleans as text, a list or an object as JSON text, null for an
+optional parameter. Not here: the types (type_readers).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_SCHEMA_LENGTH = 300
 
 
 def read_call(call: ToolCall, parameters: Parameters) -> dict[str, Any]:
-    """Return the keyword arguments for the function. Raises BadArguments, which names everything that does not fit."""
+    """Read the keyword arguments for the function. Raises BadArguments, which lists everything that does not fit."""
     given = _read_custom_input(call, parameters) if call.custom else _read_object(call)
     known = {parameter.name: parameter for parameter in parameters.each}
     problems = [_describe_unknown(name, known) for name in given if name not in known]
@@ -59,15 +59,15 @@ def _read_object(call: ToolCall) -> dict[str, Any]:
     try:
         found = type(msgspec.json.decode(call.raw_arguments)).__name__
     except msgspec.DecodeError as error:
-        raise _build_error(call, f"they are no JSON ({error})") from None
-    raise _build_error(call, f"they are a JSON {found}, and not an object with a field for each argument") from None
+        raise _build_error(call, f"they are not JSON ({error})") from None
+    raise _build_error(call, f"they are a JSON {found} and not an object with a field for each argument") from None
 
 
 def _read_custom_input(call: ToolCall, parameters: Parameters) -> dict[str, Any]:
-    """Return the call's free text as the only argument of a function that needs only one."""
+    """Read the call's free text as the argument of a function that needs only one."""
     needed = [each for each in parameters.each if each.required] or list(parameters.each)
     if len(needed) != 1:
-        raise _build_error(call, "it takes a JSON object, and got text")
+        raise _build_error(call, "the tool takes a JSON object and got text")
     return {needed[0].name: call.raw_arguments or ""}
 
 
@@ -80,7 +80,7 @@ def _describe_unknown(name: str, known: dict[str, Parameter]) -> str:
 
 
 def _read_value(parameter: Parameter, value: Any) -> Any:
-    """Return the value as its type; UNSET where null means that nothing was given."""
+    """Convert the value to its type; UNSET if null means that nothing was given."""
     try:
         return parameter.reader.read(value)
     except TypeMismatch:
@@ -92,7 +92,7 @@ def _read_value(parameter: Parameter, value: Any) -> Any:
         try:
             return parameter.reader.read(decoded)
         except TypeMismatch:
-            pass  # The problem with the value as it came is the better message.
+            pass  # The first problem, with the value before decoding, is the better message.
         raise
 
 
@@ -106,7 +106,7 @@ def _decode_json_text(value: Any) -> Any:
 
 
 def _describe_expected(parameter: Parameter, parameters: Parameters) -> str:
-    """Return the parameter's schema in parentheses; nothing where it is long."""
+    """Return the parameter's schema in parentheses; nothing if it is long."""
     resolved = resolve_reference(parameter.schema, parameters.definitions)
     schema = {key: value for key, value in resolved.items() if key != "title"}
     text = msgspec.json.encode(schema).decode()

@@ -1,4 +1,7 @@
-"""`@asides.tool`: makes a typed function a tool; it stays callable as before. Not here: who runs it (transports)."""
+"""`@asides.tool` makes a typed function a tool; `build_toolset` reads the tools of an agent, in all their forms.
+
+Not here: reading the function (signatures), and running it (transports/tool_executor).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from asides.agents.tools.call_arguments import read_call
 from asides.agents.tools.runnable import Approval, Runnable
 from asides.agents.tools.signatures import (
     Signature,
-    _UndefinedType,
+    UndefinedType,
     build_unbound_error,
     is_unbound_method,
     read_signature,
@@ -64,9 +67,9 @@ class FunctionTool(Generic[Given, Value]):
         self.__qualname__: str = getattr(inner, "__qualname__", name)
         called = inner if inspect.isroutine(inner) or isinstance(inner, functools.partial) else type(inner).__call__
         self.blocking = not (inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(called))
-        """Whether the function works when it is called; False for an async one."""
-        # A type that is defined below the function exists when the tool is first used.
-        with contextlib.suppress(_UndefinedType):
+        """Whether calling the function does the work; False for an async function, which returns an awaitable."""
+        # An annotation may name a type that is defined later. The signature is then read when the tool is first used.
+        with contextlib.suppress(UndefinedType):
             self._read_signature()
 
     def _read_signature(self) -> Signature:
@@ -111,7 +114,7 @@ class FunctionTool(Generic[Given, Value]):
             raise build_unbound_error(self.__qualname__, self._options.name or self.__name__)
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Value:
-        """Call the function, as if it were not a tool."""
+        """Call the function as a plain function."""
         return cast("Value", self._function(*args, **kwargs))
 
     @overload
@@ -187,19 +190,21 @@ def tool(
         raise ConfigError(f'approval={approval!r} is not known. To do: use "allow", "deny" or "ask".')
     seconds: Any = timeout
     if seconds is not None and not (isinstance(seconds, (int, float)) and seconds > 0):
-        raise ConfigError("the timeout of a tool is not a number above zero. To do: give it seconds, or None.")
+        raise ConfigError("the timeout of a tool is not a number above zero. To do: pass seconds, or None.")
     kinds: tuple[Any, ...] = fatal if isinstance(fatal, tuple) else (fatal,)
     if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
-        raise ConfigError("fatal= holds something that is no exception type. To do: give it exception types.")
+        raise ConfigError("fatal= has a value that is no exception type. To do: pass exception types only.")
     options = ToolOptions(name, description, approval, timeout, kinds, strict)
 
     def decorate(decorated: Callable[..., Any]) -> FunctionTool[..., Any]:
         if isinstance(decorated, FunctionTool):
-            raise ConfigError(f"{decorated.__name__} is a tool already. To do: decorate it once.")
+            raise ConfigError(f"{decorated.__name__} is already a tool. To do: decorate it once.")
         return FunctionTool(decorated, options)
 
     return decorate if function is None else decorate(function)
 
+
+# --- the tools of an agent ------------------------------------------------------------------------------------------
 
 ToolLike: TypeAlias = Tool | Mapping[str, Any] | Runnable | Callable[..., Any]
 """A tool, a dict in a provider's format, a typed function, or any object that is Runnable."""
@@ -210,25 +215,25 @@ class OfferedTool(msgspec.Struct, frozen=True):
 
     tool: Tool
     runnable: Runnable | None = None
-    """What runs it; None leaves its calls to the caller."""
+    """Runs the calls; None leaves them to the caller."""
 
 
 def find_runnable(tool: ToolLike) -> Runnable | None:
-    """Return what runs a tool; None for a mere description, whose calls are left to the caller."""
+    """Find the runnable of a tool; None for a mere description, whose calls are left to the caller."""
     if isinstance(tool, FunctionTool):
         return tool
     if isinstance(tool, (Tool, Mapping)):
         return None
-    # A class has all attributes of its objects and still is not one of them.
+    # A class also has the attributes of its objects, but cannot be run.
     if isinstance(tool, Runnable) and not isinstance(tool, type):
         return tool
     if callable(tool):
         return FunctionTool(tool)
-    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: give one of them.")
+    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: pass one of them.")
 
 
 def read_offer(tool: ToolLike) -> OfferedTool:
-    """Return a tool with what runs it. Raises ConfigError for anything that is not a tool."""
+    """Read a tool in any form, with its runnable. Raises ConfigError for anything that is not a tool."""
     if isinstance(tool, Tool):
         return OfferedTool(tool)
     if isinstance(tool, Mapping):
@@ -240,10 +245,10 @@ def read_offer(tool: ToolLike) -> OfferedTool:
 
 
 def build_toolset(tools: Iterable[ToolLike]) -> dict[str, OfferedTool]:
-    """Return the tools by name, in their order. Raises ConfigError for two of one name: a call could mean either."""
+    """Read the tools; returns them by name, in their order. Raises ConfigError if two have the same name."""
     given: Any = tools
     if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
-        raise ConfigError("tools is a list of tools, also for one. To do: write tools=[…].")
+        raise ConfigError("tools is a list, even for one tool. To do: write tools=[…].")
     offered: dict[str, OfferedTool] = {}
     for tool in tools:
         offer = read_offer(tool)

@@ -1,6 +1,6 @@
-"""Builds the result of a call that the model gets: a value as text, JSON or pictures, or an error it can act on.
+"""Builds the tool result for the model: a value as text, JSON or pictures, or an error that it can act on.
 
-Not here: errors for the caller (values/errors), and when a call is run (flows).
+Not here: errors for the caller (values/errors), and when a call runs (flows).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asides.values.reply import Reply
 from asides.values.result import Result
 
 NOTHING = "Done; there is nothing to report."
-"""The text that the model gets if a function returns None."""
+"""The text for the model if a function returns None."""
 
 _MAX_ERROR_LENGTH = 1000
 _MAX_NAMES = 40
@@ -26,7 +26,7 @@ _MAX_GROUPED_ERRORS = 3
 
 
 def build_result(call: ToolCall, outcome: JobOutcome) -> ToolResult:
-    """Build the result of a call that was run. Never raises, and never shows where in the code it failed."""
+    """Build the result of a call that was run. Never raises, and shows no traceback."""
     match outcome:
         case Returned(value=value):
             return _build_from_value(call, value)
@@ -36,7 +36,7 @@ def build_result(call: ToolCall, outcome: JobOutcome) -> ToolResult:
             return _build_error(call, _describe_error(error))
         case TimedOut(seconds=seconds):
             after = f" after {seconds:g} s" if seconds else ""
-            return _build_error(call, f"{call.name} was given up{after}: it took too long. To do: ask for less of it.")
+            return _build_error(call, f"{call.name} was given up{after}: it took too long. To do: ask for less.")
 
 
 def deny_call(call: ToolCall, reason: str = "") -> ToolResult:
@@ -46,7 +46,7 @@ def deny_call(call: ToolCall, reason: str = "") -> ToolResult:
 
 
 def reject_unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
-    """Build the result of a call of a tool that does not exist; it names the existing tools most like it."""
+    """Build the result of a call of an unknown tool; it suggests the existing tools with similar names."""
     from difflib import get_close_matches
 
     known = sorted(names)
@@ -54,9 +54,9 @@ def reject_unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
     if close := get_close_matches(call.name, known, n=3):
         text += f" Did you mean {' or '.join(close)}?"
     elif known:
-        text += f" There are {', '.join(known[:_MAX_NAMES])}{' and more' if len(known) > _MAX_NAMES else ''}."
+        text += f" The tools are {', '.join(known[:_MAX_NAMES])}{' and more' if len(known) > _MAX_NAMES else ''}."
     else:
-        text += " There are none. To do: answer without one."
+        text += " There are no tools. To do: answer without one."
     return _build_error(call, text)
 
 
@@ -84,7 +84,7 @@ def _describe_error(error: BaseException) -> str:
         return "; ".join(inner)[:_MAX_ERROR_LENGTH]
     try:
         message = str(error).strip()
-    except Exception:  # noqa: BLE001 - the message of an exception may come from any code
+    except Exception:  # noqa: BLE001 - an exception may compute its message with any code
         message = ""
     name = type(error).__name__
     # Redact before the cut: half a key does not look like a key.
@@ -95,7 +95,7 @@ def _describe_error(error: BaseException) -> str:
 def _build_from_value(call: ToolCall, value: Any) -> ToolResult:
     match value:
         case ToolResult(content=content):
-            # Its content is built as any other, because nothing has checked it.
+            # Its content is not checked yet, so it is built like any other value.
             result = _build_from_value(call, "" if content == () else content)
             return msgspec.structs.replace(
                 result, name=value.name or call.name, is_error=value.is_error or result.is_error, cache=value.cache
@@ -112,8 +112,8 @@ def _build_from_value(call: ToolCall, value: Any) -> ToolResult:
             pass
     try:
         return ToolResult(call.id, _encode_content(value), call.name)
-    except Exception:  # noqa: BLE001 - a value may bring its own code for its encoding
-        return _build_unsupported(call, value, "return text, or what JSON can carry")
+    except Exception:  # noqa: BLE001 - encoding a value may run any code
+        return _build_unsupported(call, value, "return text, or a value that JSON can hold")
 
 
 def _encode_content(value: Any) -> str | tuple[Text | Image | File, ...]:
@@ -150,4 +150,4 @@ def _encode_json(value: Any) -> str:
 
 def _build_unsupported(call: ToolCall, value: Any, advice: str) -> ToolResult:
     kind = type(value).__name__
-    return _build_error(call, f"{call.name} ran, and what it gave ({kind}) cannot be told. For its author: {advice}.")
+    return _build_error(call, f"{call.name} ran, but its value ({kind}) cannot be sent. For its author: {advice}.")

@@ -18,11 +18,11 @@ Approval: TypeAlias = Literal["allow", "deny", "ask"]
 
 
 class Startable(Protocol):
-    """An object that a shell can run for a call."""
+    """An object that a driver can run for a call."""
 
     @property
     def blocking(self) -> bool:
-        """Whether `run` does the work itself, and so must not run on an event loop; False: it returns an awaitable."""
+        """Whether `run` blocks, so that it must not run on an event loop. False: it returns an awaitable."""
         ...
 
     def run(self, call: ToolCall) -> Any | Awaitable[Any]:

@@ -1,4 +1,7 @@
-"""Reads a typed function: its name, its docstring, and its parameters with their types. Not here: running it."""
+"""Reads a typed function: its name, its docstring, and its parameters with their types.
+
+Not here: reading values of these types (type_readers), and running the function (function_tool).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from asides.values.tools import Tool
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class _UndefinedType(ConfigError):
+class UndefinedType(ConfigError):
     """An annotation names a type that is not defined, or not yet."""
 
 
@@ -46,7 +49,7 @@ class Parameters(msgspec.Struct, frozen=True):
 
     each: tuple[Parameter, ...]
     definitions: dict[str, Any]
-    """What the schemas refer to as `#/$defs/…`."""
+    """The definitions that the schemas refer to as `#/$defs/…`."""
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of an object that has the parameters as its fields."""
@@ -63,6 +66,9 @@ class Signature(msgspec.Struct, frozen=True):
 
     tool: Tool
     parameters: Parameters
+
+
+# --- functions ------------------------------------------------------------------------------------------------------
 
 
 def read_signature(
@@ -83,7 +89,7 @@ def read_signature(
     if not without_first and is_unbound_method(function):
         raise build_unbound_error(function.__qualname__, name)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigError(f"the tool {name} yields, and a tool gives back one value. To do: return it.")
+        raise ConfigError(f"the tool {name} is a generator, and a tool returns one value. To do: use return.")
     declared = _read_declarations(function, name)
     docstring = read_docstring(inspect.getdoc(_find_documented(function)) or inspect.getdoc(function) or "")
     parameters = read_parameters(name, declared[1:] if without_first else declared, docstring.parameters)
@@ -94,7 +100,7 @@ def read_signature(
 
 
 def read_tool_name(function: Callable[..., Any], name: str | None) -> str:
-    """Return the name of a tool: the given one, or the function's. Raises ConfigError if providers would refuse it."""
+    """Read the name of a tool: `name`, or the function's name. Raises ConfigError if providers would refuse it."""
     found = getattr(function, "__name__", "") if name is None else name
     if name is None and not found.isidentifier():
         kind = found or type(function).__name__
@@ -117,14 +123,17 @@ def is_unbound_method(function: Callable[..., Any]) -> bool:
 
 
 def build_unbound_error(qualified_name: str, name: str) -> ConfigError:
-    """Return the error for a method that was given without its object."""
-    return ConfigError(f"{qualified_name} is not bound to an object. To do: give it bound, as in thing.{name}.")
+    """Build the error for a method that was passed without its object."""
+    return ConfigError(f"{qualified_name} is not bound to an object. To do: pass a bound method, as in thing.{name}.")
+
+
+# --- parameters -----------------------------------------------------------------------------------------------------
 
 
 def read_parameters(function: str, declared: Sequence[DeclaredParameter], descriptions: dict[str, str]) -> Parameters:
-    """Read the parameters of the function of this name; `descriptions` serve those whose annotation has none.
+    """Read the parameters of the function with this name. `descriptions` are the defaults for parameters without one.
 
-    Raises a ConfigError that names the parameter whose type JSON cannot carry.
+    Raises a ConfigError that names a parameter whose type JSON cannot hold.
     """
     each: list[Parameter] = []
     definitions: dict[str, Any] = {}
@@ -138,7 +147,7 @@ def read_parameters(function: str, declared: Sequence[DeclaredParameter], descri
         if not required:
             _add_default(schema, parameter.default)
         each.append(Parameter(parameter.name, required, reader, schema))
-    # Only now, so that definitions that two parameters share were recognised as the same.
+    # Last, so that definitions shared by two parameters are recognised as the same.
     for name in list(definitions):
         definitions[name] = hoist_definitions(definitions[name], definitions)
     return Parameters(tuple(each), definitions)
@@ -153,20 +162,20 @@ def _build_reader(function: str, parameter: DeclaredParameter) -> Reader:
     try:
         return build_reader(parameter.kind)
     except NameError as error:
-        raise _UndefinedType(
-            f"the parameter {parameter.name} of the tool {function} does not read ({error})."
+        raise UndefinedType(
+            f"the parameter {parameter.name} of the tool {function} cannot be read ({error})."
         ) from None
     except (TypeError, ValueError) as error:
         # Some of msgspec's messages are a page of advice for its own users, with the reason in the last line.
         reason = str(error).strip().split("\n")[-1] if str(error).startswith("Generating") else str(error)
         reason = " ".join(reason.split())[:300]
         raise ConfigError(
-            f"the tool {function} takes what JSON cannot carry: {parameter.name} ({reason}). To do: change its type."
+            f"the tool {function} has a type that JSON cannot hold: {parameter.name} ({reason}). To do: change it."
         ) from None
 
 
 def _find_description(kind: Any) -> str | None:
-    """Return the description in `Annotated`: a string, or an object that has one; also inside `X | None`."""
+    """Find the description in `Annotated`: a string, or an object that has one; also inside `X | None`."""
     if get_origin(kind) is Annotated:
         for mark in kind.__metadata__:
             text = mark if isinstance(mark, str) else getattr(mark, "description", getattr(mark, "documentation", None))
@@ -182,7 +191,7 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
         encoded = msgspec.to_builtins(default, str_keys=True, enc_hook=encode_custom)
         msgspec.json.encode(encoded)
     except (TypeError, ValueError, RecursionError):
-        return  # Only Python can express it: the model leaves the argument out, and the function uses its default.
+        return  # JSON cannot hold the default. The model leaves the argument out, and the function uses its default.
     schema["default"] = encoded
 
 
@@ -193,13 +202,13 @@ def _read_declarations(function: Callable[..., Any], name: str) -> list[Declared
         hints = _read_hints(function)
         signature = inspect.signature(function)
     except NameError as error:
-        raise _UndefinedType(
-            f"the signature of the tool {name} does not read ({error}). To do: correct it, or define the type "
+        raise UndefinedType(
+            f"the signature of the tool {name} cannot be read ({error}). To do: correct it, or define the type "
             "outside of any function."
         ) from None
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"the signature of the tool {name} does not read ({error}). To do: correct it.") from None
-    # The model neither sees nor sets what a partial has filled in.
+        raise ConfigError(f"the signature of the tool {name} cannot be read ({error}). To do: correct it.") from None
+    # The model does not see the arguments that a partial has filled in.
     filled = function.keywords if isinstance(function, partial) else {}
     found: list[DeclaredParameter] = []
     for parameter in signature.parameters.values():
@@ -227,7 +236,7 @@ def _read_hints(function: Any) -> dict[str, Any]:
 
 
 def _find_documented(function: Any) -> Any:
-    """Return the object that has the docstring and the annotations of a callable."""
+    """Find the object that has the docstring and the annotations of a callable."""
     import inspect
 
     while isinstance(function, partial):
@@ -237,6 +246,8 @@ def _find_documented(function: Any) -> Any:
         return function
     return type(function).__call__
 
+
+# --- docstrings -----------------------------------------------------------------------------------------------------
 
 _GOOGLE = re.compile(r"^(?:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters):\s*$")
 _NUMPY = re.compile(r"^(?:Parameters|Other Parameters)\s*\n-{3,}\s*$", re.MULTILINE)
@@ -256,7 +267,7 @@ class Docstring(msgspec.Struct, frozen=True):
     summary: str = ""
     """The first paragraph, on one line."""
     parameters: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Name → description on one line, for the described ones."""
+    """Name → description on one line, for parameters that have one."""
 
 
 def read_docstring(text: str) -> Docstring:
@@ -310,7 +321,7 @@ def _read_sphinx(lines: list[str]) -> dict[str, str]:
 
 
 def _take_indented(lines: list[str], *, deeper_than: int) -> list[str]:
-    """Return the leading lines that are indented, and blank ones among them."""
+    """Take the leading lines that are indented, and the blank lines between them."""
     for number, line in enumerate(lines):
         if line.strip() and _measure_indent(line) <= deeper_than:
             return lines[:number]

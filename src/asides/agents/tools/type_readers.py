@@ -1,4 +1,4 @@
-"""Readers of types: each describes one type as a JSON schema and reads JSON values into it, by msgspec or pydantic.
+"""Readers of types. Each describes a type as a JSON schema and converts JSON values to it, with msgspec or pydantic.
 
 pydantic is imported only for a type that comes from it. Not here: parameters of a function (signatures).
 """
@@ -23,7 +23,7 @@ _MSGSPEC_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<
 _PYDANTIC_ATTRIBUTES = ("model_json_schema", "__pydantic_validator__", "__get_pydantic_core_schema__")
 
 Problem: TypeAlias = tuple[str, str]
-"""The place in a value (`"[0].city"`; `""` for the whole value), and what is wrong there. It quotes no content."""
+"""The place in a value (`"[0].city"`; `""` for the whole value), and the problem there. It quotes no content."""
 
 
 class TypeMismatch(Exception):
@@ -35,7 +35,7 @@ class TypeMismatch(Exception):
 
 
 def parse_msgspec_error(error: Exception) -> Problem:
-    """Return the one problem that msgspec found."""
+    """Parse the problem that msgspec found."""
     message = str(error)
     parsed = _MSGSPEC_MESSAGE.fullmatch(message)
     if parsed is None:
@@ -44,7 +44,7 @@ def parse_msgspec_error(error: Exception) -> Problem:
 
 
 def parse_pydantic_error(error: Any) -> tuple[Problem, ...]:
-    """Return the first few problems that pydantic found, without the values."""
+    """Parse the first few problems that pydantic found, without the values."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return tuple(
         ("".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"]), str(each["msg"]))
@@ -60,12 +60,12 @@ class Reader(Protocol):
         ...
 
     def read(self, value: Any) -> Any:
-        """Return a JSON value as the type. Raises TypeMismatch."""
+        """Convert a JSON value to the type. Raises TypeMismatch."""
         ...
 
 
 def build_reader(kind: Any) -> Reader:
-    """Return the reader of a type. Raises TypeError if JSON cannot carry it, NameError if it is not defined yet."""
+    """Build the reader of a type. Raises TypeError if JSON cannot hold it, NameError if it is not defined yet."""
     return PydanticReader(kind) if is_pydantic(kind) else MsgspecReader(kind)
 
 
@@ -90,7 +90,7 @@ class MsgspecReader:
         return self._schema
 
     def read(self, value: Any) -> Any:
-        """Return a JSON value as the type. Raises TypeMismatch."""
+        """Convert a JSON value to the type. Raises TypeMismatch."""
         try:
             # Not strict: models write "3" for 3 and "true" for true, and the meaning is clear.
             return msgspec.convert(value, self._kind, strict=False, dec_hook=_read_custom)
@@ -121,7 +121,7 @@ class PydanticReader:
         return self._schema
 
     def read(self, value: Any) -> Any:
-        """Return a JSON value as the type. Raises TypeMismatch."""
+        """Convert a JSON value to the type. Raises TypeMismatch."""
         from pydantic import ValidationError
 
         try:
@@ -132,7 +132,7 @@ class PydanticReader:
 
 
 def is_pydantic(kind: Any) -> bool:
-    """Whether a type, or one that it is made of, is pydantic's: a model, a dataclass, `Annotated[…, Field(…)]`."""
+    """Whether a type, or a part of it, is pydantic's: a model, a dataclass, `Annotated[…, Field(…)]`."""
     origin = get_origin(kind)
     if origin is Literal:
         return False
@@ -146,7 +146,7 @@ def is_pydantic(kind: Any) -> bool:
 def _is_pydantic_metadata(mark: Any) -> bool:
     package = type(mark).__module__.partition(".")[0]
     if package == "annotated_types":
-        # pydantic's own types, such as PositiveInt, are made of these; the package also exists without pydantic.
+        # Types of pydantic, such as PositiveInt, are made of these; the package also exists without pydantic.
         return importlib.util.find_spec("pydantic") is not None
     return package in ("pydantic", "pydantic_core") or hasattr(mark, "__get_pydantic_core_schema__")
 
@@ -158,7 +158,7 @@ def is_pydantic_field(value: Any) -> bool:
 
 
 def encode_custom(value: Any) -> Any:
-    """Return a JSON value for what msgspec does not encode: paths, pydantic models, arrays, subclasses of str."""
+    """Encode a value that msgspec does not support: paths, pydantic models, arrays, subclasses of str."""
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, str):
@@ -171,7 +171,7 @@ def encode_custom(value: Any) -> Any:
 
 
 def _add_format(kind: Any) -> Any:
-    """Return the type with its text format, where msgspec's schema names none because it also takes numbers."""
+    """Add the text format of dates and times, which msgspec's schema leaves out because it also takes numbers."""
     if kind is datetime:
         return Annotated[kind, msgspec.Meta(extra_json_schema={"format": "date-time"})]
     if kind is time:

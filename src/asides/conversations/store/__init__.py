@@ -1,6 +1,6 @@
-"""Stores of conversations: what any store promises (protocol), and the one in SQLite.
+"""The protocol of a store of conversations (`Store`), with its values and errors.
 
-Not here: a conversation in use, and what of its thinking may be stored (conversations).
+Not here: the store in SQLite (sqlite), and whether thinking may be stored (conversations).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from asides.values.usage import Usage
 
 
 class StoreError(ConfigError):
-    """The store cannot be used, or cannot take what it was given. It still holds what it held before."""
+    """The store cannot be used, or cannot store the given values. Its content is unchanged."""
 
 
 class StoreConflict(StoreError):
-    """Another process changed the conversation meanwhile, and nothing was written. Load it again and decide anew."""
+    """Another process changed the conversation first, and nothing was written. Load it again and repeat the change."""
 
     def __init__(self, message: str, *, name: str, expected: int, found: int | None) -> None:
         super().__init__(message)
@@ -42,25 +42,25 @@ class ConversationHeading(msgspec.Struct, frozen=True):
 
 
 class ConversationInfo(msgspec.Struct, frozen=True):
-    """What a store knows of a conversation without reading its messages."""
+    """Facts about a stored conversation, known without reading its messages."""
 
     name: str
     version: int
-    """Goes up with every change. No version is used twice, not even by a later conversation of the same name."""
+    """Increases with every change. No version is used twice, not even by a later conversation of the same name."""
     rewritten: int
-    """The version of the last change that was not an append. Messages read since then are unchanged."""
+    """The version of the last change that was not an append. Messages read since then have not changed."""
     length: int
     """The number of messages."""
     heading: ConversationHeading = ConversationHeading()
     usage: Usage = Usage()
-    """The cost so far."""
+    """The tokens used so far."""
     created: float = 0.0
-    """Seconds since 1970, as is `updated`."""
+    """Unix time in seconds, like `updated`."""
     updated: float = 0.0
 
 
 class ConversationSnapshot(msgspec.Struct, frozen=True):
-    """A conversation as it was at one moment."""
+    """A conversation at one moment."""
 
     about: ConversationInfo
     messages: tuple[Message, ...]
@@ -70,10 +70,10 @@ class ConversationSnapshot(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Keeps conversations by name, for any number of threads and processes at a time.
+    """Stores conversations by name, for any number of threads and processes at a time.
 
-    Each method is one step that happens whole or not at all, and its change is permanent when it returns. A store keeps
-    messages exactly as it gets them; the conversation decides whether readable thinking is among them.
+    Each method is atomic, and its change is permanent when it returns. A store writes messages exactly as it gets them;
+    the conversation decides whether they hold readable thinking.
     """
 
     def append(
@@ -86,8 +86,8 @@ class Store(Protocol):
     ) -> ConversationInfo:
         """Add messages at the end, together and in this order, while others may be writing too.
 
-        They are the last ones of the returned `length`. A conversation that is not there begins with them. A `heading`
-        replaces the old one; `spent` is added to the usage.
+        They are the last messages of the returned `length`. A missing conversation is created. A `heading` replaces
+        the old one; `spent` is added to the usage.
         """
         ...
 
@@ -100,25 +100,25 @@ class Store(Protocol):
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Put these messages in the place of all messages.
+        """Replace all messages.
 
-        Raises `StoreConflict`, and changes nothing, unless the conversation is at the version `expected`. A
-        conversation that is not there has version 0.
+        Raises `StoreConflict`, and changes nothing, unless the conversation has the version `expected`. A missing
+        conversation has version 0.
         """
         ...
 
     def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
-        """The conversation with its messages from the place `start` on; None when it is not there."""
+        """The conversation with its messages from index `start` on; None when it is not in the store."""
         ...
 
     def about(self, name: str) -> ConversationInfo | None:
-        """What the store knows of a conversation; None when it is not there."""
+        """The facts about a conversation; None when it is not in the store."""
         ...
 
     def names(self) -> tuple[str, ...]:
-        """The names of all conversations, the last changed first."""
+        """The names of all conversations, the latest changed first."""
         ...
 
     def delete(self, name: str) -> bool:
-        """Delete a conversation; False when it was not there."""
+        """Delete a conversation. Returns whether it was in the store."""
         ...

@@ -25,11 +25,11 @@ MEMORY = ":memory:"
 _IDLE_CONNECTIONS = 4
 _SECONDS_BETWEEN_ATTEMPTS = (0.0005, 0.003)
 _READ = "BEGIN"
-# A transaction that reads first and then writes fails when another one wrote in between; this one waits at its begin.
+# A transaction that reads and then writes fails if another one wrote in between. This kind waits before it begins.
 _WRITE = "BEGIN IMMEDIATE"
 
-# Held from the creation of a file until SQLite opened it: closing any handle of a file gives up all locks that the
-# process has on it (POSIX), SQLite's own among them.
+# Held from the creation of a file until SQLite has opened it. On POSIX, closing any handle of a file releases all locks
+# that the process has on it, including those of SQLite.
 _opening = threading.Lock()
 
 
@@ -37,13 +37,13 @@ class SqliteStore:
     """A store in one file. A new file can be read by its owner only; its folder must exist.
 
     The file is opened when it is first needed. A change is on the disk when its method returns, even if the process is
-    killed right after. `patience` is how many seconds to wait for other writers. ":memory:" is a store of this process
-    alone, and ends with it.
+    killed right after. `patience` is the seconds to wait for other writers. ":memory:" is a store of this process alone
+    and ends with it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = 30.0) -> None:
         self._memory = os.fspath(path) == MEMORY
-        self._path = MEMORY if self._memory else _absolute(os.fspath(path))
+        self._path = MEMORY if self._memory else _resolve_path(os.fspath(path))
         self._patience = patience
         self._pool = _Pool(self._path, single=self._memory)
         # A store that is never closed is closed when it is garbage-collected.
@@ -74,7 +74,7 @@ class SqliteStore:
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Put these messages in the place of all, or raise `StoreConflict` if another process changed them."""
+        """Replace all messages. Raises `StoreConflict` if another process changed them."""
         return self._run(
             _WRITE,
             lambda connection: tables.replace(
@@ -83,7 +83,7 @@ class SqliteStore:
         )
 
     def delete(self, name: str) -> bool:
-        """Delete a conversation; False when it was not there."""
+        """Delete a conversation. Returns whether it was in the store."""
         deleted = self._run(_WRITE, lambda connection: tables.delete(connection, name))
         if deleted and not self._memory:
             self._empty_log()
@@ -92,15 +92,15 @@ class SqliteStore:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
-        """The conversation with its messages from the place `start` on; None when it is not there."""
+        """The conversation with its messages from index `start` on; None when it is not in the store."""
         return self._run(_READ, lambda connection: tables.load(connection, name, start))
 
     def about(self, name: str) -> ConversationInfo | None:
-        """What the store knows of a conversation; None when it is not there."""
+        """The facts about a conversation; None when it is not in the store."""
         return self._run(_READ, lambda connection: tables.about(connection, name))
 
     def names(self) -> tuple[str, ...]:
-        """The names of all conversations, the last changed first."""
+        """The names of all conversations, the latest changed first."""
         return self._run(_READ, tables.names)
 
     # --- closing ------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class SqliteStore:
         return f"SqliteStore({self._path!r})"
 
     def _empty_log(self) -> None:
-        """Remove deleted messages from the write-ahead log too. Where others read it, a later write removes them."""
+        """Remove deleted messages from the write-ahead log too. If others read it now, a later write removes them."""
         import sqlite3
 
         with suppress(sqlite3.Error), self._pool.connection() as connection:
@@ -143,27 +143,27 @@ class SqliteStore:
                     "model and the system prompt of the conversation."
                 ) from None
             except UnicodeDecodeError:
-                raise _damaged(self._path) from None
-            # SQLite itself would try less and less often, and a busy writer leaves only short gaps.
+                raise _build_damage_error(self._path) from None
+            # SQLite itself would wait longer each time, and a busy writer leaves only short gaps.
             time.sleep(random.uniform(*_SECONDS_BETWEEN_ATTEMPTS))
 
 
-def _absolute(path: str) -> str:
+def _resolve_path(path: str) -> str:
     if "\0" in path:
-        raise _impossible_path(path, "there is a NUL in it")
+        raise _build_path_error(path, "there is a NUL in it")
     try:
         return str(Path(path).expanduser().absolute())
-    except RuntimeError:  # "~name", and there is no such user.
-        raise _impossible_path(path, "there is no such home folder") from None
+    except RuntimeError:  # "~name" of an unknown user.
+        raise _build_path_error(path, "there is no such home folder") from None
 
 
-def _impossible_path(path: str, reason: str) -> StoreError:
-    return StoreError(f"there cannot be a store at {path!r}: {reason}. To do: name another place.")
+def _build_path_error(path: str, reason: str) -> StoreError:
+    return StoreError(f"there cannot be a store at {path!r}: {reason}. To do: name another path.")
 
 
 def _check_name(name: str) -> str:
     if not name.strip():
-        raise StoreError("a conversation is kept under a name. To do: give one that is not blank.")
+        raise StoreError("a stored conversation needs a name. To do: pass one that is not blank.")
     return name
 
 
@@ -174,7 +174,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Generator[None, 
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # Ctrl-C in the middle is rolled back too.
+        # Also on Ctrl-C.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -194,7 +194,7 @@ class _Pool:
 
     @contextmanager
     def connection(self) -> Generator[sqlite3.Connection, None, None]:
-        """A connection for the length of the block."""
+        """A connection for use inside the block."""
         import sqlite3
 
         if self._single is not None:
@@ -204,7 +204,7 @@ class _Pool:
             try:
                 yield connection
             except sqlite3.Error as problem:
-                # The state of the connection is unknown, but a store in memory has no other.
+                # Its state is unknown, so it is closed; but a store in memory has no other connection.
                 if self._single is None and not _is_busy(problem):
                     connection.close()
                 else:
@@ -241,7 +241,7 @@ class _Pool:
         connection.close()
 
     def _abandon_inherited(self) -> None:
-        """After a fork of the process: the connections are the parent's, and may be neither used nor closed here."""
+        """Abandon connections after a fork: they belong to the parent process and must not be used or closed here."""
         if self._process != os.getpid():
             self._inherited += self._idle
             self._idle = []
@@ -264,7 +264,7 @@ def _open(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         # Overwrite what is deleted; not every SQLite is built to do so by default.
         connection.execute("PRAGMA secure_delete = ON")
-        # One transaction: another process may be creating the tables.
+        # In a transaction, since another process may be creating the tables.
         with _transaction(connection, _READ):
             has_tables = tables.has_tables(connection, path)
         if not has_tables:
@@ -286,11 +286,11 @@ def _create_file(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-# --- errors: their texts are about the file, never about what is in it ---------------------------------------------
+# --- errors: their texts name the file, and never its content -------------------------------------------------------
 
 
 def _is_busy(problem: sqlite3.Error) -> bool:
-    """Whether others are writing, so that a later attempt may work."""
+    """Whether others are writing, so that a later attempt may succeed."""
     import sqlite3
 
     return (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -303,7 +303,8 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
     match None if code is None else code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             text = (
-                f"the store {path} was busy with others for {patience:g} seconds. To do: try again, or give patience="
+                f"the store {path} was busy with other writers for {patience:g} seconds. To do: try again, or raise "
+                "patience="
             )
         case sqlite3.SQLITE_CANTOPEN if Path(path).is_dir():
             text = f"the store {path} is a folder. To do: name a file"
@@ -320,7 +321,7 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
         case sqlite3.SQLITE_NOTADB:
             text = f"{path} is not a database. To do: use another file, or move this one away"
         case sqlite3.SQLITE_CORRUPT:
-            return _damaged(path)
+            return _build_damage_error(path)
         case sqlite3.SQLITE_FULL:
             text = f"there is no room left on the disk of the store {path}. To do: make some; nothing was lost"
         case _:
@@ -328,7 +329,7 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
     return StoreError(f"{text}.")
 
 
-def _damaged(path: str) -> StoreError:
+def _build_damage_error(path: str) -> StoreError:
     return StoreError(
         f"the store {path} is damaged. To do: restore it from a backup, or move it away and save what can be saved "
         "with the .recover command of sqlite3."

@@ -1,4 +1,4 @@
-"""The tables of the SQLite store and every statement on them, inside a transaction that the caller has begun.
+"""The tables of the SQLite store and all SQL statements. The caller begins and ends the transactions.
 
 Not here: connections, waiting, and errors of SQLite (sqlite).
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 FORMAT = 1
-"""The version of the tables. A file with a later one is not touched."""
+"""The version of the tables. A file with a later version is refused."""
 _APPLICATION = 0x61736964
 """Marks the file as a store of asides: "asid"."""
 
@@ -64,7 +64,7 @@ def has_tables(connection: sqlite3.Connection, path: str) -> bool:
     if application == _APPLICATION:
         if version > FORMAT:
             raise StoreError(
-                f"the store {path} was written by a newer asides (its form is {version}, this one knows up to "
+                f"the store {path} was written by a newer asides (its format is {version}, this one knows up to "
                 f"{FORMAT}). To do: upgrade asides, or use another file."
             )
         return True
@@ -107,13 +107,13 @@ def replace(
     spent: Usage | None,
     now: float,
 ) -> ConversationInfo:
-    """Put messages in the place of all messages, if the version is the expected one."""
+    """Replace all messages, if the version is the expected one."""
     before = about(connection, name)
     found = 0 if before is None else before.version
     if found != expected:
         raise StoreConflict(
-            f"the conversation {name!r} was changed by somebody else meanwhile; nothing was written. To do: load it "
-            "again and make the change anew.",
+            f"the conversation {name!r} was changed by another process; nothing was written. To do: load it again and "
+            "repeat the change.",
             name=name,
             expected=expected,
             found=found or None,
@@ -133,7 +133,7 @@ def delete(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
-    """What the store knows of a conversation."""
+    """The facts about a conversation."""
     row = connection.execute(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,)).fetchone()  # noqa: S608
     if row is None:
         return None
@@ -142,7 +142,7 @@ def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
         spent = msgspec.json.decode(usage, type=Usage)
     except (msgspec.DecodeError, TypeError):  # TypeError: the column holds a number.
         raise StoreError(
-            f"the head of the conversation {name!r} does not read: it is damaged, or a newer asides wrote it. To do: "
+            f"the head of the conversation {name!r} cannot be read: it is damaged, or a newer asides wrote it. To do: "
             "upgrade asides, or restore the store from a backup."
         ) from None
     heading = ConversationHeading(system, model)
@@ -150,7 +150,7 @@ def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
 
 
 def load(connection: sqlite3.Connection, name: str, start: int) -> ConversationSnapshot | None:
-    """A conversation with its messages from a place on."""
+    """A conversation with its messages from an index on."""
     info = about(connection, name)
     if info is None:
         return None
@@ -163,7 +163,7 @@ def load(connection: sqlite3.Connection, name: str, start: int) -> ConversationS
 
 
 def names(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """The names of all conversations, the last changed first."""
+    """The names of all conversations, the latest changed first."""
     return tuple(row[0] for row in connection.execute("SELECT name FROM conversations ORDER BY version DESC"))
 
 
@@ -177,7 +177,7 @@ def _parse_rows(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
             messages.append(read_message(document)[0])
         except (ConfigError, TypeError):  # TypeError: the column holds a number.
             raise StoreError(
-                f"message {place} of the conversation {name!r} does not read: it is damaged, or a newer asides wrote "
+                f"message {place} of the conversation {name!r} cannot be read: it is damaged, or a newer asides wrote "
                 "it. To do: upgrade asides, or restore the store from a backup."
             ) from None
     return messages

@@ -31,7 +31,7 @@ from asides.values.messages import (
     UnknownPart,
 )
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thought, nearest_effort, join_thoughts
+from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
 from asides.values.tools import Tool
 
 # Our names and theirs. The first group is in `options`, the second beside it.
