@@ -66,7 +66,7 @@ def test_the_outcome_in_one_word(parts: tuple[Part, ...], stop: StopKind, outcom
     [
         (
             Reply((Thought("secret"),), stop=StopReason("length"), model="m"),
-            r"^m gave no answer \(starved\).*max_tokens",
+            r"^m gave no answer \(starved\).*max_t",
         ),
         (Reply((CALL,)), r"^the model gave no answer \(tool_calls\).*run them"),
         (Reply((Refusal("secret"),)), r"\(refused\).*reply\.refusal"),
