@@ -211,6 +211,15 @@ def test_a_fatal_exception_ends_the_turn_after_all_results_are_in() -> None:
     assert [(result.call_id, result.is_error) for result in turn.results] == [("c1", True), ("c2", False)]
 
 
+def test_of_two_fatal_exceptions_the_first_one_counts() -> None:
+    config: RunConfig[Any] = RunConfig(tools={name: Made(name, fatal=(Exception,)) for name in ("a", "b")})
+    driver = Driver(
+        ToolTurn([call("a", 1), call("b", 2)], config, 1), fail={"a": Raised(KeyError()), "b": Raised(OSError())}
+    )
+    with pytest.raises(ToolFailed, match="the tool b raised OSError"):
+        driver.run()
+
+
 def test_nothing_is_asked_of_the_clock_when_nothing_runs() -> None:
     asked: list[str] = []
 
