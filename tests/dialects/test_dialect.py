@@ -34,7 +34,7 @@ def test_a_method_is_looked_up_once(name: str) -> None:
 
 
 def test_what_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="the dialect ollama has no house_rules"):
+    with pytest.raises(AttributeError, match="the dialect ollama has no request_rules"):
         _ = find_dialect("ollama").request_rules  # type: ignore[attr-defined]
 
 
