@@ -1,0 +1,111 @@
+"""Rows that users write as tables: new ones, changes of known ones, and errors that name the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule
+from asides.providers.user_rows import read_row
+from asides.values.errors import ConfigError, UnknownProvider
+
+KNOWN = Provider(
+    name="known",
+    base_url="https://known.example/v1",
+    key_env=("KNOWN_KEY",),
+    aliases=("wellknown",),
+    quirks=Quirks(stream_usage=False, path="/talk"),
+    models=(ModelRule(models="old*", thinking="never"),),
+    replay=(ReplayRule(when="all"),),
+    tier="verified",
+)
+
+
+def find(name: str) -> Provider:
+    if name != "known":
+        raise UnknownProvider(f"no provider is called {name}.")
+    return KNOWN
+
+
+def read(name: str, table: Any) -> Provider:
+    return read_row(name, table, "asides.toml: providers", find)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "row"),
+    [
+        pytest.param(
+            "mine",
+            {"base-url": "https://mine.example/v1", "key_env": "MINE", "headers": {"X-Team": "a"}},
+            Provider(
+                name="mine",
+                base_url="https://mine.example/v1",
+                key_env=("MINE",),
+                headers=(("X-Team", "a"),),
+                tier="yours",
+            ),
+            id="a new row",
+        ),
+        pytest.param(
+            "mine",
+            {"quirks": {"ask-by": "template", "thinking_in": "musing", "fields": {"include-thoughts": True}}},
+            Provider(
+                name="mine",
+                quirks=Quirks(ask_by="template", thinking_in=("musing",), fields=(("include-thoughts", True),)),
+                tier="yours",
+            ),
+            id="nested tables are read in the same way",
+        ),
+        pytest.param(
+            "known",
+            {"base_url": "https://proxy.example", "quirks": {"path": "/v2"}, "replay": [{"when": "never"}]},
+            Provider(
+                name="known",
+                base_url="https://proxy.example",
+                key_env=("KNOWN_KEY",),
+                aliases=("wellknown",),
+                quirks=Quirks(stream_usage=False, path="/v2"),
+                models=KNOWN.models,
+                replay=(ReplayRule(when="never"), ReplayRule(when="all")),
+                tier="yours",
+            ),
+            id="a known row with changes",
+        ),
+        pytest.param(
+            "mine",
+            {"like": "known", "models": [{"models": "new*", "efforts": "low"}]},
+            Provider(
+                name="mine",
+                base_url="https://known.example/v1",
+                key_env=("KNOWN_KEY",),
+                quirks=Quirks(stream_usage=False, path="/talk"),
+                models=(ModelRule(models="new*", efforts=("low",)), ModelRule(models="old*", thinking="never")),
+                replay=(ReplayRule(when="all"),),
+                tier="yours",
+            ),
+            id="like another, without its other names",
+        ),
+    ],
+)
+def test_a_table_becomes_a_row(name: str, table: dict[str, Any], row: Provider) -> None:
+    assert read(name, table) == row
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("https://mine.example", "is a table of fields"),
+        ({"api_key": "sk-secret"}, "api_key does not belong into a file.*key_env"),
+        ({"launcher": "os:system"}, "launcher does not belong into a file"),
+        ({"name": "other"}, "the name of the row is the name of its table"),
+        ({"like": "nobody"}, "like: no provider is called nobody"),
+        ({"base_ulr": "x"}, "does not read: .*base_ulr.*Its fields are those of asides.Provider"),
+        ({"quirks": {"ask_by": "shouting"}}, r"does not read: .*quirks\.ask_by"),
+        ({"models": [{"budget": "much"}]}, r"does not read: .*models\[0\]\.budget"),
+    ],
+)
+def test_a_wrong_table_is_refused_with_its_place_and_no_key(table: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=f"^asides.toml: providers.*{says}") as caught:
+        read("mine", table)
+    assert "secret" not in str(caught.value)

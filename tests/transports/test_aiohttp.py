@@ -1,0 +1,168 @@
+"""The aiohttp transport by itself, over real sockets: heads, bytes as they come, patience, closing, sessions.
+
+What both transports do alike in whole calls is in test_urllib3_and_aiohttp.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+
+from asides.dialects.dialect import HttpRequest
+from asides.options import Timeout
+from asides.transports.aiohttp import AiohttpTransport
+from asides.transports.protocols import AsyncResponse
+from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
+from tests.loopback import Heard, saying, serving, whole_response
+
+FIRST = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
+
+
+@pytest.fixture
+async def transport() -> AsyncIterator[AiohttpTransport]:
+    transport = AiohttpTransport()
+    yield transport
+    await transport.close()
+
+
+def get(transport: AiohttpTransport, url: str, timeout: Timeout | None = None, body: bytes = b"") -> AsyncResponse:
+    request = HttpRequest("POST" if body else "GET", url, {"X-Own": "1"}, body, direct=True)
+    return transport.open(request, timeout or Timeout())
+
+
+async def read_all(response: AsyncResponse) -> bytes:
+    found = b""
+    while data := await response.read():
+        found += data
+    return found
+
+
+async def test_nothing_is_sent_before_the_head_is_asked_for(transport: AiohttpTransport) -> None:
+    with serving(saying(whole_response(b"{}"))) as server:
+        response = get(transport, server.url)
+        assert (await response.read(), server.connections) == (b"", 0)
+        response.close()
+
+
+@pytest.mark.parametrize("body", [b"", b'{"a":1}', b"x" * 600_000], ids=["none", "small", "large"])
+async def test_a_request_goes_out_as_it_is_and_the_head_has_names_in_lower_case(
+    transport: AiohttpTransport, body: bytes
+) -> None:
+    with serving(saying(whole_response(b"no", status="404 Not Found", X_Request_Id="r1"))) as server:
+        response = get(transport, f"{server.url}/a?b=c%2Fd", body=body)
+        head = await response.head()
+        assert (head.status, head.headers["x-request-id"], head.headers["content-type"]) == (
+            404,
+            "r1",
+            "application/json",
+        )
+        assert head.received > 0
+        assert await read_all(response) == b"no"
+        (heard,) = server.heard
+        assert (heard.line, heard.body) == (f"{'POST' if body else 'GET'} /v1/a?b=c%2Fd HTTP/1.1", body)
+        assert heard.headers["x-own"] == "1"
+        assert "user-agent" not in heard.headers
+
+
+async def test_a_body_read_to_its_end_gives_its_connection_back_and_a_closed_one_does_not(
+    transport: AiohttpTransport,
+) -> None:
+    with serving(saying(whole_response(b"x" * 400_000))) as server:
+        for _ in range(2):
+            response = get(transport, server.url)
+            await response.head()
+            assert await read_all(response) == b"x" * 400_000
+            response.close()
+        assert server.connections == 1
+        half = get(transport, server.url)
+        await half.head()
+        half.close()
+        half.close()
+        response = get(transport, server.url)
+        await response.head()
+        assert (len(await read_all(response)), server.connections) == (400_000, 2)
+
+
+async def test_bytes_come_as_soon_as_they_are_there_and_patience_ends_a_wait(transport: AiohttpTransport) -> None:
+    gate = threading.Event()
+
+    def answer(_: Heard, connection: socket.socket) -> bool:
+        connection.sendall(FIRST)
+        gate.wait(5)
+        connection.sendall(b"3\r\ntwo\r\n0\r\n\r\n")
+        return True
+
+    with serving(answer) as server:
+        response = get(transport, server.url)
+        await response.head()
+        assert await response.read() == b"one"
+        assert await response.read(patience=0.01) == b""
+        gate.set()
+        assert await read_all(response) == b"two"
+
+
+def answer_and_wait(_: Heard, connection: socket.socket) -> bool:
+    connection.sendall(FIRST)
+    connection.recv(1)
+    return False
+
+
+async def test_another_task_may_close_a_response_that_waits(transport: AiohttpTransport) -> None:
+    with serving(answer_and_wait) as server:
+        response = get(transport, server.url)
+        await response.head()
+        await response.read()
+        asyncio.get_running_loop().call_soon(response.close)
+        with pytest.raises(ConnectionLost):
+            await response.read()
+        with pytest.raises(ConnectionLost):
+            await response.read()
+
+
+async def test_silence_between_two_bytes_is_given_up(transport: AiohttpTransport) -> None:
+    with serving(answer_and_wait) as server:
+        response = get(transport, server.url, Timeout(idle=0.05))
+        await response.head()
+        assert await response.read() == b"one"
+        with pytest.raises(IdleTimeout, match=r"0\.05 s"):
+            await response.read()
+
+
+@pytest.mark.parametrize(
+    ("timeout", "says"), [(Timeout(first_byte=0.05), r"0\.05 s"), (Timeout(total=0.05), "whole call")]
+)
+async def test_a_server_that_says_nothing_is_given_up(transport: AiohttpTransport, timeout: Timeout, says: str) -> None:
+    def answer(_: Heard, connection: socket.socket) -> bool:
+        connection.recv(1)
+        return False
+
+    with serving(answer) as server:
+        response = get(transport, server.url, timeout)
+        with pytest.raises(IdleTimeout, match=says):
+            await response.head()
+        response.close()
+
+
+async def test_an_address_that_is_none_is_a_mistake_of_the_settings(transport: AiohttpTransport) -> None:
+    with pytest.raises(ConfigError, match="does not read as an address"):
+        await get(transport, "http:///v1").head()
+
+
+def test_each_loop_has_its_own_session_and_those_of_closed_loops_are_forgotten() -> None:
+    transport = AiohttpTransport()
+
+    async def session() -> object:
+        first = transport.session()
+        assert transport.session() is first
+        await transport.close()
+        second = transport.session()
+        assert second is not first
+        await transport.close()
+        return second
+
+    assert asyncio.run(session()) is not asyncio.run(session())
+    assert transport._sessions == {}

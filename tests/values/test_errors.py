@@ -1,0 +1,159 @@
+"""Errors: the kind and the words for every answer of a server, no key in a message, and copies that lose nothing."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from asides.values import errors
+from asides.values.errors import (
+    AsidesError,
+    AuthError,
+    BadRequest,
+    ContentFiltered,
+    ContextTooLong,
+    InvalidThinking,
+    LimitReached,
+    MissingKey,
+    NoAnswer,
+    NotFound,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+    ReplayRejected,
+    ToolFailed,
+    from_status,
+    redact_keys,
+)
+from asides.values.messages import Text, ToolCall
+from asides.values.reply import Reply
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code", "kind"),
+    [
+        (400, "messages: field required", None, BadRequest),
+        (400, "This model's maximum context length is 8192 tokens", None, ContextTooLong),
+        (413, "prompt is too long: 210000 tokens > 200000 maximum", None, ContextTooLong),
+        (400, "The input token count (99) exceeds the maximum", None, ContextTooLong),
+        (400, "triggering Azure OpenAI's content management policy", None, ContentFiltered),
+        (400, "no", "content_filter", ContentFiltered),
+        (400, "API key not valid. Please pass a valid API key.", None, AuthError),
+        (400, "The reasoning_content in the thinking mode must be passed back", None, ReplayRejected),
+        (400, "Function call is missing a thought_signature", None, ReplayRejected),
+        (422, "Expected `thinking` or `redacted_thinking`, but found `text`", None, ReplayRejected),
+        (401, "", None, AuthError),
+        (403, "", None, AuthError),
+        (407, "", None, AuthError),
+        (404, "", None, NotFound),
+        (405, "", None, NotFound),
+        (410, "", None, NotFound),
+        (402, "", None, RateLimited),
+        (429, "", None, RateLimited),
+        (408, "", None, Overloaded),
+        (409, "", None, Overloaded),
+        (500, "", None, Overloaded),
+        (529, "", None, Overloaded),
+        (418, "", None, BadRequest),
+        (307, "", None, ProviderError),
+        # Inside a successful response, the code tells the kind, and else the text.
+        (200, "", "429", RateLimited),
+        (200, "prompt is too long", "400", ContextTooLong),
+        (200, "", "authentication_error", AuthError),
+        (200, "", "insufficient_quota", RateLimited),
+        (200, "", "overloaded_error", Overloaded),
+        (200, "no such model", None, NotFound),
+        (200, "invalid request", None, BadRequest),
+        (200, "", "700", ProviderError),
+        (200, "something else", None, ProviderError),
+    ],
+)
+def test_the_kind_of_an_answer(status: int, message: str, code: str | None, kind: type[ProviderError]) -> None:
+    error = from_status(status, provider="example", message=message, code=code)
+    assert type(error) is kind
+    assert (error.status, error.code) == (status, code)
+    assert " To do: " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (from_status(500, provider="example"), "example answered 500. To do: try again later."),
+        (
+            from_status(429, provider="example", message=" Slow down. ", code="rate_limit", request_id="r1"),
+            "example answered 429 (rate_limit): Slow down. To do: wait, or ask for less. (request r1)",
+        ),
+        (
+            from_status(429, provider="example", message="rate_limit reached", code="Rate_Limit"),
+            "example answered 429: rate_limit reached. To do: wait, or ask for less.",
+        ),
+        (
+            from_status(404, provider="example", code="404"),
+            "example answered 404. To do: check the model name and the base URL.",
+        ),
+        (
+            from_status(200, provider="example", message="odd"),
+            "example reported an error: odd. To do: see .body for what they sent.",
+        ),
+        (
+            MissingKey("example", ("EXAMPLE_KEY", "OTHER_KEY")),
+            "example needs an API key: set EXAMPLE_KEY or OTHER_KEY, or pass api_key=.",
+        ),
+    ],
+)
+def test_a_message_says_who_answered_what_and_what_to_do(error: AsidesError, text: str) -> None:
+    assert str(error) == text
+
+
+def test_a_body_and_a_message_are_cut_and_a_payload_too() -> None:
+    error = from_status(400, provider="example", message="x" * 1000, body=b"b" * 100_000, retry_after=1.5)
+    assert (len(error.body), error.retry_after) == (64 * 1024, 1.5)
+    assert f": {'x' * 500}. To do: " in str(error)
+    assert len(ProtocolError("broken", payload=b"p" * 10_000).payload) == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("Incorrect API key provided: sk-proj-abc123*****xyz.", "Incorrect API key provided: ***."),
+        ("gsk_abcdef123 and xai-abcdef123", "*** and ***"),
+        ("AIzaSyAbcdef and ya29.a0Abcdef", "*** and ***"),
+        ("Authorization: Bearer anything-at-all", "Authorization: ***"),
+        ("a risk-adverse task, sk-1", "a risk-adverse task, sk-1"),
+    ],
+)
+def test_what_looks_like_a_key_is_no_part_of_a_message(text: str, redacted: str) -> None:
+    assert redact_keys(text) == redacted
+    assert redacted.rstrip(".") in str(from_status(401, provider="example", message=text))
+
+
+FULL = from_status(429, provider="example", message="m", code="c", request_id="r", retry_after=2.0, body=b"b")
+FULL.partial = Reply((Text("half"),), complete=False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FULL,
+        MissingKey("example", ("EXAMPLE_KEY",)),
+        InvalidThinking("no", setting="thinking"),
+        ProtocolError("broken", dialect="made_up", payload=b"{"),
+        NoAnswer("none", Reply((Text(""),))),
+        LimitReached("enough", limit="tokens"),
+        ToolFailed("broke", ToolCall("c1", "f", {"a": 1})),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_copy_has_everything(error: AsidesError) -> None:
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(other) is type(error)
+        assert (other.args, vars(other)) == (error.args, vars(error))
+
+
+def test_the_tree_in_the_module_names_every_error() -> None:
+    kinds = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert errors.__doc__ is not None
+    assert {name for name in kinds if name not in errors.__doc__} == set()

@@ -1,0 +1,172 @@
+"""A reply: the answer, the thinking and the outcome; what counts for equality; what is shown and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.values.errors import NoAnswer
+from asides.values.events import StopKind, StopReason
+from asides.values.messages import Message, Part, Refusal, StoredResponse, Text, ToolCall, ToolResult
+from asides.values.notices import Notice
+from asides.values.reply import Outcome, Reply, Revealed
+from asides.values.thinking import Origin, Seal, Thought
+from asides.values.usage import Usage
+
+ORIGIN = Origin("example", "https://example", "m")
+SIGNED = Thought("plan", "summary", "block", ORIGIN, (Seal("signature", "s1"),), "thinking")
+SEALED = Thought("", "hidden", "block", None, (Seal("encrypted", "e1"), Seal("empty", "")))
+CALL = ToolCall("c1", "f", seals=(Seal("thought_signature", "s2"),))
+
+
+@pytest.mark.parametrize(
+    ("parts", "thinking"),
+    [
+        ((), None),
+        ((Text("a"),), None),
+        ((Thought(""),), None),
+        ((Thought(" \n"),), None),
+        ((Thought("raw"),), Thought("raw", origin=ORIGIN)),
+        ((SIGNED, Text("a")), SIGNED),
+        ((SEALED,), Thought("", "hidden", "block", ORIGIN, (Seal("encrypted", "e1"),))),
+        (
+            (SEALED, SIGNED),
+            Thought("plan", "summary", "block", ORIGIN, (Seal("encrypted", "e1"), Seal("signature", "s1")), "thinking"),
+        ),
+        ((Thought("a", "summary"), Thought("b")), Thought("a\n\nb", "raw", origin=ORIGIN)),
+        ((Thought("a"), Thought("b", complete=False)), Thought("a\n\nb", origin=ORIGIN, complete=False)),
+    ],
+)
+def test_the_thinking_is_that_of_all_blocks(parts: tuple[Part, ...], thinking: Thought | None) -> None:
+    assert Reply(parts, origin=ORIGIN).thinking == thinking
+
+
+@pytest.mark.parametrize(
+    ("parts", "stop", "outcome"),
+    [
+        ((Text("42"),), "stop", "answered"),
+        ((Text("42"),), "length", "answered"),
+        ((Text("I look."), CALL), "tool_calls", "tool_calls"),
+        ((Thought("t"),), "length", "starved"),
+        ((Thought("t"), Text(" \n")), "stop", "unterminated"),
+        ((), "unknown", "unterminated"),
+        ((Refusal("no"),), "stop", "refused"),
+        ((Text("I am sorry"),), "refusal", "refused"),
+        ((Text("half"), CALL), "content_filter", "filtered"),
+    ],
+)
+def test_the_outcome_in_one_word(parts: tuple[Part, ...], stop: StopKind, outcome: Outcome) -> None:
+    assert Reply(parts, stop=StopReason(stop)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (
+            Reply((Thought("secret"),), stop=StopReason("length"), model="m"),
+            r"^m gave no answer \(starved\).*max_t",
+        ),
+        (Reply((CALL,)), r"^the model gave no answer \(tool_calls\).*run them"),
+        (Reply((Refusal("secret"),)), r"\(refused\).*reply\.refusal"),
+        (Reply((Text("secret"),), stop=StopReason("content_filter")), r"\(filtered\)"),
+        (Reply((Text(" "),)), r"\(unterminated\)"),
+    ],
+)
+def test_a_required_answer_that_is_missing_raises_with_advice_and_no_content(reply: Reply, says: str) -> None:
+    with pytest.raises(NoAnswer, match=says) as caught:
+        reply.require_answer()
+    assert caught.value.partial is reply
+    assert "secret" not in str(caught.value)
+
+
+def test_an_answer_beside_calls_is_an_answer() -> None:
+    reply = Reply((Text("I look."), CALL))
+    assert reply.require_answer() is reply
+
+
+def test_text_never_holds_thinking_or_a_refusal() -> None:
+    reply = Reply((SIGNED, Text("4"), Refusal("no"), Text("2"), CALL, SEALED))
+    assert (reply.text, reply.content, str(reply)) == ("42", "42", "42")
+    assert (reply.refusal, reply.tool_calls) == ("no", (CALL,))
+    assert reply.seals == (Seal("signature", "s1"), Seal("thought_signature", "s2"), Seal("encrypted", "e1"))
+    assert reply.with_tags() == "<thinking>plan</thinking>\n\n42"
+    assert Reply((SEALED, Text("42"))).with_tags() == "42"
+    assert Reply((Text("42"), ToolResult("c", "x"))).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "revealed", "more"),
+    [
+        ((Text("a"),), (), {"thinking_source": "none"}),
+        ((SIGNED,), (), {"thinking_source": "block", "thinking": "plan", "thinking_type": "summary"}),
+        ((SIGNED,), ("thinking_raw",), {"thinking_source": "block", "thinking": "plan", "thinking_type": "summary"}),
+        (
+            (Thought("raw"),),
+            ("thinking_raw",),
+            {"thinking_source": "field", "thinking": "raw", "thinking_type": "raw", "thinking_raw": "raw"},
+        ),
+        ((SEALED,), (), {"thinking_source": "block"}),
+        ((SEALED,), ("thinking_encrypted",), {"thinking_source": "block", "thinking_encrypted": ("e1",)}),
+    ],
+)
+def test_metadata_reveals_what_was_asked_for(
+    parts: tuple[Part, ...], revealed: tuple[Revealed, ...], more: dict[str, Any]
+) -> None:
+    view = Reply(parts, Usage(1, 2), model="m", payloads=(b'{"a":1}',), revealed=revealed).metadata
+    assert dict(view) == {"model": "m", "usage": Usage(1, 2), "raw": {"a": 1}, **more}
+    with pytest.raises(TypeError):
+        view["model"] = "other"  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+
+
+@pytest.mark.parametrize(
+    ("payloads", "streamed", "raw"),
+    [
+        ((), False, None),
+        ((), True, []),
+        ((b'{"a":1}',), False, {"a": 1}),
+        ((b'{"a":1}', b"[DONE]"), True, [{"a": 1}, "[DONE]"]),
+        ((b"\xff{",), False, "�{"),
+    ],
+)
+def test_the_raw_reply_is_decoded_where_it_decodes(payloads: tuple[bytes, ...], streamed: bool, raw: object) -> None:
+    assert Reply(payloads=payloads, streamed=streamed).raw == raw
+
+
+def test_a_streamed_reply_equals_the_same_reply_received_whole() -> None:
+    reply = Reply((SIGNED, Text("42")), Usage(1), StopReason("stop"), model="m", id="r1")
+    streamed = msgspec.structs.replace(reply, payloads=(b"{}",), streamed=True, revealed=("thinking_raw",))
+    assert reply == streamed
+    assert not reply != streamed  # noqa: SIM202
+    for name, value in {"parts": (), "usage": Usage(2), "id": "r2", "complete": False, "stored": True}.items():
+        other = msgspec.structs.replace(reply, **{name: value})
+        assert other != reply, name
+        assert not other == reply, name  # noqa: SIM201
+    assert reply != "42"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (Reply((Text("a"),)), Message("assistant", (Text("a"),))),
+        (Reply(), Message("assistant")),
+        (Reply(warnings=(Notice("no_choices"),)), None),
+        (Reply((Text("a"),), warnings=(Notice("no_choices"),)), Message("assistant", (Text("a"),))),
+        (
+            Reply((Text("a"),), id="resp_1", origin=ORIGIN, stored=True),
+            Message("assistant", (Text("a"),), stored=StoredResponse("resp_1", ORIGIN)),
+        ),
+        (Reply((Text("a"),), stored=True), Message("assistant", (Text("a"),))),
+    ],
+)
+def test_the_message_for_the_history(reply: Reply, message: Message | None) -> None:
+    assert reply.to_message() == message
+
+
+def test_the_repr_shows_neither_the_answer_nor_the_thinking() -> None:
+    shown = repr(Reply((Thought("secret"), Text("secret"), ToolCall("c1", "f", {"a": "secret"}))))
+    assert shown.startswith("Reply(<6 characters>, outcome='tool_calls', thinking=Thought(<6 characters>")
+    assert "secret" not in shown
