@@ -156,10 +156,10 @@ def test_each_loop_has_its_own_session_and_those_of_closed_loops_are_forgotten()
     transport = AiohttpTransport()
 
     async def session() -> object:
-        first = transport.session()
-        assert transport.session() is first
+        first = transport.get_session()
+        assert transport.get_session() is first
         await transport.close()
-        second = transport.session()
+        second = transport.get_session()
         assert second is not first
         await transport.close()
         return second

@@ -143,9 +143,9 @@ def test_an_address_that_is_none_is_a_mistake_of_the_settings(transport: Urllib3
 
 
 def test_pools_are_made_once_for_each_proxy_and_again_after_closing(transport: Urllib3Transport) -> None:
-    plain = transport.manager("http://a.example/v1", None)
-    assert transport.manager("http://b.example", None) is plain
-    assert transport.manager("HTTPS://a.example/v1", None) is not plain
-    assert transport.manager("http://a.example/v1", "http://127.0.0.1:9") is not plain
+    plain = transport.get_manager("http://a.example/v1", None)
+    assert transport.get_manager("http://b.example", None) is plain
+    assert transport.get_manager("HTTPS://a.example/v1", None) is not plain
+    assert transport.get_manager("http://a.example/v1", "http://127.0.0.1:9") is not plain
     transport.close()
-    assert transport.manager("http://a.example/v1", None) is not plain
+    assert transport.get_manager("http://a.example/v1", None) is not plain

@@ -114,12 +114,12 @@ def test_the_text_of_a_result_is_that_of_its_parts() -> None:
 
 
 def test_sampling_gives_what_was_set_zero_and_false_included() -> None:
-    assert Sampling(temperature=0.0, logprobs=False, seed=0).given() == {
+    assert Sampling(temperature=0.0, logprobs=False, seed=0).to_dict() == {
         "temperature": 0.0,
         "logprobs": False,
         "seed": 0,
     }
-    assert Sampling().given() == {}
+    assert Sampling().to_dict() == {}
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_texts_of_parts_keep_their_positions(parts: Any, texts: list[tuple[int, 
     ],
 )
 def test_the_status_says_why_a_reply_ended(response: Response, calls: bool, stop: StopReason) -> None:
-    assert read_stop(response, calls=calls) == stop
+    assert read_stop(response, has_calls=calls) == stop
 
 
 @pytest.mark.parametrize(
