@@ -8,7 +8,7 @@ from __future__ import annotations
 from statistics import median
 
 from bench.contestants import choose, find
-from bench.processes import ContestantFailed, process_of
+from bench.processes import ContestantFailed, start_process
 from bench.streams import ASIDES, BARE_CLIENT, TAGGED, progress
 from bench.tables import Row, Table
 
@@ -43,7 +43,7 @@ def concurrency(base_url: str, streams: int, *, rounds: int, quick: bool, only: 
             if key in failures or (number and streams >= 1000 and key in SLOW):
                 continue
             try:
-                with process_of(find(key), "chat", base_url) as process:
+                with start_process(find(key), "chat", base_url) as process:
                     answers[key].append(process.ask("many", profile=f"ticks-{events}", streams=streams))
             except ContestantFailed as error:
                 failures[key] = str(error)

@@ -50,7 +50,7 @@ class Contestant:
         return f"{self.name}, {self.mode}"
 
 
-def once_per_profile(make: Callable[[str], Made]) -> Callable[[str], Made]:
+def cache_by_profile(make: Callable[[str], Made]) -> Callable[[str], Made]:
     """Build a client once per profile, which is part of its base url, and keep it, so that connections are reused."""
     made: dict[str, Made] = {}
 

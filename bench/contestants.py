@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.contestant import Contestant
-from bench.environments import python_of
+from bench.environments import find_python
 from bench.floors import FLOORS
 from bench.ours import OURS
 from bench.peers import PEERS
@@ -23,5 +23,5 @@ def choose(dialect: str, *, peers: bool = True, mode: str | None = None) -> list
         if dialect in contestant.dialects
         and (mode is None or contestant.mode == mode)
         and (peers or contestant.kind != "peer")
-        and python_of(contestant.environment) is not None
+        and find_python(contestant.environment) is not None
     ]

@@ -38,23 +38,23 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 INSTALLERS = ("pip", "setuptools", "wheel")
 
 
-def folder_of(environment: str) -> Path:
+def find_folder(environment: str) -> Path:
     return ENVIRONMENTS_FOLDER / environment
 
 
-def python_of(environment: str) -> Path | None:
+def find_python(environment: str) -> Path | None:
     """The environment's interpreter, or None when it is not installed.
 
     Floors and asides need only what asides itself needs, so they fall back on the interpreter that runs the benchmark.
     """
     scripts = "Scripts/python.exe" if os.name == "nt" else "bin/python"
-    python = folder_of(environment) / scripts
+    python = find_folder(environment) / scripts
     if python.exists():
         return python
     return Path(sys.executable) if environment in ("asides", "floor") else None
 
 
-def variables_of(environment: str) -> dict[str, str]:
+def build_environ(environment: str) -> dict[str, str]:
     """Variables of a contestant's process: loopback only, no telemetry, no real keys, nothing written at home."""
     home = BENCH / ".home"
     variables = {
@@ -82,7 +82,7 @@ def variables_of(environment: str) -> dict[str, str]:
 
 
 def site_packages(environment: str) -> Path | None:
-    found = sorted(folder_of(environment).glob("[Ll]ib*/**/site-packages"))
+    found = sorted(find_folder(environment).glob("[Ll]ib*/**/site-packages"))
     return found[0] if found else None
 
 
@@ -91,7 +91,7 @@ def versions() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for environment, wanted in ENVIRONMENTS.items():
         folder = site_packages(environment)
-        if folder is None and python_of(environment) is None:
+        if folder is None and find_python(environment) is None:
             found[environment] = []
             continue
         where = [str(folder)] if folder is not None else sys.path

@@ -294,7 +294,7 @@ def _payloads(rest: bytes, data: bytes) -> tuple[list[bytes], bytes]:
     return [event[at + 6 :] for event in events if (at := event.find(b"data: ")) >= 0], rest
 
 
-def _blocking(source: Callable[[str], Source], *, typed: bool = True) -> Callable[[str, str], Read]:
+def _build_sync(source: Callable[[str], Source], *, typed: bool = True) -> Callable[[str, str], Read]:
     def build(base_url: str, dialect: str) -> Read:
         fetch = source(base_url)
         bind = _TYPED[dialect]() if typed else _no_decode
@@ -312,7 +312,7 @@ def _blocking(source: Callable[[str], Source], *, typed: bool = True) -> Callabl
     return build
 
 
-def _awaiting(source: Callable[[str], AsyncSource]) -> Callable[[str, str], Read]:
+def _build_async(source: Callable[[str], AsyncSource]) -> Callable[[str, str], Read]:
     def build(base_url: str, dialect: str) -> Read:
         fetch = source(base_url)
         bind = _TYPED[dialect]()
@@ -333,12 +333,12 @@ def _awaiting(source: Callable[[str], AsyncSource]) -> Callable[[str, str], Read
 SPLIT_ONLY = "socket, split only"
 
 FLOORS = (
-    Contestant(SPLIT_ONLY, "sync", "floor", _blocking(_socket, typed=False), "floor"),
-    Contestant("socket + typed decode", "sync", "floor", _blocking(_socket), "floor"),
-    Contestant("http.client + typed decode", "sync", "floor", _blocking(_http_client), "floor"),
-    Contestant("urllib3 + typed decode", "sync", "floor", _blocking(_urllib3), "floor"),
-    Contestant("httpx + typed decode", "sync", "floor", _blocking(_httpx), "floor"),
-    Contestant("httptools protocol + typed decode", "async", "floor", _awaiting(_httptools), "floor"),
-    Contestant("aiohttp + typed decode", "async", "floor", _awaiting(_aiohttp), "floor"),
-    Contestant("httpx + typed decode", "async", "floor", _awaiting(_httpx_async), "floor"),
+    Contestant(SPLIT_ONLY, "sync", "floor", _build_sync(_socket, typed=False), "floor"),
+    Contestant("socket + typed decode", "sync", "floor", _build_sync(_socket), "floor"),
+    Contestant("http.client + typed decode", "sync", "floor", _build_sync(_http_client), "floor"),
+    Contestant("urllib3 + typed decode", "sync", "floor", _build_sync(_urllib3), "floor"),
+    Contestant("httpx + typed decode", "sync", "floor", _build_sync(_httpx), "floor"),
+    Contestant("httptools protocol + typed decode", "async", "floor", _build_async(_httptools), "floor"),
+    Contestant("aiohttp + typed decode", "async", "floor", _build_async(_aiohttp), "floor"),
+    Contestant("httpx + typed decode", "async", "floor", _build_async(_httpx_async), "floor"),
 )

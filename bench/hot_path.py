@@ -87,7 +87,7 @@ def sample(action: Callable[[], object], seconds: float) -> tuple[Samples, float
     return samples, (time.process_time() - began) / runs, runs
 
 
-def cpu_of(action: Callable[[], object], runs: int = 30) -> float:
+def measure_cpu(action: Callable[[], object], runs: int = 30) -> float:
     for _ in range(3):
         action()
     began = time.process_time()
@@ -124,13 +124,13 @@ def layers(base_url: str, *, inline_tags: bool) -> Table:
     rows: list[Row] = [
         {
             "name": "asides.decode of the recorded bytes",
-            "us": cpu_of(decode_recorded(inline_tags=inline_tags)) / CHUNKS * 1e6,
+            "us": measure_cpu(decode_recorded(inline_tags=inline_tags)) / CHUNKS * 1e6,
         }
     ]
     for mode in ("sync", "async"):
         for name in (BARE_CLIENT[mode], ours[mode]):
-            long = cpu_of(stream_with(name, base_url, f"burst-{CHUNKS}{suffix}"))
-            short = cpu_of(stream_with(name, base_url, f"burst-{SHORT}{suffix}"), runs=300)
+            long = measure_cpu(stream_with(name, base_url, f"burst-{CHUNKS}{suffix}"))
+            short = measure_cpu(stream_with(name, base_url, f"burst-{SHORT}{suffix}"), runs=300)
             rows.append({"name": name, "us": long / CHUNKS * 1e6, "request_us": short * 1e6})
     columns = {"name": "what", "us": "CPU µs/chunk", "request_us": f"CPU µs/request of {SHORT} chunks"}
     return Table("layers", "layers, in this process", columns, rows)

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.environments import INSTALLERS, ROOT, python_of, site_packages, variables_of
+from bench.environments import INSTALLERS, ROOT, build_environ, find_python, site_packages
 from bench.tables import Row, Table
 
 
@@ -103,9 +103,9 @@ LEAST_MS = 1.0
 def cpu_ms(environment: str, code: str) -> float | None:
     """CPU of one Python process that runs the code; None when it failed."""
     process = subprocess.Popen(
-        [str(python_of(environment)), "-c", code],
+        [str(find_python(environment)), "-c", code],
         cwd=ROOT,
-        env=variables_of(environment),
+        env=build_environ(environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -133,7 +133,7 @@ def installed(environment: str) -> tuple[float, int] | None:
 
 
 def imports(base_url: str, *, rounds: int, quick: bool) -> Table:
-    starts = [s for s in STARTS if python_of(s.environment) is not None and (not quick or s.name in QUICK)]
+    starts = [s for s in STARTS if find_python(s.environment) is not None and (not quick or s.name in QUICK)]
     url = f"URL = '{base_url}/burst-30'\n"
     importing: dict[str, list[float | None]] = {start.name: [] for start in starts}
     answering: dict[str, list[float | None]] = {start.name: [] for start in starts}

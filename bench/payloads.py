@@ -376,6 +376,6 @@ def read_profile(profile: str) -> tuple[str, int, bool]:
     return pace, int(chunks), rest == ["tags"]
 
 
-def expected_of(dialect: str, profile: str) -> Expected:
+def count_expected(dialect: str, profile: str) -> Expected:
     _, chunks, inline_tags = read_profile(profile)
     return stream(dialect, chunks, inline_tags=inline_tags).expected

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import payloads
-from bench.environments import ROOT, python_of, variables_of
+from bench.environments import ROOT, build_environ, find_python
 
 TICK_MILLISECONDS = 50
 TRICKLE_SECONDS = 0.001
@@ -151,9 +151,9 @@ class _Connection(asyncio.Protocol):
 @contextmanager
 def replay_server() -> Iterator[str]:
     """Start the server, hand out its base url, and end it."""
-    command = [str(python_of("floor")), "-m", "bench.server"]
+    command = [str(find_python("floor")), "-m", "bench.server"]
     with subprocess.Popen(
-        command, cwd=ROOT, env=variables_of("floor"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=build_environ("floor"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -17,8 +17,8 @@ from typing import Any
 from bench.contestant import Contestant
 from bench.contestants import choose, find
 from bench.floors import SPLIT_ONLY
-from bench.payloads import CHUNKS, Expected, expected_of, read_profile
-from bench.processes import ContestantFailed, Process, process_of, run_module
+from bench.payloads import CHUNKS, Expected, count_expected, read_profile
+from bench.processes import ContestantFailed, Process, run_module, start_process
 from bench.tables import Row, Table
 
 # The HTTP client that asides itself uses in each world, with a typed decode and nothing else.
@@ -52,7 +52,7 @@ class Race:
         self.failures: dict[str, str] = {}
         for contestant in contestants:
             try:
-                process = stack.enter_context(process_of(contestant, dialect, base_url))
+                process = stack.enter_context(start_process(contestant, dialect, base_url))
             except ContestantFailed as error:
                 self.failures[contestant.key] = str(error)
             else:
@@ -111,7 +111,7 @@ def single_streams(
         race = Race(stack, contestants_for(dialect, quick=quick, only=only), dialect, base_url)
         measured = race.run([profile], rounds, seconds=0.1 if quick else SECONDS_PER_MEASUREMENT)
     cpu = {key: [answer["cpu"] for answer in answers] for (key, _), answers in measured.items()}
-    expected = expected_of(dialect, profile)
+    expected = count_expected(dialect, profile)
     rows: list[Row] = []
     for (key, _), answers in measured.items():
         contestant = find(key)
@@ -205,7 +205,7 @@ def tags(base_url: str, *, rounds: int, quick: bool) -> list[Table]:
                 "fields_us": median(cpu[fields]) / chunks * 1e6,
                 "inline_us": median(cpu[inline]) / chunks * 1e6 if searched else None,
                 "ratio": ratio(cpu[inline], cpu[fields]) if searched else None,
-                "delivered": delivered(contestant, got, expected_of("chat", inline)) if searched else None,
+                "delivered": delivered(contestant, got, count_expected("chat", inline)) if searched else None,
             }
         )
     rows += [{"name": key, "delivered": f"failed: {error[:100]}"} for key, error in race.failures.items()]
@@ -249,7 +249,7 @@ def memory(base_url: str, *, quick: bool) -> Table:
             continue
         row: Row = {"name": contestant.name, "mode": contestant.mode}
         try:
-            with process_of(contestant, "chat", base_url) as process:
+            with start_process(contestant, "chat", base_url) as process:
                 peaks = [process.ask("memory", profile=profile)["peak_bytes"] for profile in profiles]
         except ContestantFailed as error:
             row["note"] = f"failed: {str(error)[:100]}"
@@ -258,7 +258,7 @@ def memory(base_url: str, *, quick: bool) -> Table:
             row |= {"short_kb": short / 1024, "long_kb": long / 1024, "per_chunk": (long - short) / (many - few)}
         rows.append(row)
     few, many = (read_profile(profile)[1] for profile in profiles)
-    characters = [sum(expected_of("chat", profile)) for profile in profiles]
+    characters = [sum(count_expected("chat", profile)) for profile in profiles]
     columns = {
         "name": "contestant",
         "mode": "mode",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from bench.environments import python_of
+from bench.environments import find_python
 from bench.payloads import BODY_SIZES, body
 from bench.processes import ContestantFailed, run_module
 from bench.tables import Row, Table
@@ -66,13 +66,13 @@ def _typed(dialect: str) -> Parse:
 
 
 # What the dialects of the table are called in asides.
-SPOKEN = {"chat": "openai_chat", "responses": "openai_responses"}
+ASIDES_DIALECTS = {"chat": "openai_chat", "responses": "openai_responses"}
 
 
 def _asides(dialect: str) -> Parse:
     import asides
 
-    name = SPOKEN[dialect]
+    name = ASIDES_DIALECTS[dialect]
     return lambda data: asides.decode(name, data, streaming=False)
 
 
@@ -136,7 +136,7 @@ def _langchain(_dialect: str) -> Parse:
 # name → environment, dialects, builder
 PARSERS: dict[str, tuple[str, tuple[str, ...], Callable[[str], Parse]]] = {
     TYPED: ("floor", ("chat", "messages", "responses"), _typed),
-    OURS: ("asides", tuple(SPOKEN), _asides),
+    OURS: ("asides", tuple(ASIDES_DIALECTS), _asides),
     "json.loads": ("floor", ("chat", "messages", "responses"), lambda _dialect: json.loads),
     "openai": ("openai", ("chat", "responses"), _openai),
     "anthropic": ("anthropic", ("messages",), _anthropic),
@@ -165,7 +165,7 @@ def whole(dialects: tuple[str, ...] = ("chat",), *, rounds: int, quick: bool) ->
     for _ in range(rounds):
         for name, (environment, spoken, _) in PARSERS.items():
             for dialect in dialects:
-                absent = python_of(environment) is None or (quick and name not in QUICK)
+                absent = find_python(environment) is None or (quick and name not in QUICK)
                 if absent or dialect not in spoken or (name, dialect) in failures:
                     continue
                 try:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 
-class Heard(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request as it came."""
 
     line: str
@@ -21,14 +21,16 @@ class Heard(NamedTuple):
 class Server:
     """Answers each request with what `answer(request, connection)` writes; False ends the connection."""
 
-    def __init__(self, answer: Callable[[Heard, socket.socket], bool], tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, answer: Callable[[ReceivedRequest, socket.socket], bool], tls: ssl.SSLContext | None = None
+    ) -> None:
         self._answer = answer
         self._tls = tls
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        self.heard: list[Heard] = []
+        self.heard: list[ReceivedRequest] = []
         self.connections = 0
         self.port: int = self._listening.getsockname()[1]
         self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self.port}/v1"
@@ -81,7 +83,7 @@ class Server:
             connection.close()
 
 
-def read_request(connection: socket.socket) -> Heard | None:
+def read_request(connection: socket.socket) -> ReceivedRequest | None:
     """The next request on a connection; None when the client is gone."""
     received = b""
     while b"\r\n\r\n" not in received:
@@ -94,7 +96,7 @@ def read_request(connection: socket.socket) -> Heard | None:
     headers = {name.lower(): value.strip() for name, _, value in (entry.partition(":") for entry in lines)}
     while len(body) < int(headers.get("content-length", 0)):
         body += connection.recv(65536)
-    return Heard(line, headers, body)
+    return ReceivedRequest(line, headers, body)
 
 
 def whole_response(
@@ -108,7 +110,7 @@ def whole_response(
 
 @contextmanager
 def serving(
-    answer: Callable[[Heard, socket.socket], bool], tls: ssl.SSLContext | None = None
+    answer: Callable[[ReceivedRequest, socket.socket], bool], tls: ssl.SSLContext | None = None
 ) -> Generator[Server, None, None]:
     """A server for the block."""
     server = Server(answer, tls)
@@ -119,11 +121,11 @@ def serving(
         server.close()
 
 
-def saying(*responses: bytes, then: bool = True) -> Callable[[Heard, socket.socket], bool]:
+def saying(*responses: bytes, then: bool = True) -> Callable[[ReceivedRequest, socket.socket], bool]:
     """An answer for each request in order, the last one again and again."""
     waiting = list(responses)
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(waiting.pop(0) if len(waiting) > 1 else waiting[0])
         return then
 

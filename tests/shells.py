@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 Shell: TypeAlias = Callable[..., Outcome]
 
 
-def blocking(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any) -> Outcome:
+def stream_sync(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any) -> Outcome:
     """Stream with a `Client` of its own."""
     events: list[Event] = []
     with asides.Client() as client, client.stream(model, prompt, base_url=url, api_key=KEY, **options) as stream:
@@ -47,7 +47,7 @@ def blocking(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any)
         return Outcome(events, stream.reply, None, stream.partial)
 
 
-def awaiting(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any) -> Outcome:
+def stream_async(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any) -> Outcome:
     """Stream with an `AsyncClient` of its own, in a loop of its own."""
 
     async def run() -> Outcome:
@@ -64,4 +64,4 @@ def awaiting(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any)
     return asyncio.run(run())
 
 
-both_shells = pytest.mark.parametrize("shell", [blocking, awaiting])
+both_shells = pytest.mark.parametrize("shell", [stream_sync, stream_async])

@@ -35,7 +35,7 @@ def no_servers() -> Iterator[None]:
 
 
 def pids() -> list[int]:
-    return [child.pid for child in server_pool.running()]
+    return [child.pid for child in server_pool.list_running()]
 
 
 def waited_for(model: str) -> RunningServer:
@@ -80,7 +80,7 @@ def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: 
 @pytest.mark.engine
 def test_a_server_that_died_is_started_again(no_servers: None) -> None:
     before = waited_for("tiny")
-    (child,) = server_pool.running()
+    (child,) = server_pool.list_running()
     os.kill(child.pid, signal.SIGKILL)
     while child.alive:
         time.sleep(0.01)

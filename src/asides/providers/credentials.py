@@ -161,14 +161,14 @@ def sign(
     scope = f"{moment[:8]}/{credentials.region}/{credentials.service}/aws4_request"
     request = _canonical_request(method, url, signed, body)
     to_sign = "\n".join((_ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()))
-    signature = hmac.new(signing_key(credentials, moment[:8]), to_sign.encode(), hashlib.sha256).hexdigest()
+    signature = hmac.new(derive_signing_key(credentials, moment[:8]), to_sign.encode(), hashlib.sha256).hexdigest()
     headers_to_add["Authorization"] = (
         f"{_ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
     )
     return headers_to_add
 
 
-def signing_key(credentials: AwsCredentials, day: str) -> bytes:
+def derive_signing_key(credentials: AwsCredentials, day: str) -> bytes:
     """The signing key of one day, region and service."""
     key = f"AWS4{credentials.reveal()}".encode()
     for part in (day, credentials.region, credentials.service, "aws4_request"):

@@ -15,9 +15,9 @@ from asides.testing.conformance.response_bodies import (
     Decoded,
     decode_pieces,
     list_chunkings,
+    list_visible_texts,
     remove_origins,
     split_body,
-    visible_texts,
 )
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.fold import simulate
@@ -113,7 +113,7 @@ def nothing_leaks(case: Case) -> None:
 
 
 def _check_leak(case: Case, sample: Sample, body: bytes, when: str) -> None:
-    for place, text in visible_texts(case.decode(body)).items():
+    for place, text in list_visible_texts(case.decode(body)).items():
         expect(
             CANARY not in text,
             expected=f"the thought of {sample.name} in reply.thinking alone",

@@ -78,7 +78,7 @@ def _remove_origin(part: Part) -> Part:
     return msgspec.structs.replace(part, **changes)
 
 
-def visible_texts(decoded: Decoded) -> dict[str, str]:
+def list_visible_texts(decoded: Decoded) -> dict[str, str]:
     """Return every text of a reply that a person may see without asking for its thinking, by place."""
     reply, failure = decoded.reply, decoded.failure
     message = reply.to_message()
