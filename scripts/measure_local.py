@@ -66,7 +66,7 @@ def _time_commands() -> list[float]:
 
 
 def _read_memory() -> float:
-    (child,) = server_pool.running()
+    (child,) = server_pool.list_running()
     status = Path(f"/proc/{child.pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
 

@@ -73,9 +73,9 @@ def test_explain_shows_the_next_question_of_a_saved_conversation_and_writes_noth
 
 @needs_engine
 def test_explain_starts_no_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    before = shared.running()
+    before = shared.list_running()
     done = here(capsys, "explain", "--no-stdin", "Hi")
     assert done.code == 0
     assert done.out.startswith("local:tiny\n")
     assert done.err.startswith("asking local:tiny, a very small model;")
-    assert shared.running() == before
+    assert shared.list_running() == before

@@ -31,7 +31,7 @@ def ask():
     return asides.ask("local:tiny", "What is 2 + 3?", max_tokens=200).text
 
 def servers():
-    return [child.pid for child in server_pool.running()]
+    return [child.pid for child in server_pool.list_running()]
 
 def tell(*words):
     print(*words, flush=True)

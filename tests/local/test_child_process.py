@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.local.child_process import Setup
+from asides.local.child_process import ServerSettings
 from tests.local.processes import ends, finish, needs_engine, needs_fork, program, runs, words_of
 
 _SERVER = Path(__file__).resolve().parents[2] / "src" / "asides" / "local" / "llama_server.py"
@@ -82,7 +82,7 @@ def test_the_server_ends_while_the_engine_holds_the_interpreter(tmp_path: Path, 
     """Loading a large model takes minutes in which no thread of Python runs. This engine sleeps, and lets none run."""
     (tmp_path / "stuck.py").write_text(_STUCK_ENGINE)
     settings = {
-        **Setup(file="", alias="", context=1, slots=1, threads=None, temperature=None)._asdict(),
+        **ServerSettings(file="", alias="", context=1, slots=1, threads=None, temperature=None)._asdict(),
         "key": "",
         "engine": "stuck",
         "path": [str(tmp_path), *sys.path],

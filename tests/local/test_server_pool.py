@@ -35,7 +35,7 @@ def no_servers() -> Iterator[None]:
 
 
 def pids() -> list[int]:
-    return [child.pid for child in server_pool.running()]
+    return [child.pid for child in server_pool.list_running()]
 
 
 def waited_for(model: str) -> RunningServer:
@@ -80,7 +80,7 @@ def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: 
 @pytest.mark.engine
 def test_a_server_that_died_is_started_again(no_servers: None) -> None:
     before = waited_for("tiny")
-    (child,) = server_pool.running()
+    (child,) = server_pool.list_running()
     os.kill(child.pid, signal.SIGKILL)
     while child.alive:
         time.sleep(0.01)
@@ -196,7 +196,7 @@ def test_a_model_that_cannot_be_loaded_is_told_with_the_engines_words(no_servers
     with pytest.raises(ConfigError) as caught:
         asides.ask(f"local:{broken}", "A question that no error repeats")
     told = str(caught.value)
-    assert "the server for broken ended before it was ready. Its words: " in told
+    assert "the server for broken ended before it was ready. Its output: " in told
     assert "gguf" in told
     assert "question" not in told
     assert pids() == []
@@ -217,12 +217,12 @@ def test_threads_that_wait_for_a_start_that_fails_do_not_each_try_again(no_serve
 
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(attempt, range(8)))
-    attempts = server_pool._pool.slot(str(broken)).attempts
+    attempts = server_pool._pool.find_slot(str(broken)).attempts
     assert len(set(told)) <= attempts <= 2
 
 
 @needs_engine
 def test_the_embedded_model_is_set_up_for_a_small_machine() -> None:
-    setup = plan_server("Tiny")
-    assert (setup.alias, setup.threads, setup.temperature) == ("tiny-reasoner", 1, 0.0)
-    assert setup.patience > 30
+    settings = plan_server("Tiny")
+    assert (settings.alias, settings.threads, settings.temperature) == ("tiny-reasoner", 1, 0.0)
+    assert settings.start_seconds > 30

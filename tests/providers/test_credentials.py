@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from asides.providers.credentials import AwsCredentials, Secret, find_key, is_loopback, sign, signing_key
+from asides.providers.credentials import AwsCredentials, Secret, derive_signing_key, find_key, is_loopback, sign
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Quirks
 from asides.values.errors import ConfigError, MissingKey
@@ -132,7 +132,7 @@ def signature(headers: dict[str, str]) -> str:
 
 
 def test_the_key_of_a_day_is_the_one_in_the_documents() -> None:
-    key = signing_key(credentials("iam"), "20150830")
+    key = derive_signing_key(credentials("iam"), "20150830")
     assert key.hex() == "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9"
 
 

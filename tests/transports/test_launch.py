@@ -53,12 +53,12 @@ def test_another_address_starts_nothing(stage: OpenStage) -> None:
 
 
 def test_explain_starts_nothing_and_shows_where_it_would_be() -> None:
-    before = server_pool.running()
+    before = server_pool.list_running()
     told = asides.explain("local:tiny", "Hi")
     assert told.url == "http://started-on-demand.localhost/v1/chat/completions"
     assert told.headers["Authorization"] == "Bearer ***"
     assert told.missing_key is None
-    assert server_pool.running() == before
+    assert server_pool.list_running() == before
 
 
 def test_a_local_model_has_the_rules_of_the_server_that_it_is() -> None:
