@@ -155,7 +155,7 @@ def test_a_proxy_is_not_asked_for_a_server_of_our_own(no_servers: None, monkeypa
     assert "5" in asyncio.run(ask())
 
 
-# --- when there can be none ---------------------------------------------------------------------------------------
+# --- when there can be none -------------------------------------------------------------------------------------------
 
 
 def test_without_the_wheel_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, no_servers: None) -> None:

@@ -43,7 +43,7 @@ def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> ar
     return parsed
 
 
-# --- ask, chat, explain ---------------------------------------------------------------------------------------------
+# --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
 
 def _add_address(group: argparse._ArgumentGroup) -> None:
@@ -176,7 +176,7 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
     _add_conversation(parser, "explain the next question of this conversation, which `chat` saved")
 
 
-# --- without a network ----------------------------------------------------------------------------------------------
+# --- without a network ------------------------------------------------------------------------------------------------
 
 
 def _add_recording(parser: argparse.ArgumentParser, what: str) -> None:
@@ -224,7 +224,7 @@ def _declare_separate(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# --- providers, models, config, stage -------------------------------------------------------------------------------
+# --- providers, models, config, stage ---------------------------------------------------------------------------------
 
 
 def _declare_providers(parser: argparse.ArgumentParser) -> None:

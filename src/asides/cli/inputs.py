@@ -33,7 +33,7 @@ _READ_SIZE = 64 * 1024
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
 
-# --- the prompt -----------------------------------------------------------------------------------------------------
+# --- the prompt -------------------------------------------------------------------------------------------------------
 
 
 def read_prompt(arguments: Namespace, terminal: Terminal) -> Message:
@@ -80,7 +80,7 @@ def _has_input() -> bool:
         return True  # On Windows, select() takes only sockets.
 
 
-# --- files ----------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def read_file(path: str) -> Part:
@@ -133,7 +133,7 @@ def _guess_media_type(name: str) -> str | None:
     return mimetypes.guess_type(name)[0]
 
 
-# --- JSON and recordings --------------------------------------------------------------------------------------------
+# --- JSON and recordings ----------------------------------------------------------------------------------------------
 
 
 def read_json_object(text: str, where: str) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def describe_read_error(error: OSError | UnicodeDecodeError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or "it is not text in UTF-8"
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------
+# --- tools ------------------------------------------------------------------------------------------------------------
 
 
 def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:

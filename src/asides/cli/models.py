@@ -51,7 +51,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     return Exit.DONE
 
 
-# --- rules ----------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
 def _print_model(row: Provider, model: str, arguments: Namespace, terminal: Terminal) -> int:
@@ -90,7 +90,7 @@ def _format_budget(budget: tuple[int, int | None] | None) -> str:
     return NOTHING if budget is None else f"{budget[0]} to {budget[1] or 'any'}"
 
 
-# --- the models that a provider lists -------------------------------------------------------------------------------
+# --- the models that a provider lists ---------------------------------------------------------------------------------
 
 
 def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int:

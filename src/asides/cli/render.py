@@ -119,7 +119,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_CALL else f"{text[:_LONGEST_CALL]}…"
 
 
-# --- after the reply -----------------------------------------------------------------------------------------------
+# --- after the reply --------------------------------------------------------------------------------------------------
 
 
 def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> Exit:
@@ -211,7 +211,7 @@ _OPTIONS = [
 ]
 
 
-# --- JSON -----------------------------------------------------------------------------------------------------------
+# --- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
@@ -296,7 +296,7 @@ def print_json(terminal: Terminal, value: Any) -> None:
     terminal.end_answer()
 
 
-# --- tables ---------------------------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def format_cell(value: object) -> str:

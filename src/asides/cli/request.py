@@ -49,7 +49,7 @@ _PlainOption: TypeAlias = Literal[
 _PLAIN_OPTIONS: tuple[_PlainOption, ...] = get_args(_PlainOption)
 
 
-# --- model and options ----------------------------------------------------------------------------------------------
+# --- model and options ------------------------------------------------------------------------------------------------
 
 
 class CallConfig(NamedTuple):
@@ -150,7 +150,7 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
     return " ".join(sentences)
 
 
-# --- asking ---------------------------------------------------------------------------------------------------------
+# --- asking -----------------------------------------------------------------------------------------------------------
 
 
 class LiveRequest:

@@ -39,7 +39,7 @@ _FIRST_LINES, _LAST_LINES = 2, 1
 _LOG_HEAD = re.compile(r"^[\d.]+ E\s+")
 
 
-# --- the model and its settings -------------------------------------------------------------------------------------
+# --- the model and its settings ---------------------------------------------------------------------------------------
 
 
 class ServerSettings(NamedTuple):
@@ -104,7 +104,7 @@ def _check_format(path: Path, model: str) -> None:
         raise UnknownModel(f"{model!r} is no model for llama.cpp: the file does not begin as GGUF does.")
 
 
-# --- the process ----------------------------------------------------------------------------------------------------
+# --- the process ------------------------------------------------------------------------------------------------------
 
 
 class Child:

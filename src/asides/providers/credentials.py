@@ -143,7 +143,7 @@ def is_loopback(url: str) -> bool:
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104
 
 
-# --- signing for AWS ------------------------------------------------------------------------------------------------
+# --- signing for AWS --------------------------------------------------------------------------------------------------
 
 
 def sign(

@@ -139,7 +139,7 @@ def test_a_turn_that_only_the_models_maker_would_refuse_is_skipped_with_the_reas
     assert examine(knowing, quick=True).of("a_server_accepts_the_next_turn").verdict == "passed"
 
 
-# --- examples -----------------------------------------------------------------------------------------------------
+# --- examples ---------------------------------------------------------------------------------------------------------
 
 
 def verdict(*examples: Example) -> Finding:
@@ -192,7 +192,7 @@ def test_an_example_of_another_model_is_read_by_its_rule() -> None:
         assert report.of("examples_are_read").verdict == "passed"
 
 
-# --- as tests -----------------------------------------------------------------------------------------------------
+# --- as tests ---------------------------------------------------------------------------------------------------------
 
 _FILE = """
 import unittest

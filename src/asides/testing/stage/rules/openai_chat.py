@@ -339,7 +339,7 @@ class IssuedState:
     def _sign(self, content: object) -> str:
         return b64encode(hmac.digest(self._secret, msgspec.json.encode(content, order="sorted"), "sha256")).decode()
 
-    # --- checking ---------------------------------------------------------------------------------------------------
+    # --- checking -----------------------------------------------------------------------------------------------------
 
     def check(self, messages: list[Wire], model: str, family: Family) -> Iterator[str]:
         """Yield what is wrong with the state that came back: not issued here, changed, or incomplete."""
