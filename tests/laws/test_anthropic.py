@@ -12,7 +12,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
+from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
 from asides.values.events import (
     Event,
     PartArrived,
@@ -149,7 +149,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     """Whole or cut anywhere: the canary is in `.thinking` and in nothing that a person reads by accident."""
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = visible_texts(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
+        seen = list_visible_texts(decode_pieces([bytes_there], target_of(CLAUDE), find_dialect("anthropic")))
         assert not any("canary" in text for text in seen.values())
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asides.dialects import find_dialect
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.response_bodies import decode_pieces, remove_origins, split_body, visible_texts
+from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from asides.values.events import Event
 from asides.values.fold import fold
 from asides.values.reply import Reply
@@ -67,7 +67,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], row: Provider, cut: in
     target = target_of(row)
     body = written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = visible_texts(decode_pieces([bytes_there], target, find_dialect("openai_chat")))
+        seen = list_visible_texts(decode_pieces([bytes_there], target, find_dialect("openai_chat")))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in (reply_of([body], target)[0].metadata["thinking"])
 

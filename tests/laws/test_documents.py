@@ -15,7 +15,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Quirks, ReplayRule, Target
-from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
+from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
 from asides.values.events import (
     Event,
     PartArrived,
@@ -246,7 +246,7 @@ def test_law_a_thought_leaks_nowhere(language: Language, data: st.DataObject, cu
     target = language.target(data.draw(st.sampled_from(language.rows())))
     body = language.written(events, stream=True)
     for bytes_there in (body, body[: len(body) * cut // 100]):
-        seen = visible_texts(decode_pieces([bytes_there], target, find_dialect(language.name)))
+        seen = list_visible_texts(decode_pieces([bytes_there], target, find_dialect(language.name)))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
     assert CANARY in language.decoded([body], target).metadata["thinking"]
 

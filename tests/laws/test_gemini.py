@@ -12,7 +12,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.response_bodies import decode_pieces, remove_origins, split_body, visible_texts
+from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from asides.values.events import (
     Event,
     PartArrived,
@@ -160,7 +160,7 @@ def test_law_streamed_and_whole_give_the_same_reply(events: list[Event], row: Pr
 def test_law_a_thought_leaks_nowhere(events: list[Event], cut: int) -> None:
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
-        seen = visible_texts(decode_pieces([there], target_of(GOOGLE), find_dialect("gemini")))
+        seen = list_visible_texts(decode_pieces([there], target_of(GOOGLE), find_dialect("gemini")))
         assert not any("canary" in text for text in [*seen.values(), *map(repr, events)])
 
 

@@ -16,7 +16,7 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Target
-from asides.testing.conformance.response_bodies import decode_pieces, split_body, visible_texts
+from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import (
     Event,
@@ -177,7 +177,7 @@ def test_law_a_thought_leaks_nowhere(events: list[Event], row: Any, cut: int) ->
     body = written(events, stream=True)
     for there in (body, body[: len(body) * cut // 100]):
         decoded = decode_pieces([there], target_of(row), find_dialect(DIALECT))
-        assert not any("canary" in text for text in visible_texts(decoded).values())
+        assert not any("canary" in text for text in list_visible_texts(decoded).values())
 
 
 @given(data=st.data())

@@ -15,9 +15,9 @@ from asides.testing.conformance.response_bodies import (
     Decoded,
     decode_pieces,
     list_chunkings,
+    list_visible_texts,
     remove_origins,
     split_body,
-    visible_texts,
 )
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.fold import simulate
@@ -113,7 +113,7 @@ def nothing_leaks(case: Case) -> None:
 
 
 def _check_leak(case: Case, sample: Sample, body: bytes, when: str) -> None:
-    for place, text in visible_texts(case.decode(body)).items():
+    for place, text in list_visible_texts(case.decode(body)).items():
         expect(
             CANARY not in text,
             expected=f"the thought of {sample.name} in reply.thinking alone",
@@ -247,7 +247,7 @@ def examples_are_read(case: Case) -> None:
 
 
 def _check_example(case: Case, example: Example) -> None:
-    """No message here shows the content of an example: it is the author's."""
+    """Check one example. No message shows its content, which belongs to the author."""
     bodies = example.bodies()
     expect(
         bool(bodies),
@@ -299,7 +299,7 @@ def _list_differences(left: Reply, right: Reply) -> list[str]:
 
 
 def _describe_difference(expected: str, actual: str | None) -> str:
-    """Say how a text of the suite's own samples differs; those may be shown."""
+    """Describe how a text differs from one of the suite's own samples, which may be shown."""
     if actual is None:
         return "none"
     place = next((at for at, pair in enumerate(zip(expected, actual, strict=False)) if pair[0] != pair[1]), None)

@@ -1,4 +1,4 @@
-"""Bodies of responses: decode them in any pieces, see what a person sees of them, and change their documents.
+"""Bodies of responses: decode them in any pieces, list their visible texts, and change their documents.
 
 Recognises the framings of `wire/framing.py` by the first bytes. Not here: what the checks expect.
 """
@@ -78,7 +78,7 @@ def _remove_origin(part: Part) -> Part:
     return msgspec.structs.replace(part, **changes)
 
 
-def visible_texts(decoded: Decoded) -> dict[str, str]:
+def list_visible_texts(decoded: Decoded) -> dict[str, str]:
     """Return every text of a reply that a person may see without asking for its thinking, by place."""
     reply, failure = decoded.reply, decoded.failure
     message = reply.to_message()
