@@ -1,9 +1,9 @@
-"""Everyone who takes part, found by key (`"openai, sync"`)."""
+"""All contestants, found by key (`"openai, sync"`)."""
 
 from __future__ import annotations
 
 from bench.contestant import Contestant
-from bench.environments import python_of
+from bench.environments import find_python
 from bench.floors import FLOORS
 from bench.ours import OURS
 from bench.peers import PEERS
@@ -16,12 +16,12 @@ def find(key: str) -> Contestant:
 
 
 def choose(dialect: str, *, peers: bool = True, mode: str | None = None) -> list[Contestant]:
-    """Those who speak the dialect and are installed."""
+    """The contestants that speak the dialect and are installed."""
     return [
         contestant
         for contestant in CONTESTANTS
         if dialect in contestant.dialects
         and (mode is None or contestant.mode == mode)
         and (peers or contestant.kind != "peer")
-        and python_of(contestant.environment) is not None
+        and find_python(contestant.environment) is not None
     ]

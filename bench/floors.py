@@ -1,6 +1,6 @@
-"""The floors: the cheapest ways to get the same stream into Python, with no library on top.
+"""The floors: the cheapest ways to read the same stream in Python, with an HTTP client and no library on top.
 
-One inlined loop: split at blank lines, decode the fields that are read, append. What asides is measured against.
+One inlined loop splits at blank lines, decodes the fields that are read, and appends. asides is compared with them.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _TYPED: dict[str, Callable[[], Decoder]] = {
 }
 
 
-# ── blocking sources: url path → the bytes of the body, as they come ──
+# ── sync sources: url path → the bytes of the body, as they arrive ──
 
 Source = Callable[[str], Iterator[bytes]]
 AsyncSource = Callable[[str], AsyncIterator[bytes]]
@@ -157,7 +157,7 @@ def _address(base_url: str) -> tuple[str, int]:
 
 
 def _socket(base_url: str) -> Source:
-    """A bare socket. HTTP framing is stepped over, not parsed: a bound that no client can reach."""
+    """A bare socket. It skips the HTTP framing without parsing it: a bound that no client can reach."""
     connection = socket.create_connection(_address(base_url))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -210,11 +210,11 @@ def _httpx(base_url: str) -> Source:
     return read
 
 
-# ── awaiting sources ──
+# ── async sources ──
 
 
 def _httptools(base_url: str) -> AsyncSource:
-    """An asyncio protocol and httptools: the smallest correct client, one connection per stream, kept for the next."""
+    """An asyncio protocol and httptools: the smallest correct client. Connections are reused."""
     import httptools
 
     idle: list[Any] = []
@@ -286,7 +286,7 @@ def _httpx_async(base_url: str) -> AsyncSource:
     return read
 
 
-# ── the loop, blocking and awaiting ──
+# ── the loop, sync and async ──
 
 
 def _payloads(rest: bytes, data: bytes) -> tuple[list[bytes], bytes]:
@@ -294,7 +294,7 @@ def _payloads(rest: bytes, data: bytes) -> tuple[list[bytes], bytes]:
     return [event[at + 6 :] for event in events if (at := event.find(b"data: ")) >= 0], rest
 
 
-def _blocking(source: Callable[[str], Source], *, typed: bool = True) -> Callable[[str, str], Read]:
+def _build_sync(source: Callable[[str], Source], *, typed: bool = True) -> Callable[[str, str], Read]:
     def build(base_url: str, dialect: str) -> Read:
         fetch = source(base_url)
         bind = _TYPED[dialect]() if typed else _no_decode
@@ -312,7 +312,7 @@ def _blocking(source: Callable[[str], Source], *, typed: bool = True) -> Callabl
     return build
 
 
-def _awaiting(source: Callable[[str], AsyncSource]) -> Callable[[str, str], Read]:
+def _build_async(source: Callable[[str], AsyncSource]) -> Callable[[str, str], Read]:
     def build(base_url: str, dialect: str) -> Read:
         fetch = source(base_url)
         bind = _TYPED[dialect]()
@@ -333,12 +333,12 @@ def _awaiting(source: Callable[[str], AsyncSource]) -> Callable[[str, str], Read
 SPLIT_ONLY = "socket, split only"
 
 FLOORS = (
-    Contestant(SPLIT_ONLY, "sync", "floor", _blocking(_socket, typed=False), "floor"),
-    Contestant("socket + typed decode", "sync", "floor", _blocking(_socket), "floor"),
-    Contestant("http.client + typed decode", "sync", "floor", _blocking(_http_client), "floor"),
-    Contestant("urllib3 + typed decode", "sync", "floor", _blocking(_urllib3), "floor"),
-    Contestant("httpx + typed decode", "sync", "floor", _blocking(_httpx), "floor"),
-    Contestant("httptools protocol + typed decode", "async", "floor", _awaiting(_httptools), "floor"),
-    Contestant("aiohttp + typed decode", "async", "floor", _awaiting(_aiohttp), "floor"),
-    Contestant("httpx + typed decode", "async", "floor", _awaiting(_httpx_async), "floor"),
+    Contestant(SPLIT_ONLY, "sync", "floor", _build_sync(_socket, typed=False), "floor"),
+    Contestant("socket + typed decode", "sync", "floor", _build_sync(_socket), "floor"),
+    Contestant("http.client + typed decode", "sync", "floor", _build_sync(_http_client), "floor"),
+    Contestant("urllib3 + typed decode", "sync", "floor", _build_sync(_urllib3), "floor"),
+    Contestant("httpx + typed decode", "sync", "floor", _build_sync(_httpx), "floor"),
+    Contestant("httptools protocol + typed decode", "async", "floor", _build_async(_httptools), "floor"),
+    Contestant("aiohttp + typed decode", "async", "floor", _build_async(_aiohttp), "floor"),
+    Contestant("httpx + typed decode", "async", "floor", _build_async(_httpx_async), "floor"),
 )

@@ -1,6 +1,6 @@
-"""Table of start-up: what importing costs, what a first answer costs from nothing, what gets installed.
+"""The table of start-up: the cost of the import, of a first answer in a new process, and the installed size.
 
-Each figure is a fresh process; CPU is the whole process, less that of a bare Python for the imports.
+Each figure comes from a new process. CPU is that of the whole process minus that of a bare Python.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.environments import INSTALLERS, ROOT, python_of, site_packages, variables_of
+from bench.environments import INSTALLERS, ROOT, build_environ, find_python, site_packages
 from bench.tables import Row, Table
 
 
 class Start(NamedTuple):
     name: str
     environment: str
-    # What a program that uses the library blockingly has to write first.
+    # The imports of a program that uses the sync client.
     imports: str
-    # One streamed answer, `URL` being the server's.
+    # Code for one streamed answer; `URL` is the address of the server.
     first_answer: str = ""
 
 
@@ -96,16 +96,16 @@ STARTS = (
     ),
 )
 QUICK = (BARE, "urllib3 + msgspec", "aiohttp + msgspec", "asides", "asides, with Client", "asides, with AsyncClient")
-# Less than this is noise, and no divisor.
+# Smaller values are noise, so ratios divide by at least this.
 LEAST_MS = 1.0
 
 
 def cpu_ms(environment: str, code: str) -> float | None:
     """CPU of one Python process that runs the code; None when it failed."""
     process = subprocess.Popen(
-        [str(python_of(environment)), "-c", code],
+        [str(find_python(environment)), "-c", code],
         cwd=ROOT,
-        env=variables_of(environment),
+        env=build_environ(environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -119,7 +119,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def installed(environment: str) -> tuple[float, int] | None:
-    """Megabytes and packages of an environment, compiled files and installers left out."""
+    """Megabytes and packages of an environment, without compiled files and installers."""
     folder = site_packages(environment)
     if folder is None:
         return None
@@ -127,13 +127,13 @@ def installed(environment: str) -> tuple[float, int] | None:
     size = sum(path.stat().st_size for path in _files(folder) if path.relative_to(folder).parts[0] not in INSTALLERS)
     if environment != "asides":
         return size / 1e6, len(distributions)
-    # Read from the checkout: neither its files nor its own entry are in the environment.
+    # asides is imported from the checkout, so its files and its own entry are added here.
     size += sum(path.stat().st_size for path in _files(ROOT / "src" / "asides"))
     return size / 1e6, len(distributions) + 1
 
 
 def imports(base_url: str, *, rounds: int, quick: bool) -> Table:
-    starts = [s for s in STARTS if python_of(s.environment) is not None and (not quick or s.name in QUICK)]
+    starts = [s for s in STARTS if find_python(s.environment) is not None and (not quick or s.name in QUICK)]
     url = f"URL = '{base_url}/burst-30'\n"
     importing: dict[str, list[float | None]] = {start.name: [] for start in starts}
     answering: dict[str, list[float | None]] = {start.name: [] for start in starts}

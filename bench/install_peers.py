@@ -1,6 +1,6 @@
 """Create one environment per contestant under `bench/.venvs`: `python bench/install_peers.py [NAME ...] [--upgrade]`.
 
-Uses uv when it is there, else venv and pip. The peers are never dependencies of asides, only of this comparison.
+Uses uv if it is installed, else venv and pip. The peers are dependencies of this comparison, never of asides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.environments import ENVIRONMENTS, folder_of, python_of
+from bench.environments import ENVIRONMENTS, find_folder, find_python
 
 
 def find_uv() -> str | None:
@@ -23,11 +23,11 @@ def find_uv() -> str | None:
 
 
 def install(environment: str, uv: str | None, upgrade: bool) -> None:
-    folder = folder_of(environment)
+    folder = find_folder(environment)
     if not folder.exists():
         make = [uv, "venv", "-q", "-p", sys.executable] if uv else [sys.executable, "-m", "venv"]
         subprocess.run([*make, str(folder)], check=True)
-    python = str(python_of(environment))
+    python = str(find_python(environment))
     command = [uv, "pip", "install", "-q", "-p", python] if uv else [python, "-m", "pip", "install", "-q"]
     if uv:
         command.append("--compile-bytecode")
@@ -49,7 +49,7 @@ def main() -> int:
             install(environment, uv, options.upgrade)
         except subprocess.CalledProcessError as error:
             failed.append(environment)
-            shutil.rmtree(folder_of(environment), ignore_errors=True)
+            shutil.rmtree(find_folder(environment), ignore_errors=True)
             print(f"{environment}: failed ({error.returncode})", file=sys.stderr, flush=True)
         else:
             print(f"{environment}: ready in {time.monotonic() - began:.0f} s", flush=True)

@@ -1,7 +1,7 @@
-"""Instructions per chunk, counted by valgrind: no noise, so that a change of one percent shows. Slow, and optional.
+"""Instructions per chunk, counted by valgrind: without noise, so a change of one percent is visible. Slow, optional.
 
-`python -m bench.instructions [PART …]` counts the contestants whose name has a PART; default: floors and asides. Each
-runs twice, with few and with many streams after a warm-up, and the difference is divided by the chunks between them.
+`python -m bench.instructions [PART …]` counts the contestants with a PART in their name; default: floors and asides.
+Each runs twice, with few and with many streams after a warm-up; the difference is divided by the chunks between them.
 Kernel work is not counted.
 """
 
@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.contestant import Contestant
 from bench.contestants import choose
-from bench.environments import ROOT, python_of, variables_of
-from bench.processes import ContestantFailed, process_of
+from bench.environments import ROOT, build_environ, find_python
+from bench.processes import ContestantFailed, start_process
 from bench.server import replay_server
 from bench.streams import QUICK_FLOORS
 from bench.tables import Row, Table
@@ -33,10 +33,10 @@ VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out
 def count(contestant: Contestant, base_url: str, streams: int) -> int:
     questions = [{"do": "stream", "profile": PROFILE}, {"do": "stream", "profile": PROFILE, "repeats": streams}]
     done = subprocess.run(
-        [*VALGRIND, str(python_of(contestant.environment)), "-m", "bench.worker", contestant.key, "chat", base_url],
+        [*VALGRIND, str(find_python(contestant.environment)), "-m", "bench.worker", contestant.key, "chat", base_url],
         input="".join(json.dumps(question) + "\n" for question in questions),
         cwd=ROOT,
-        env={**variables_of(contestant.environment), "PYTHONHASHSEED": "0"},
+        env={**build_environ(contestant.environment), "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
         check=True,
@@ -61,8 +61,8 @@ def main() -> int:
         for contestant in chosen:
             row: Row = {"name": contestant.name, "mode": contestant.mode}
             try:
-                # Once without counting, so that no module is compiled while counting.
-                with process_of(contestant, "chat", base_url) as process:
+                # A first run without counting, so that every module is compiled before.
+                with start_process(contestant, "chat", base_url) as process:
                     process.ask("stream", profile=PROFILE)
                 few, many = (count(contestant, base_url, streams) for streams in (FEW, MANY))
             except (ContestantFailed, RuntimeError, subprocess.SubprocessError) as error:

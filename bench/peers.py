@@ -1,6 +1,6 @@
-"""The peers: the libraries people use today, each called as its documentation says, retries off.
+"""The peers: the libraries that people use today, each called as its documentation shows, without retries.
 
-Each `build` imports its library inside, since it runs only in that library's environment.
+Each `build` imports its library when it is called, since it runs only in that library's environment.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.contestant import DIALECTS, Contestant, Mode, Options, Read, Sink, once_per_profile
+from bench.contestant import DIALECTS, Contestant, Mode, Options, Read, Sink, cache_by_profile
 from bench.payloads import QUESTION
 
 MESSAGES = [{"role": "user", "content": QUESTION}]
@@ -66,7 +66,7 @@ def _openai(mode: Mode) -> Any:
         import openai
 
         kind = openai.AsyncOpenAI if mode == "async" else openai.OpenAI
-        client: Any = once_per_profile(
+        client: Any = cache_by_profile(
             lambda profile: kind(
                 api_key="x", base_url=f"{base_url}/{profile}/v1", max_retries=0, timeout=TIMEOUT_SECONDS
             )
@@ -99,7 +99,7 @@ def _anthropic(mode: Mode) -> Any:
         import anthropic
 
         kind = anthropic.AsyncAnthropic if mode == "async" else anthropic.Anthropic
-        client: Any = once_per_profile(
+        client: Any = cache_by_profile(
             lambda profile: kind(api_key="x", base_url=f"{base_url}/{profile}", max_retries=0, timeout=TIMEOUT_SECONDS)
         )
         request: Options = {"model": "claude-sonnet-4-5", "max_tokens": 8192, "messages": MESSAGES, **THINKING}
@@ -148,7 +148,7 @@ def _pydantic_ai_model(base_url: str, dialect: str) -> Callable[[str], Any]:
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        return once_per_profile(
+        return cache_by_profile(
             lambda profile: AnthropicModel(
                 "claude-sonnet-4-5", provider=AnthropicProvider(api_key="x", base_url=f"{base_url}/{profile}")
             )
@@ -157,7 +157,7 @@ def _pydantic_ai_model(base_url: str, dialect: str) -> Callable[[str], Any]:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     kind, name = (OpenAIChatModel, "deepseek-reasoner") if dialect == "chat" else (OpenAIResponsesModel, "gpt-5")
-    return once_per_profile(
+    return cache_by_profile(
         lambda profile: kind(name, provider=OpenAIProvider(api_key="x", base_url=f"{base_url}/{profile}/v1"))
     )
 
@@ -235,13 +235,13 @@ def _langchain_model(base_url: str, dialect: str) -> Callable[[str], Any]:
         from langchain_anthropic import ChatAnthropic
 
         claude: Options = {"model": "claude-sonnet-4-5", "api_key": "x", "max_retries": 0, "max_tokens": 8192}
-        return once_per_profile(lambda profile: ChatAnthropic(base_url=f"{base_url}/{profile}", **claude, **THINKING))
+        return cache_by_profile(lambda profile: ChatAnthropic(base_url=f"{base_url}/{profile}", **claude, **THINKING))
     from langchain_openai import ChatOpenAI
 
     options: Options = {"model": "gpt-5", "api_key": "x", "max_retries": 0, "stream_usage": True}
     if dialect == "responses":
         options |= {"use_responses_api": True, "output_version": "responses/v1"}
-    return once_per_profile(lambda profile: ChatOpenAI(base_url=f"{base_url}/{profile}/v1", **options))
+    return cache_by_profile(lambda profile: ChatOpenAI(base_url=f"{base_url}/{profile}/v1", **options))
 
 
 def _langchain(mode: Mode) -> Any:
@@ -280,7 +280,7 @@ def _any_llm(mode: Mode) -> Any:
         from any_llm import AnyLLM
 
         provider, suffix = ("anthropic", "") if dialect == "messages" else ("openai", "/v1")
-        client: Any = once_per_profile(
+        client: Any = cache_by_profile(
             lambda profile: AnyLLM.create(provider, api_key="x", api_base=f"{base_url}/{profile}{suffix}")
         )
         drain = _drain_async if mode == "async" else _drain
@@ -370,7 +370,7 @@ def _llm(mode: Mode) -> Any:
         options: Options = {"model_name": "gpt-5", "supports_tools": True}
         if dialect == "responses":
             options["reasoning"] = True
-        model: Any = once_per_profile(
+        model: Any = cache_by_profile(
             lambda profile: kind("gpt-5", key="x", api_base=f"{base_url}/{profile}/v1", **options)
         )
 

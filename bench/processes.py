@@ -1,4 +1,4 @@
-"""Starting a contestant's process, asking it for a measurement, ending it."""
+"""Starts the process of a contestant, asks it for measurements, and ends it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from threading import Timer
 from typing import Any
 
 from bench.contestant import Contestant
-from bench.environments import BENCH, ROOT, python_of, variables_of
+from bench.environments import BENCH, ROOT, build_environ, find_python
 
 LOGS = BENCH / ".logs"
-PATIENCE_SECONDS = 600
+TIMEOUT_SECONDS = 600
 
 
 class ContestantFailed(Exception):
-    """What went wrong, in the contestant's words. Its full log is in `bench/.logs`."""
+    """The contestant's own error message. Its full log is in `bench/.logs`."""
 
 
 class Process:
@@ -27,9 +27,9 @@ class Process:
         log = LOGS / (re.sub(r"[^\w.+-]+", "_", f"{contestant.key} {dialect}") + ".log")
         with log.open("w") as stderr:
             self._process = subprocess.Popen(
-                [str(python_of(contestant.environment)), "-m", "bench.worker", contestant.key, dialect, base_url],
+                [str(find_python(contestant.environment)), "-m", "bench.worker", contestant.key, dialect, base_url],
                 cwd=ROOT,
-                env=variables_of(contestant.environment),
+                env=build_environ(contestant.environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -49,10 +49,10 @@ class Process:
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        impatient = Timer(PATIENCE_SECONDS, self._process.kill)
-        impatient.start()
+        timer = Timer(TIMEOUT_SECONDS, self._process.kill)
+        timer.start()
         line = self._process.stdout.readline()
-        impatient.cancel()
+        timer.cancel()
         answer: dict[str, Any] = json.loads(line) if line else {"error": "the process ended"}
         if "error" in answer and answer["error"] is not None and len(answer) == 1:
             raise ContestantFailed(answer["error"])
@@ -69,7 +69,7 @@ class Process:
 
 
 @contextmanager
-def process_of(contestant: Contestant, dialect: str, base_url: str) -> Iterator[Process]:
+def start_process(contestant: Contestant, dialect: str, base_url: str) -> Iterator[Process]:
     process = Process(contestant, dialect, base_url)
     try:
         yield process
@@ -78,14 +78,14 @@ def process_of(contestant: Contestant, dialect: str, base_url: str) -> Iterator[
 
 
 def run_module(environment: str, module: str, *arguments: str) -> Any:
-    """Run one of our modules in an environment; take the JSON on the last line of its output."""
+    """Run one of our modules in an environment and return the JSON on the last line of its output."""
     done = subprocess.run(
-        [str(python_of(environment)), "-m", module, *arguments],
+        [str(find_python(environment)), "-m", module, *arguments],
         cwd=ROOT,
-        env=variables_of(environment),
+        env=build_environ(environment),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     if done.returncode != 0 or not done.stdout.strip():

@@ -1,6 +1,6 @@
-"""Table of whole bodies: bytes of a 2 KB and a 200 KB response → what each library gives its user. No network.
+"""The table of whole bodies: each library decodes a response of 2 KB and one of 200 KB. No network.
 
-`python -m bench.whole NAME DIALECT` measures one, in its environment; the table asks for all of them, interleaved.
+`python -m bench.whole NAME DIALECT` measures one library in its environment. The table runs all of them, interleaved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from bench.environments import python_of
+from bench.environments import find_python
 from bench.payloads import BODY_SIZES, body
 from bench.processes import ContestantFailed, run_module
 from bench.tables import Row, Table
@@ -65,14 +65,14 @@ def _typed(dialect: str) -> Parse:
     return msgspec.json.Decoder(kind).decode
 
 
-# What the dialects of the table are called in asides.
-SPOKEN = {"chat": "openai_chat", "responses": "openai_responses"}
+# The names of the table's dialects in asides.
+ASIDES_DIALECTS = {"chat": "openai_chat", "responses": "openai_responses"}
 
 
 def _asides(dialect: str) -> Parse:
     import asides
 
-    name = SPOKEN[dialect]
+    name = ASIDES_DIALECTS[dialect]
     return lambda data: asides.decode(name, data, streaming=False)
 
 
@@ -93,7 +93,7 @@ def _anthropic(_dialect: str) -> Parse:
 
 
 def _litellm(_dialect: str) -> Parse:
-    """What its path to an OpenAI-shaped host does: the SDK's object, dumped to a dict, into its own object."""
+    """As its path to an OpenAI-compatible host: dump the SDK's object to a dict, then build its own object."""
     from litellm import ModelResponse
     from litellm.litellm_core_utils.llm_response_utils import convert_dict_to_response
 
@@ -136,7 +136,7 @@ def _langchain(_dialect: str) -> Parse:
 # name → environment, dialects, builder
 PARSERS: dict[str, tuple[str, tuple[str, ...], Callable[[str], Parse]]] = {
     TYPED: ("floor", ("chat", "messages", "responses"), _typed),
-    OURS: ("asides", tuple(SPOKEN), _asides),
+    OURS: ("asides", tuple(ASIDES_DIALECTS), _asides),
     "json.loads": ("floor", ("chat", "messages", "responses"), lambda _dialect: json.loads),
     "openai": ("openai", ("chat", "responses"), _openai),
     "anthropic": ("anthropic", ("messages",), _anthropic),
@@ -165,7 +165,7 @@ def whole(dialects: tuple[str, ...] = ("chat",), *, rounds: int, quick: bool) ->
     for _ in range(rounds):
         for name, (environment, spoken, _) in PARSERS.items():
             for dialect in dialects:
-                absent = python_of(environment) is None or (quick and name not in QUICK)
+                absent = find_python(environment) is None or (quick and name not in QUICK)
                 if absent or dialect not in spoken or (name, dialect) in failures:
                     continue
                 try:
