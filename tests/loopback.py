@@ -1,4 +1,4 @@
-"""A server of a few lines for what the stage cannot do: broken framing, TLS, a proxy, a backlog that is full."""
+"""A small server for cases that the stage cannot play: broken framing, TLS, a proxy, a full backlog."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 
-class Heard(NamedTuple):
-    """A request as it came."""
+class ReceivedRequest(NamedTuple):
+    """A request as it arrived."""
 
     line: str
     headers: dict[str, str]
@@ -19,16 +19,18 @@ class Heard(NamedTuple):
 
 
 class Server:
-    """Answers each request with what `answer(request, connection)` writes; False ends the connection."""
+    """Calls `answer(request, connection)` for each request; False ends the connection."""
 
-    def __init__(self, answer: Callable[[Heard, socket.socket], bool], tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, answer: Callable[[ReceivedRequest, socket.socket], bool], tls: ssl.SSLContext | None = None
+    ) -> None:
         self._answer = answer
         self._tls = tls
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        self.heard: list[Heard] = []
+        self.heard: list[ReceivedRequest] = []
         self.connections = 0
         self.port: int = self._listening.getsockname()[1]
         self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self.port}/v1"
@@ -65,23 +67,23 @@ class Server:
             self._run(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
 
     def _serve(self, connection: socket.socket) -> None:
-        with_dialect: socket.socket = connection
+        stream: socket.socket = connection
         try:
             with suppress(OSError):
                 if self._tls is not None:
-                    with_dialect = self._tls.wrap_socket(connection, server_side=True)
-                while (heard := read_request(with_dialect)) is not None:
+                    stream = self._tls.wrap_socket(connection, server_side=True)
+                while (heard := read_request(stream)) is not None:
                     self.heard.append(heard)
-                    if not self._answer(heard, with_dialect):
+                    if not self._answer(heard, stream):
                         return
         finally:
             with self._lock:
                 self._open.discard(connection)
-            with_dialect.close()
+            stream.close()
             connection.close()
 
 
-def read_request(connection: socket.socket) -> Heard | None:
+def read_request(connection: socket.socket) -> ReceivedRequest | None:
     """The next request on a connection; None when the client is gone."""
     received = b""
     while b"\r\n\r\n" not in received:
@@ -94,7 +96,7 @@ def read_request(connection: socket.socket) -> Heard | None:
     headers = {name.lower(): value.strip() for name, _, value in (entry.partition(":") for entry in lines)}
     while len(body) < int(headers.get("content-length", 0)):
         body += connection.recv(65536)
-    return Heard(line, headers, body)
+    return ReceivedRequest(line, headers, body)
 
 
 def whole_response(
@@ -108,9 +110,9 @@ def whole_response(
 
 @contextmanager
 def serving(
-    answer: Callable[[Heard, socket.socket], bool], tls: ssl.SSLContext | None = None
+    answer: Callable[[ReceivedRequest, socket.socket], bool], tls: ssl.SSLContext | None = None
 ) -> Generator[Server, None, None]:
-    """A server for the block."""
+    """Run a server during the block."""
     server = Server(answer, tls)
     server.start()
     try:
@@ -119,11 +121,11 @@ def serving(
         server.close()
 
 
-def saying(*responses: bytes, then: bool = True) -> Callable[[Heard, socket.socket], bool]:
-    """An answer for each request in order, the last one again and again."""
+def saying(*responses: bytes, then: bool = True) -> Callable[[ReceivedRequest, socket.socket], bool]:
+    """Answer each request with the next response; the last one repeats."""
     waiting = list(responses)
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(waiting.pop(0) if len(waiting) > 1 else waiting[0])
         return then
 

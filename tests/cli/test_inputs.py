@@ -218,7 +218,7 @@ def test_a_chat_with_tools_continues_after_ctrl_c_in_a_tool(stage: OpenStage, to
         keyboard.wait_for("> ")
         keyboard.type("Take a nap.\n")
         keyboard.wait_for("→ nap()")
-        # More than once: a signal that comes just before a thread falls asleep in C wakes nobody.
+        # More than once: a signal that comes just before a thread falls asleep in C wakes no thread.
         keyboard.interrupt_for("(stopped;")
         keyboard.wait_for("> ")
         keyboard.type("Still there?\n")

@@ -101,7 +101,7 @@ def test_a_live_line_is_cut_to_the_screen_and_leaves_nothing() -> None:
     assert erased == "\x1b[K"
 
 
-def test_no_live_line_in_the_middle_of_an_answer_or_where_nobody_sees_it() -> None:
+def test_no_live_line_inside_an_answer_or_without_a_terminal() -> None:
     both: list[str] = []
     terminal = Terminal(Tape(both, terminal=True), Tape(both, terminal=True), {"TERM": "xterm"})
     terminal.write_answer("half")

@@ -12,7 +12,7 @@ from asides.testing.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Sa
 from asides.values.errors import AsidesError
 from asides.values.messages import ToolCall
 from tests.decoding import chunk, sse, stream, whole
-from tests.shells import Outcome, awaiting, blocking
+from tests.shells import Outcome, stream_async, stream_sync
 
 REPLY = {"thinking": "first this, then that", "text": "forty-two, as everybody knows", "id": "chatcmpl-1", "piece": 4}
 SCENES: dict[str, Scene] = {
@@ -60,6 +60,6 @@ def comparable(outcome: Outcome, url: str) -> tuple[Any, ...]:
 @pytest.mark.parametrize("name", SCENES)
 def test_both_shells_see_the_same(name: str, stage: OpenStage) -> None:
     open_stage = stage(SCENES[name])
-    sync, async_ = (shell(open_stage.url, retries=0, timeout=0.5) for shell in (blocking, awaiting))
+    sync, async_ = (shell(open_stage.url, retries=0, timeout=0.5) for shell in (stream_sync, stream_async))
     assert comparable(sync, open_stage.url) == comparable(async_, open_stage.url)
     assert (sync.reply is None) == (sync.error is not None)

@@ -22,7 +22,7 @@ CANARY = "sk-canary-0123456789"
 ROW = Provider(name="mine", base_url="https://mine.example/v1", key_env=("MINE_KEY", "MINE_OTHER_KEY"))
 
 
-def test_a_secret_shows_itself_to_nobody_but_reveal() -> None:
+def test_only_reveal_shows_a_secret() -> None:
     secret = Secret(CANARY)
     shown = [
         repr(secret),
@@ -85,7 +85,7 @@ def test_a_missing_key_names_the_provider_and_what_to_set() -> None:
     "address",
     ["http://localhost:8000/v1", "http://127.0.0.1:1", "https://127.9.9.9/", "http://[::1]:80", "http://api.localhost"],
 )
-def test_nobody_needs_a_key_on_this_machine(address: str) -> None:
+def test_a_server_on_this_machine_needs_no_key(address: str) -> None:
     assert is_loopback(address)
     assert find_key(ROW, None, {}, base_url=address) is None
     assert find_key(ROW, None, {"MINE_KEY": "k"}, base_url=address) == Secret("k")
@@ -208,11 +208,11 @@ def test_a_bearer_key_comes_before_credentials_that_sign() -> None:
 
 def test_credentials_know_the_region_of_the_address_and_else_of_the_environment() -> None:
     bedrock = find_provider("bedrock")
-    told = {**ENVIRONMENT, "AWS_SESSION_TOKEN": "token", "AWS_DEFAULT_REGION": "us-west-2"}
-    assert find_key(bedrock, environ=told, base_url=BASE_URL) == AwsCredentials(
+    environ = {**ENVIRONMENT, "AWS_SESSION_TOKEN": "token", "AWS_DEFAULT_REGION": "us-west-2"}
+    assert find_key(bedrock, environ=environ, base_url=BASE_URL) == AwsCredentials(
         "AKIDEXAMPLE", SECRET, "token", region="eu-central-1", service="bedrock"
     )
-    elsewhere = find_key(bedrock, environ=told, base_url="http://127.0.0.1:9")
+    elsewhere = find_key(bedrock, environ=environ, base_url="http://127.0.0.1:9")
     assert isinstance(elsewhere, AwsCredentials)
     assert elsewhere.region == "us-west-2"
 
@@ -228,7 +228,7 @@ def test_half_of_the_credentials_are_none_and_the_error_says_what_is_missing() -
         find_key(find_provider("bedrock"), environ={"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, base_url=BASE_URL)
 
 
-def test_credentials_show_themselves_to_nobody() -> None:
+def test_credentials_do_not_show_their_values() -> None:
     mine = credentials(token="session")
     for shown in (repr(mine), str(mine), f"{mine}", f"{mine:>20}"):
         assert SECRET not in shown

@@ -1,4 +1,4 @@
-"""Where a model string leads: addresses, variables, queries, deployments and rows of one's own."""
+"""The target of a model string: addresses, variables, queries, deployments and the user's own rows."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests import responses
 from tests.conversations.both_shells import MODELS, PLAIN, each_model, options
 from tests.decoding import chunk, decoded, events_of, sse, stream, target, whole
 from tests.dialects.anthropic import messages as claude
-from tests.loopback import Heard, serving
+from tests.loopback import ReceivedRequest, serving
 
 TAGS = Quirks(tags=("think",))
 
@@ -233,7 +233,7 @@ def test_S3_05_a_delta_is_handed_out_before_the_next_one_is_sent(model: str, pie
     """The server sends a delta only when the reader has had the one before; held back, nothing would ever follow."""
     had = threading.Semaphore(1)
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
         for piece in pieces:
             if not had.acquire(timeout=5):

@@ -23,7 +23,7 @@ from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 from asides.wire.partial_json import PartialJson, partial
 from tests.agents.outputs.shapes import Weather, known
-from tests.shells import Outcome, awaiting, blocking, both_shells
+from tests.shells import Outcome, both_shells, stream_async, stream_sync
 
 MODELS = {
     "openai_chat": "openai-compatible:made-up",
@@ -126,7 +126,7 @@ def test_the_conversation_goes_on_after_an_answer_and_after_one_that_did_not_fit
 
     def ask(*messages: Message) -> Reply:
         made = apply_strategy(prompt(dialect, *messages), FORM, strategy)
-        return reply_of(blocking(url, made, model=MODELS[dialect], stream=stream))
+        return reply_of(stream_sync(url, made, model=MODELS[dialect], stream=stream))
 
     said = [user("How is the sky?")]
     reply = ask(*said)
@@ -186,7 +186,7 @@ def test_L3_where_schema_and_tools_do_not_go_together_they_come_one_after_the_ot
 
     def ask(*messages: Message, final: bool = False) -> Reply:
         made = apply_strategy(msgspec.structs.replace(asked, messages=messages), FORM, strategy, final=final)
-        return reply_of(blocking(url, made, model=model, stream=stream))
+        return reply_of(stream_sync(url, made, model=model, stream=stream))
 
     said = list(asked.messages)
     reply = ask(*said)
@@ -251,7 +251,7 @@ def test_L5_streamed_json_is_the_final_text_and_can_be_shown_on_the_way(
 @pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "anthropic", "bedrock"])
 def test_L5_arguments_of_the_final_tool_can_be_shown_on_the_way(dialect: str, stage: OpenStage) -> None:
     made = apply_strategy(prompt(dialect), FORM, STRATEGIES["tool"])
-    streamed = awaiting(stage(play).url, made, model=MODELS[dialect], stream=True)
+    streamed = stream_async(stage(play).url, made, model=MODELS[dialect], stream=True)
     pieces = [event.arguments for event in streamed.events if isinstance(event, ToolCallDelta)]
     assert partial("".join(pieces)) == OSLO
     assert partial("".join(pieces)[:-4]) in (

@@ -17,7 +17,7 @@ import pytest
 
 import asides
 from tests.decoding import stream, whole
-from tests.loopback import Heard, read_request, saying, serving, whole_response
+from tests.loopback import ReceivedRequest, read_request, saying, serving, whole_response
 from tests.shells import KEY, Shell, both_shells
 
 ANSWER = whole_response(whole({"content": "42"}))
@@ -117,7 +117,7 @@ def test_what_is_not_http_is_not_tried_again(shell: Shell) -> None:
 def test_a_body_that_breaks_its_framing_is_broken_off(shell: Shell, framing: bytes) -> None:
     head, end, body = framing.partition(b"\r\n\r\n")
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(b"HTTP/1.1 200 OK\r\n" + head + end)
         time.sleep(0.05)
         connection.sendall(body)
@@ -148,7 +148,7 @@ def test_a_body_that_does_not_decompress_is_said_to_be_so(shell: Shell) -> None:
 
 @both_shells
 def test_a_redirect_is_not_followed(shell: Shell) -> None:
-    def answer(heard: Heard, connection: socket.socket) -> bool:
+    def answer(heard: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(whole_response(b"", status="307 Temporary Redirect", Location="/elsewhere"))
         return True
 
@@ -278,7 +278,7 @@ def test_a_stream_over_tls_through_a_proxy_can_be_closed_in_the_middle(
 ) -> None:
     no_proxies.setenv("SSL_CERT_FILE", str(certificate[0]))
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         connection.sendall(stream({"content": "half"}).partition(b"\n\n")[0] + b"\n\n")
         with suppress(OSError):
@@ -294,7 +294,7 @@ def test_a_stream_over_tls_through_a_proxy_can_be_closed_in_the_middle(
     assert outcome.partial.text == "half"
 
 
-def tunnel(heard: Heard, connection: socket.socket) -> bool:
+def tunnel(heard: ReceivedRequest, connection: socket.socket) -> bool:
     """A proxy's CONNECT: bytes both ways until one side is done."""
     host, _, port = heard.line.split(" ")[1].rpartition(":")
     with socket.create_connection((host, int(port))) as beyond:

@@ -18,7 +18,7 @@ from typing import Any
 
 from asides.agents.mcp.mcp_server import McpServer, McpTool
 from asides.values.messages import ToolCall, ToolResult
-from tests.loopback import Heard, whole_response
+from tests.loopback import ReceivedRequest, whole_response
 
 HERE = Path(__file__).resolve().parent
 OFFICIAL = HERE / "server.py"
@@ -47,11 +47,11 @@ def at_loopback() -> Generator[tuple[str, subprocess.Popen[str]], None, None]:
             process.kill()
 
 
-def answer_as_old_server(picture: bytes) -> Callable[[Heard, socket.socket], bool]:
+def answer_as_old_server(picture: bytes) -> Callable[[ReceivedRequest, socket.socket], bool]:
     """Return the answers of an HTTP server of before 2026: its tool returns a picture as an event, and it ignores
     DELETE, which ends a session."""
 
-    def answer(heard: Heard, connection: socket.socket) -> bool:
+    def answer(heard: ReceivedRequest, connection: socket.socket) -> bool:
         if not heard.line.startswith("POST"):
             return heard.line.startswith("DELETE")  # Read on, and answer nothing.
         message = json.loads(heard.body)

@@ -233,7 +233,7 @@ def test_with_pytest_each_check_is_a_test(tmp_path: Path) -> None:
     assert f"{len(CHECKS) - len(NETWORK) - 2} passed, {len(NETWORK) + 2} skipped" in output
 
 
-def test_with_pytest_a_failure_shows_the_words_and_nothing_of_the_suite(tmp_path: Path) -> None:
+def test_with_pytest_a_failure_shows_the_message_and_no_code_of_the_suite(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         _FILE.format(base="", dialect="with_decoder(LosesTheMark)"), encoding="utf-8"
     )

@@ -163,7 +163,7 @@ def _check_thinking(messages: list[Wire], family: Family, *, thinks: bool) -> It
             yield family.demand.format(place=place)
 
 
-# --- the demands of the hosts of a model --------------------------------------------------------------------------------
+# --- the demands of the hosts of a model ------------------------------------------------------------------------------
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,29 +208,17 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
         # api-docs.deepseek.com/zh-cn/guides/reasoning_model, 2025-01.
         (r"deepseek-r1", Family(replay="never")),
         # Guide to thinking with tools, 2025-12: inside the loop.
-        (
-            r"deepseek-v3\.[2-9]",
-            Family(replay="loop", demand=_NOT_RETURNED, exact=True, thinks="when_asked"),
-        ),
+        (r"deepseek-v3\.[2-9]", Family(replay="loop", demand=_NOT_RETURNED, exact=True, thinks="when_asked")),
         # Guide to the thinking mode, 2026-04: on turns with tool calls, in all later requests; plain turns need none.
         (
             r"deepseek-(?:v[4-9]|flash|reasoner)",
             Family(replay="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="unless_switched_off"),
         ),
-        (
-            r"deepseek-chat",
-            Family(replay="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="when_asked"),
-        ),
+        (r"deepseek-chat", Family(replay="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="when_asked")),
         # kimi-cli's client, 2026-07: even if empty; a turn with tool calls omits empty content.
         (
             r"kimi-(?:k2\.[5-9]|k2-thinking|k[3-9]|thinking)",
-            Family(
-                replay="tool_turns",
-                demand=_MISSING,
-                exact=True,
-                thinks="unless_switched_off",
-                takes_blanks=False,
-            ),
+            Family(replay="tool_turns", demand=_MISSING, exact=True, thinks="unless_switched_off", takes_blanks=False),
         ),
         (r"kimi-|moonshot-", Family(takes_blanks=False)),
         # docs.z.ai thinking-mode, 2026-08: inside the loop, exact and in order; sending none is accepted.
