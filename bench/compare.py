@@ -1,6 +1,6 @@
 """The comparison: `python -m bench.compare [TABLE …] [--rounds N] [--quick] [--json FILE] [--markdown FILE]`.
 
-See `README.md` for what each table says.
+`README.md` describes the tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Table of many streams at once in one awaiting process, an event each 50 ms per stream, as a server would hold them.
+"""The table of many streams at once in one async process, with an event each 50 ms per stream, as in a server.
 
-Each text is the time of its sending, so the lag of every delivery is known. The first comes with the response's head.
+Each text is the time at which it was sent, so the lag of every delivery is known. The first arrives with the head.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def concurrency(base_url: str, streams: int, *, rounds: int, quick: bool, only: 
     if quick:
         keys = [BARE_CLIENT["async"], ASIDES["async"]]
     if only:
-        kept = {BARE_CLIENT["async"], ASIDES["async"]}
-        keys = [key for key in keys if key in kept or any(part in key for part in only)]
+        references = {BARE_CLIENT["async"], ASIDES["async"]}
+        keys = [key for key in keys if key in references or any(part in key for part in only)]
     answers: dict[str, list[Row]] = {key: [] for key in keys}
     failures: dict[str, str] = {}
     for number in range(rounds):
@@ -68,7 +68,7 @@ def concurrency(base_url: str, streams: int, *, rounds: int, quick: bool, only: 
         "delivered": "delivered",
     }
     title = f"concurrency: {streams:,} streams of {events} events in one process, {rounds} rounds"
-    # Short streams say more of beginning than of running, which the figures to hold are about: not judged.
+    # Short streams measure the start more than the run, so the targets are not judged on them.
     name = f"concurrency_{streams}_quick" if quick else f"concurrency_{streams}"
     return Table(name, title, columns, rows)
 

@@ -1,6 +1,6 @@
-"""What a contestant is: a name, an environment, and a way to read one stream into a sink.
+"""The type of a contestant: a name, an environment, and a function that reads one stream into a sink.
 
-Values only; the contestants themselves are in `floors.py`, `peers.py` and `ours.py`.
+Not here: the contestants themselves, which are in `floors.py`, `peers.py` and `ours.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DIALECTS = ("chat", "messages", "responses")
 
 
 class Sink:
-    """Where a contestant puts what it read. Each attribute is called once per delta; appending is all it does."""
+    """Collects the pieces that a contestant reads. Each attribute is called once per delta and only appends."""
 
     __slots__ = ("_pieces", "text", "thinking", "tool_arguments")
 
@@ -31,7 +31,7 @@ class Sink:
         return thinking, text, tool_arguments
 
 
-# Reads one stream of the given profile into the sink; a coroutine function when the mode is "async".
+# Reads one stream of a profile into the sink; a coroutine function when the mode is "async".
 Read = Callable[[str, Sink], Awaitable[None] | None]
 
 
@@ -51,7 +51,7 @@ class Contestant:
 
 
 def cache_by_profile(make: Callable[[str], Made]) -> Callable[[str], Made]:
-    """Build a client once per profile, which is part of its base url, and keep it, so that connections are reused."""
+    """Build one client for each profile, which is part of its base url, so that connections are reused."""
     made: dict[str, Made] = {}
 
     def get(profile: str) -> Made:

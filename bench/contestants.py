@@ -1,4 +1,4 @@
-"""Everyone who takes part, found by key (`"openai, sync"`)."""
+"""All contestants, found by key (`"openai, sync"`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def find(key: str) -> Contestant:
 
 
 def choose(dialect: str, *, peers: bool = True, mode: str | None = None) -> list[Contestant]:
-    """Those who speak the dialect and are installed."""
+    """The contestants that speak the dialect and are installed."""
     return [
         contestant
         for contestant in CONTESTANTS

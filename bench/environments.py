@@ -1,6 +1,6 @@
-"""Where each contestant lives: one environment per library, so that no one's pins or imports touch another's.
+"""One environment for each library, so that the pins and imports of one do not affect another.
 
-Says what is in an environment and how to start Python there. Does not create them: that is `install_peers.py`.
+Lists their packages and finds their interpreters. Not here: creating them (`install_peers.py`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 ENVIRONMENTS_FOLDER = Path(os.environ.get("BENCH_VENVS", BENCH / ".venvs"))
 
-# asides itself is not installed but read from this checkout, in an environment that has what it declares to need.
+# asides is imported from this checkout. Its environment has the dependencies that it declares.
 ASIDES_NEEDS: tuple[str, ...] = tuple(
     tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"],
 )
 
-# What is asked of the installer.
+# The packages to install.
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "asides": ASIDES_NEEDS,
     "floor": ("aiohttp", "httptools", "httpx", "msgspec", "urllib3"),
@@ -43,9 +43,9 @@ def find_folder(environment: str) -> Path:
 
 
 def find_python(environment: str) -> Path | None:
-    """The environment's interpreter, or None when it is not installed.
+    """The interpreter of an environment; None when it is not installed.
 
-    Floors and asides need only what asides itself needs, so they fall back on the interpreter that runs the benchmark.
+    Floors and asides need only the dependencies of asides, so the interpreter of the benchmark can run them too.
     """
     scripts = "Scripts/python.exe" if os.name == "nt" else "bin/python"
     python = find_folder(environment) / scripts
@@ -55,7 +55,7 @@ def find_python(environment: str) -> Path | None:
 
 
 def build_environ(environment: str) -> dict[str, str]:
-    """Variables of a contestant's process: loopback only, no telemetry, no real keys, nothing written at home."""
+    """The variables of a contestant's process: no proxies, no telemetry, no real keys, no files in the user's home."""
     home = BENCH / ".home"
     variables = {
         **os.environ,
@@ -73,7 +73,7 @@ def build_environ(environment: str) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "PYTHONWARNINGS": "ignore",
     }
-    # Else nothing is cached and every import compiles again.
+    # With it, every import would compile again.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     variables.pop("PYTHONPATH", None)
     if environment == "asides":
@@ -87,15 +87,15 @@ def site_packages(environment: str) -> Path | None:
 
 
 def versions() -> dict[str, list[str]]:
-    """Of each environment, the packages that were asked for, with the versions found there."""
+    """The requested packages of each environment, with the installed versions."""
     found: dict[str, list[str]] = {}
-    for environment, wanted in ENVIRONMENTS.items():
+    for environment, requirements in ENVIRONMENTS.items():
         folder = site_packages(environment)
         if folder is None and find_python(environment) is None:
             found[environment] = []
             continue
         where = [str(folder)] if folder is not None else sys.path
-        names = [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in wanted]
+        names = [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in requirements]
         known = {_normal(d.name): d.version for d in importlib.metadata.distributions(path=where)}
         found[environment] = [f"{name} {known[_normal(name)]}" for name in names if _normal(name) in known]
     return found

@@ -1,6 +1,6 @@
-"""The floors: the cheapest ways to get the same stream into Python, with no library on top.
+"""The floors: the cheapest ways to read the same stream in Python, with an HTTP client and no library on top.
 
-One inlined loop: split at blank lines, decode the fields that are read, append. What asides is measured against.
+One inlined loop splits at blank lines, decodes the fields that are read, and appends. asides is compared with them.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _TYPED: dict[str, Callable[[], Decoder]] = {
 }
 
 
-# ── blocking sources: url path → the bytes of the body, as they come ──
+# ── sync sources: url path → the bytes of the body, as they arrive ──
 
 Source = Callable[[str], Iterator[bytes]]
 AsyncSource = Callable[[str], AsyncIterator[bytes]]
@@ -157,7 +157,7 @@ def _address(base_url: str) -> tuple[str, int]:
 
 
 def _socket(base_url: str) -> Source:
-    """A bare socket. HTTP framing is stepped over, not parsed: a bound that no client can reach."""
+    """A bare socket. It skips the HTTP framing without parsing it: a bound that no client can reach."""
     connection = socket.create_connection(_address(base_url))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -210,11 +210,11 @@ def _httpx(base_url: str) -> Source:
     return read
 
 
-# ── awaiting sources ──
+# ── async sources ──
 
 
 def _httptools(base_url: str) -> AsyncSource:
-    """An asyncio protocol and httptools: the smallest correct client, one connection per stream, kept for the next."""
+    """An asyncio protocol and httptools: the smallest correct client. Connections are reused."""
     import httptools
 
     idle: list[Any] = []
@@ -286,7 +286,7 @@ def _httpx_async(base_url: str) -> AsyncSource:
     return read
 
 
-# ── the loop, blocking and awaiting ──
+# ── the loop, sync and async ──
 
 
 def _payloads(rest: bytes, data: bytes) -> tuple[list[bytes], bytes]:

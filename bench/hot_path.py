@@ -1,7 +1,7 @@
-"""Where the microseconds of asides go: `python -m bench.hot_path [sync|async|decode|whole] [--tags] [--short]`.
+"""A profile of asides: `python -m bench.hot_path [sync|async|decode|whole] [--tags] [--short]`.
 
-Samples the running Python frame by a CPU timer, so nothing is instrumented and the proportions are real; C functions
-count for the line that calls them. Not a comparison: that is `compare.py`.
+A CPU timer samples the running Python frame. Nothing is instrumented, so the proportions are real. C functions count
+for the line that calls them. Not here: the comparison with others (`compare.py`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from bench.streams import ASIDES, BARE_CLIENT, TAGGED
 from bench.tables import Row, Table
 from bench.worker import Worker
 
-# As often as most kernels can.
+# The shortest interval of most kernels.
 SAMPLE_SECONDS = 0.001
 READ_SIZE = 65536
 SHORT = 10
 
 
 class Samples:
-    """Counts of where the program was: by line, own time only; and by function of asides, with what it calls."""
+    """Sample counts by line (own time only), and by function of asides (with the functions that it calls)."""
 
     def __init__(self) -> None:
         self.lines: Counter[tuple[str, int, str]] = Counter()
@@ -74,7 +74,7 @@ def _short(file_name: str) -> str:
 
 
 def sample(action: Callable[[], object], seconds: float) -> tuple[Samples, float, int]:
-    """Run again and again for some seconds of CPU: the samples, CPU per run, number of runs."""
+    """Repeat an action for some seconds of CPU; return the samples, the CPU per run and the number of runs."""
     samples, runs = Samples(), 0
     previous = signal.signal(signal.SIGPROF, samples.take)
     signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS, SAMPLE_SECONDS)
@@ -118,7 +118,7 @@ def stream_with(key: str, base_url: str, profile: str) -> Callable[[], object]:
 
 
 def layers(base_url: str, *, inline_tags: bool) -> Table:
-    """What a chunk costs in a long stream, and what a request costs that brings next to nothing."""
+    """The table of costs: of a chunk in a long stream, and of a request with a very short reply."""
     suffix = "-tags" if inline_tags else ""
     ours = TAGGED if inline_tags else ASIDES
     rows: list[Row] = [
@@ -186,7 +186,7 @@ def main() -> None:
             action = stream_with((TAGGED if options.tags else ASIDES)[options.what], base_url, profile)
         for table in report(*sample(action, options.seconds), unit, units):
             print(table.text(), flush=True)
-    # The clients leave sessions open that nobody will use again.
+    # The clients leave open sessions; do not wait for them.
     os._exit(0)
 
 

@@ -1,6 +1,6 @@
-"""Table of start-up: what importing costs, what a first answer costs from nothing, what gets installed.
+"""The table of start-up: the cost of the import, of a first answer in a new process, and the installed size.
 
-Each figure is a fresh process; CPU is the whole process, less that of a bare Python for the imports.
+Each figure comes from a new process. CPU is that of the whole process minus that of a bare Python.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from bench.tables import Row, Table
 class Start(NamedTuple):
     name: str
     environment: str
-    # What a program that uses the library blockingly has to write first.
+    # The imports of a program that uses the sync client.
     imports: str
-    # One streamed answer, `URL` being the server's.
+    # Code for one streamed answer; `URL` is the address of the server.
     first_answer: str = ""
 
 
@@ -96,7 +96,7 @@ STARTS = (
     ),
 )
 QUICK = (BARE, "urllib3 + msgspec", "aiohttp + msgspec", "asides", "asides, with Client", "asides, with AsyncClient")
-# Less than this is noise, and no divisor.
+# Smaller values are noise, so ratios divide by at least this.
 LEAST_MS = 1.0
 
 
@@ -119,7 +119,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def installed(environment: str) -> tuple[float, int] | None:
-    """Megabytes and packages of an environment, compiled files and installers left out."""
+    """Megabytes and packages of an environment, without compiled files and installers."""
     folder = site_packages(environment)
     if folder is None:
         return None
@@ -127,7 +127,7 @@ def installed(environment: str) -> tuple[float, int] | None:
     size = sum(path.stat().st_size for path in _files(folder) if path.relative_to(folder).parts[0] not in INSTALLERS)
     if environment != "asides":
         return size / 1e6, len(distributions)
-    # Read from the checkout: neither its files nor its own entry are in the environment.
+    # asides is imported from the checkout, so its files and its own entry are added here.
     size += sum(path.stat().st_size for path in _files(ROOT / "src" / "asides"))
     return size / 1e6, len(distributions) + 1
 

@@ -1,6 +1,6 @@
 """Create one environment per contestant under `bench/.venvs`: `python bench/install_peers.py [NAME ...] [--upgrade]`.
 
-Uses uv when it is there, else venv and pip. The peers are never dependencies of asides, only of this comparison.
+Uses uv if it is installed, else venv and pip. The peers are dependencies of this comparison, never of asides.
 """
 
 from __future__ import annotations

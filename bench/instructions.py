@@ -1,7 +1,7 @@
-"""Instructions per chunk, counted by valgrind: no noise, so that a change of one percent shows. Slow, and optional.
+"""Instructions per chunk, counted by valgrind: without noise, so a change of one percent is visible. Slow, optional.
 
-`python -m bench.instructions [PART …]` counts the contestants whose name has a PART; default: floors and asides. Each
-runs twice, with few and with many streams after a warm-up, and the difference is divided by the chunks between them.
+`python -m bench.instructions [PART …]` counts the contestants with a PART in their name; default: floors and asides.
+Each runs twice, with few and with many streams after a warm-up; the difference is divided by the chunks between them.
 Kernel work is not counted.
 """
 
@@ -61,7 +61,7 @@ def main() -> int:
         for contestant in chosen:
             row: Row = {"name": contestant.name, "mode": contestant.mode}
             try:
-                # Once without counting, so that no module is compiled while counting.
+                # A first run without counting, so that every module is compiled before.
                 with start_process(contestant, "chat", base_url) as process:
                     process.ask("stream", profile=PROFILE)
                 few, many = (count(contestant, base_url, streams) for streams in (FEW, MANY))

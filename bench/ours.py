@@ -1,4 +1,4 @@
-"""asides as a contestant: every typed event is looked at and the folded Reply is taken, blocking and awaiting."""
+"""asides as a contestant, sync and async. It reads every typed event and the folded Reply."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.payloads import QUESTION
 # A host that never puts tags into the answer, and one where they can occur, so that the answer is searched for them.
 WITHOUT_TAGS = "deepseek:deepseek-reasoner"
 WITH_TAGS = "openai-compatible:deepseek-reasoner"
-# Who is asked in the other dialects.
+# The models of the other dialects.
 MODELS = {"messages": "anthropic:claude-sonnet-4-5", "responses": "openai-responses:gpt-5"}
 
 
@@ -74,7 +74,7 @@ def _asides(chat_model: str, mode: Mode) -> Any:
     return build
 
 
-# Tags are looked for in chat; the other dialects have places of their own for thinking.
+# Only chat is searched for tags; the other dialects have their own fields for thinking.
 OURS = tuple(
     Contestant(
         name,

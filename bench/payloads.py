@@ -1,6 +1,6 @@
-"""The bytes that every contestant gets: three wire languages, streamed and whole, the same on every run.
+"""The bytes that every contestant gets: three dialects, streamed and whole, the same on every run.
 
-Deterministic and without I/O. What must come out of them is counted here too (`Expected`), in characters.
+Deterministic and without I/O. `Expected` counts the characters that a contestant must deliver.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ QUESTION = "Explain how streams work, in detail, with one worked example please.
 DONE = b"data: [DONE]\n\n"
 
 _TOKENS = 2400
-# A stream shorter than this has no tool call: there would be no room for one.
+# A shorter stream has no room for a tool call.
 _SHORTEST_WITH_TOOLS = 1000
 _VOCABULARY = (
     "the of and to in is that for it as was with be by on not he his but at are this have from or had an they which one"
@@ -27,12 +27,12 @@ _VOCABULARY = (
     " therefore however let's check compute derivative"
 )
 _WORDS = _VOCABULARY.split()
-# Escapes, other scripts and line breaks: what makes a decoder leave its fast path.
+# Escapes, other scripts and line breaks, which make a decoder leave its fast path.
 _ODD = ("\n", "\n\n", ' "quoted"', " café", " →", " 你好", " 😀", "\t", " C:\\path", " **bold**")
 
 
 class Expected(NamedTuple):
-    """How many characters a contestant must deliver."""
+    """The numbers of characters that a contestant must deliver."""
 
     thinking: int
     text: int
@@ -81,7 +81,7 @@ def _sse(value: dict[str, Any], *, named: bool = False) -> bytes:
 
 
 def _shares(chunks: int, overhead: int, tool_overhead: int) -> tuple[int, int, int]:
-    """Split a stream into thinking, text and tool pieces: 3/8, 3/5 and what is left."""
+    """Split a stream into thinking, text and tool pieces: 3/8, 3/5 and the rest."""
     thinking = chunks * 3 // 8
     if chunks < _SHORTEST_WITH_TOOLS:
         return thinking, chunks - overhead - thinking, 0
@@ -127,7 +127,7 @@ def _chat_stream(chunks: int, *, inline_tags: bool = False) -> Stream:
     thinking, text = _thinking(thinking_count), _text(text_count)
     answer = "".join(text)
     if inline_tags:
-        # Tags are chunks of their own, as most servers send them, and take the place of two tokens.
+        # Tags are separate chunks, as most servers send them, and replace two tokens.
         thinking = thinking[1:-1]
         before = [chat_chunk({"content": piece}) for piece in ("<think>", *thinking, "</think>")]
         answer = answer.lstrip()
@@ -345,7 +345,7 @@ _BODIES: dict[str, Callable[[str, str], dict[str, Any]]] = {
 
 @cache
 def stream(dialect: str, chunks: int = CHUNKS, *, inline_tags: bool = False) -> Stream:
-    """A stream of exactly `chunks` events (the chat dialect's `[DONE]` comes on top)."""
+    """A stream of exactly `chunks` events; chat adds `[DONE]`."""
     made = _chat_stream(chunks, inline_tags=True) if inline_tags else _STREAMS[dialect](chunks)
     assert len(made.events) == chunks + (dialect == "chat"), (dialect, chunks, len(made.events))
     return made
@@ -358,13 +358,13 @@ def body(dialect: str, size: int) -> tuple[bytes, Expected]:
     room = size - len(_dump(make("", "")))
 
     def grow(tokens: list[str], target: int) -> str:
-        kept, length = [], 0
+        taken, length = [], 0
         for token in tokens:
             if length >= target:
                 break
-            kept.append(token)
+            taken.append(token)
             length += len(json.dumps(token, ensure_ascii=False).encode()) - 2
-        return "".join(kept)
+        return "".join(taken)
 
     thinking, text = grow(_thinking(size), room * 3 // 8), grow(_text(size), room * 5 // 8)
     return _dump(make(thinking, text)), Expected(len(thinking), len(text), 0)

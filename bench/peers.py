@@ -1,6 +1,6 @@
-"""The peers: the libraries people use today, each called as its documentation says, retries off.
+"""The peers: the libraries that people use today, each called as its documentation shows, without retries.
 
-Each `build` imports its library inside, since it runs only in that library's environment.
+Each `build` imports its library when it is called, since it runs only in that library's environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starting a contestant's process, asking it for a measurement, ending it."""
+"""Starts the process of a contestant, asks it for measurements, and ends it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 600
 
 
 class ContestantFailed(Exception):
-    """What went wrong, in the contestant's words. Its full log is in `bench/.logs`."""
+    """The contestant's own error message. Its full log is in `bench/.logs`."""
 
 
 class Process:
@@ -49,10 +49,10 @@ class Process:
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        impatient = Timer(TIMEOUT_SECONDS, self._process.kill)
-        impatient.start()
+        timer = Timer(TIMEOUT_SECONDS, self._process.kill)
+        timer.start()
         line = self._process.stdout.readline()
-        impatient.cancel()
+        timer.cancel()
         answer: dict[str, Any] = json.loads(line) if line else {"error": "the process ended"}
         if "error" in answer and answer["error"] is not None and len(answer) == 1:
             raise ContestantFailed(answer["error"])
@@ -78,7 +78,7 @@ def start_process(contestant: Contestant, dialect: str, base_url: str) -> Iterat
 
 
 def run_module(environment: str, module: str, *arguments: str) -> Any:
-    """Run one of our modules in an environment; take the JSON on the last line of its output."""
+    """Run one of our modules in an environment and return the JSON on the last line of its output."""
     done = subprocess.run(
         [str(find_python(environment)), "-m", module, *arguments],
         cwd=ROOT,

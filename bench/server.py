@@ -1,11 +1,11 @@
 """A loopback server that replays prepared bytes: HTTP/1.1 keep-alive, one HTTP chunk per event, no work per request.
 
-A process of its own (`with replay_server() as base_url`); it ends when its standard input closes. The path is
+It runs as a separate process (`with replay_server() as base_url`) until its standard input closes. The path is
 `/<profile>/…/chat/completions` (or `messages`, `responses`), the profile `<pace>-<chunks>[-tags]`:
 
-    burst     everything in one write: many events per read, so parsing is what costs
+    burst     everything in one write: many events per read, so parsing dominates
     trickle   one event per write, one write per millisecond: one event per read, as a real model sends
-    ticks     one text event per 50 ms whose content is the sending time in nanoseconds: many streams, delivery lag
+    ticks     one text event per 50 ms with its sending time in nanoseconds as content: many streams, delivery lag
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Ticker:
                 connection.write(self._now())
                 slot[connection] = left - 1
         loop = asyncio.get_running_loop()
-        # Behind by more than 50 ms: skip, rather than send a pile at once.
+        # More than 50 ms late: skip events instead of sending many at once.
         self.due = max(self.due + 0.001, loop.time() - 0.05)
         self.running = any(self.slots)
         if self.running:
@@ -150,7 +150,7 @@ class _Connection(asyncio.Protocol):
 
 @contextmanager
 def replay_server() -> Iterator[str]:
-    """Start the server, hand out its base url, and end it."""
+    """Start the server, yield its base url, and end it."""
     command = [str(find_python("floor")), "-m", "bench.server"]
     with subprocess.Popen(
         command, cwd=ROOT, env=build_environ("floor"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,6 +1,6 @@
 """The tag splitter alone, one character at a time: `python -m bench.splitter SIZE …` prints nanoseconds per character.
 
-Runs in the environment of asides. The shapes are the ones that make a careless splitter quadratic.
+Runs in the environment of asides. The shapes make a careless splitter quadratic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of single streams: burst and trickle per dialect, growth with length, inline tags, memory.
 
-Every contestant has its own process; each round runs all of them once, in rotating order, so that a ratio is taken
-between measurements that are seconds apart. CPU is that of the client process, all threads, garbage collection on.
+Every contestant has its own process. Each round runs all of them once, in rotating order, so a ratio compares
+measurements that are seconds apart. CPU is that of the client process, all threads, garbage collection on.
 Figures are medians.
 """
 
@@ -21,7 +21,7 @@ from bench.payloads import CHUNKS, Expected, count_expected, read_profile
 from bench.processes import ContestantFailed, Process, run_module, start_process
 from bench.tables import Row, Table
 
-# The HTTP client that asides itself uses in each world, with a typed decode and nothing else.
+# The HTTP client that asides uses in each mode, with a typed decode and nothing else.
 BARE_CLIENT = {"sync": "urllib3 + typed decode, sync", "async": "aiohttp + typed decode, async"}
 ASIDES = {"sync": "asides, sync", "async": "asides, async"}
 TAGGED = {"sync": "asides, tags looked for, sync", "async": "asides, tags looked for, async"}
@@ -35,7 +35,7 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def delivered(contestant: Contestant, got: Iterable[int], expected: Expected) -> str:
+def describe_delivery(contestant: Contestant, got: Iterable[int], expected: Expected) -> str:
     if contestant.name == SPLIT_ONLY:
         return "not decoded"
     names = ("thinking", "text", "tool arguments")
@@ -89,26 +89,26 @@ def ratio(ones: list[float], others: list[float] | None) -> float | None:
     return median(a / b for a, b in zip(ones, others, strict=True)) if others else None
 
 
-def contestants_for(dialect: str, *, quick: bool, only: list[str] | None) -> list[Contestant]:
+def choose_contestants(dialect: str, *, quick: bool, only: list[str] | None) -> list[Contestant]:
     chosen = choose(dialect, peers=not quick)
     if quick:
         chosen = [c for c in chosen if c.kind != "floor" or c.name in QUICK_FLOORS]
     if only:
-        wanted = {*BARE_CLIENT.values(), *ASIDES.values()}
-        chosen = [c for c in chosen if c.key in wanted or any(part in c.key for part in only)]
+        references = {*BARE_CLIENT.values(), *ASIDES.values()}
+        chosen = [c for c in chosen if c.key in references or any(part in c.key for part in only)]
     return chosen
 
 
 def single_streams(
     base_url: str, name: str, dialect: str, pace: str, *, rounds: int, quick: bool, only: list[str] | None
 ) -> Table:
-    """CPU per chunk of everyone, in one dialect, at one pace."""
+    """CPU per chunk of every contestant, in one dialect, at one pace."""
     chunks = CHUNKS if pace == "burst" else 1000
     if quick:
         chunks = 1000 if pace == "burst" else 300
     profile = f"{pace}-{chunks}"
     with ExitStack() as stack:
-        race = Race(stack, contestants_for(dialect, quick=quick, only=only), dialect, base_url)
+        race = Race(stack, choose_contestants(dialect, quick=quick, only=only), dialect, base_url)
         measured = race.run([profile], rounds, seconds=0.1 if quick else SECONDS_PER_MEASUREMENT)
     cpu = {key: [answer["cpu"] for answer in answers] for (key, _), answers in measured.items()}
     expected = count_expected(dialect, profile)
@@ -126,7 +126,7 @@ def single_streams(
                 "times_asides": ratio(cpu[key], cpu.get(ASIDES[contestant.mode])),
                 "chunks_per_second": round(chunks / median(answer["wall"] for answer in answers)),
                 "peak_mb": max(answer["peak_kb"] for answer in answers) // 1024,
-                "delivered": delivered(contestant, answers[-1]["got"], expected),
+                "delivered": describe_delivery(contestant, answers[-1]["got"], expected),
             }
         )
     rows.sort(key=lambda row: row["cpu_us"])
@@ -165,8 +165,8 @@ def growth(base_url: str, *, rounds: int, quick: bool) -> Table:
     """CPU per chunk as the stream gets longer: flat means linear."""
     lengths = GROWTH[:2] if quick else GROWTH
     profiles = [f"burst-{length}" for length in lengths]
-    wanted = ASIDES.values() if quick else GROWTH_CONTESTANTS
-    contestants = [c for c in choose("chat") if c.key in wanted]
+    keys = ASIDES.values() if quick else GROWTH_CONTESTANTS
+    contestants = [c for c in choose("chat") if c.key in keys]
     with ExitStack() as stack:
         race = Race(stack, contestants, "chat", base_url)
         measured = race.run(profiles, rounds, seconds=0.1)
@@ -205,7 +205,7 @@ def tags(base_url: str, *, rounds: int, quick: bool) -> list[Table]:
                 "fields_us": median(cpu[fields]) / chunks * 1e6,
                 "inline_us": median(cpu[inline]) / chunks * 1e6 if searched else None,
                 "ratio": ratio(cpu[inline], cpu[fields]) if searched else None,
-                "delivered": delivered(contestant, got, count_expected("chat", inline)) if searched else None,
+                "delivered": describe_delivery(contestant, got, count_expected("chat", inline)) if searched else None,
             }
         )
     rows += [{"name": key, "delivered": f"failed: {error[:100]}"} for key, error in race.failures.items()]
@@ -240,12 +240,12 @@ MEMORY_CONTESTANTS = (*GROWTH_CONTESTANTS, "openai, async")
 
 
 def memory(base_url: str, *, quick: bool) -> Table:
-    """Peak of one stream's allocations, the reader keeping nothing, at two lengths."""
+    """Peak of the allocations of one stream at two lengths. The reader stores nothing."""
     profiles = ["burst-1000", "burst-4000"]
     rows: list[Row] = []
-    wanted = ASIDES.values() if quick else MEMORY_CONTESTANTS
+    keys = ASIDES.values() if quick else MEMORY_CONTESTANTS
     for contestant in choose("chat"):
-        if contestant.key not in wanted:
+        if contestant.key not in keys:
             continue
         row: Row = {"name": contestant.name, "mode": contestant.mode}
         try:

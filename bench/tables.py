@@ -1,4 +1,4 @@
-"""A table of measurements: printed, as Markdown, as plain values."""
+"""A table of measurements, as text, as Markdown or as plain rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Table:
 
 
 def show(value: Any) -> str:
-    """Three significant digits, no exponent; nothing for what was not measured."""
+    """Format a value: about three significant digits, no exponent; empty if it was not measured."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,11 +1,11 @@
-"""The figures to hold, as ratios within one run, and whether this run holds them.
+"""The targets, as ratios within one run, and whether this run meets them.
 
-A figure is judged only when everything it compares was measured.
+A target is judged only if everything that it compares was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,8 @@ class Target:
         }
 
 
-def _find(rows: list[Row], **wanted: Any) -> Row:
-    return next((row for row in rows if all(row.get(key) == value for key, value in wanted.items())), {})
+def _find(rows: list[Row], **cells: Any) -> Row:
+    return next((row for row in rows if all(row.get(key) == value for key, value in cells.items())), {})
 
 
 def _ratio(one: Any, other: Any) -> float | None:
@@ -158,7 +158,3 @@ def targets(results: Results) -> Table | None:
         "then_holds": "holds",
     }
     return Table("targets", "figures to hold", columns, [target.row() for target in judge.targets])
-
-
-def missed(table: Table) -> Iterator[str]:
-    return (row["figure"] for row in table.rows if row["holds"] == "NO")

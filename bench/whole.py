@@ -1,6 +1,6 @@
-"""Table of whole bodies: bytes of a 2 KB and a 200 KB response → what each library gives its user. No network.
+"""The table of whole bodies: each library decodes a response of 2 KB and one of 200 KB. No network.
 
-`python -m bench.whole NAME DIALECT` measures one, in its environment; the table asks for all of them, interleaved.
+`python -m bench.whole NAME DIALECT` measures one library in its environment. The table runs all of them, interleaved.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _typed(dialect: str) -> Parse:
     return msgspec.json.Decoder(kind).decode
 
 
-# What the dialects of the table are called in asides.
+# The names of the table's dialects in asides.
 ASIDES_DIALECTS = {"chat": "openai_chat", "responses": "openai_responses"}
 
 
@@ -93,7 +93,7 @@ def _anthropic(_dialect: str) -> Parse:
 
 
 def _litellm(_dialect: str) -> Parse:
-    """What its path to an OpenAI-shaped host does: the SDK's object, dumped to a dict, into its own object."""
+    """As its path to an OpenAI-compatible host: dump the SDK's object to a dict, then build its own object."""
     from litellm import ModelResponse
     from litellm.litellm_core_utils.llm_response_utils import convert_dict_to_response
 

@@ -66,7 +66,7 @@ class Worker:
         return {"cpu": cpu / repeats, "wall": wall / repeats, "got": sink.characters(), "peak_kb": peak_kb()}
 
     def memory(self, profile: str) -> Answer:
-        """Peak of traced allocations while one stream is read and nothing of it is kept by the reader."""
+        """The peak of traced allocations while one stream is read and the reader stores nothing."""
         sink = Sink()
         sink.thinking = sink.text = sink.tool_arguments = lambda _piece: None
         self.once(profile, sink)
@@ -112,7 +112,7 @@ class Worker:
         }
 
     async def _timed_stream(self, profile: str, first: list[int], lags: list[int]) -> None:
-        """Read one stream whose texts are the times of their sending."""
+        """Read one stream; each text is the time at which it was sent."""
         began = time.monotonic_ns()
         started = False
 
@@ -129,7 +129,7 @@ class Worker:
         sink = Sink()
         sink.text = text
         pending = self.read(profile, sink)
-        assert pending is not None, "only awaiting contestants read many streams"
+        assert pending is not None, "only async contestants read many streams"
         await pending
 
 
@@ -186,7 +186,7 @@ def main() -> None:
         result = attempt(partial(action, **question))
         if result is not None:
             answer(result)
-    # Libraries leave threads and open loops behind; nobody waits for them.
+    # Libraries leave threads and open loops; do not wait for them.
     answers.flush()
     os._exit(0)
 

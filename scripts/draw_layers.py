@@ -1,9 +1,10 @@
-"""Draw the rooms of the house into CONTRIBUTING.md, from the table that tests/test_layers.py checks.
+"""Writes the table of packages ("rooms") into CONTRIBUTING.md, from the table that tests/test_layers.py checks.
 
     python scripts/draw_layers.py             write the drawing
     python scripts/draw_layers.py --check     fail when the drawing is not current
 
-Each room stands with the first line of its docstring and the rooms that it imports. Not here: the table itself.
+The drawing has a row for each room: the first line of its docstring, and the rooms that it imports.
+Not here: the table itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures the figures of docs/local.md on this machine (start, speed, memory, correct answers) and prints a table.
+"""Measures start, speed, memory and correct answers of the embedded model, and prints the table of docs/local.md.
 
     python scripts/measure_local.py
 

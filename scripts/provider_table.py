@@ -1,5 +1,4 @@
-"""Write the facts of the provider rows into the docs: the tables of docs/providers.md and docs/thinking.md, and the
-list in README.md, each between two marks.
+"""Writes the facts of the provider rows into docs/providers.md, docs/thinking.md and README.md, between two marks.
 
     python scripts/provider_table.py            write them
     python scripts/provider_table.py --check    fail when one is not current

@@ -1,14 +1,14 @@
-"""Which test shows which requirement: reads docs/requirements.md and the tests, and writes docs/requirements-map.md.
+"""Writes docs/requirements-map.md: which tests show which requirement of docs/requirements.md.
 
     python scripts/requirements_map.py             write the map
-    python scripts/requirements_map.py --check     fail when the map is not what would be written
-    python scripts/requirements_map.py --missing   list what does not fit between page and tests; fail if anything
+    python scripts/requirements_map.py --check     fail when the map is not current
+    python scripts/requirements_map.py --missing   list contradictions between the page and the tests; fail if any
 
 A test carries ids at the start of its name (`test_S0_25_…`, `test_S4_REQ_009_1_…`, `test_FT_07_…`, `test_B3_…`,
 `test_pain_A1_…` or `test_A1_pain_…`, several in a row), or by `@pytest.mark.requirement("S0-25", "S0-26")` on it or on
 its class.
-The page gives each id in a table row: id, statement, and the reason why no test carries it (blank: a test has to).
-Not here: whether the test is any good; it has to fail when the behaviour is broken.
+The page gives each id in a table row: id, statement, and the reason why no test carries it (blank: a test must).
+Not checked: whether a test fails when the behaviour is broken.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Requirement(NamedTuple):
     section: str
     """The heading above it."""
     owed: bool = True
-    """A test has to carry it unless there is a reason; a fact that a document got wrong only may be cited."""
+    """A test must carry it unless there is a reason. False for facts that a document got wrong: tests may cite them."""
     reason: str = ""
 
 
@@ -128,7 +128,7 @@ def _tests(body: Iterable[ast.stmt], inside: str, inherited: list[str]) -> Itera
 
 
 def find_problems(known: Mapping[str, Requirement], found: Mapping[str, list[str]]) -> list[str]:
-    """What does not fit between the page and the tests, a line each.
+    """The contradictions between the page and the tests, one line each.
 
     A part of a requirement (008.1) counts for the whole of it (008).
     """
@@ -181,7 +181,7 @@ def _anchor(heading: str) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Do what the words say; 0 when all is well."""
+    """Write, check or list; 0 on success."""
     known = read_requirements(REQUIREMENTS.read_text(encoding="utf-8"))
     found = collect(ROOT / "tests")
     if words == ["--missing"]:

@@ -1,4 +1,4 @@
-"""Draws the terminal of the docs: runs the command line at a real terminal, with the embedded model, as a picture.
+"""Draws docs/terminal.svg: runs the command line at a real terminal, with the embedded model.
 
     python scripts/terminal_picture.py            write docs/terminal.svg
     python scripts/terminal_picture.py --check    fail when it is not current
@@ -35,7 +35,7 @@ Line = list[tuple[str, str]]
 
 
 def record() -> str:
-    """What the command writes to a terminal, both streams in order."""
+    """Run the command and return what it writes to a terminal, both streams in order."""
     master, slave = pty.openpty()
     inherited = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
     environment = {name: os.environ[name] for name in inherited if name in os.environ}

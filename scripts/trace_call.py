@@ -1,4 +1,4 @@
-"""How far a reader has to walk: the files and the jumps between files of one warm call over the offline stage.
+"""Counts the files, and the jumps between files, of one warm call to the offline stage: the path of a reader.
 
     python scripts/trace_call.py             files, jumps and functions of an ask and of an agent run with a tool
     python scripts/trace_call.py --files     also how often each file is entered
@@ -6,8 +6,8 @@
     python scripts/trace_call.py --check     fail when a goal is missed
     python scripts/trace_call.py --check --limits 38 110 60 400   the same with other limits than the goals
 
-Counted are Python calls in the calling thread. Files: those under src/asides with a function that was called. Jumps:
-how often the next function called stands in another file than the one before.
+It counts Python calls in the calling thread. Files: those under src/asides with a called function. Jumps: calls of a
+function in another file than the function called before.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _name(code: CodeType) -> str:
 
 
 def trace_ask() -> Trace:
-    """A blocking `ask`, after one that loaded everything."""
+    """Trace a sync `ask`, after one that loaded everything."""
     trace = Trace()
     with Stage() as stage, asides.Client() as client:
         url = stage.url
@@ -89,7 +89,7 @@ def trace_ask() -> Trace:
 
 
 def trace_agent() -> Trace:
-    """An agent's run that calls one tool, after one that loaded everything."""
+    """Trace an agent's run with one tool call, after one that loaded everything."""
 
     @asides.tool
     def add(a: int, b: int) -> int:

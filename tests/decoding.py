@@ -1,4 +1,4 @@
-"""How every decoder test decodes: whole, byte by byte, in odd pieces and with a surprise behind the end, all alike."""
+"""Decoding for every decoder test: whole, byte by byte, in odd pieces and with bytes after the end, always the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def target(
     quirks: Quirks | None = None,
     rule: ModelRule | None = None,
 ) -> Target:
-    """A target for decoding: a row of its own unless one is given."""
+    """A target for decoding; its row is made up unless one is given."""
     row = provider or Provider(name="example", base_url="http://127.0.0.1:9/v1", quirks=quirks or Quirks())
     return Target(row, model, row.base_url, rule or row.rule(model))
 
@@ -53,19 +53,19 @@ def whole(message: dict[str, Any], finish: str | None = "stop", **top: Any) -> b
 def events_of(
     pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat"
 ) -> tuple[list[Event], AsidesError | None]:
-    """The events of a body in these pieces, and what went wrong."""
+    """The events of a body in these pieces, and the failure."""
     decoded = decode_pieces(pieces, to, dialects.find_dialect(dialect))
     return decoded.events, decoded.failure
 
 
 def reply_of(pieces: Iterable[bytes], to: Target, dialect: str = "openai_chat") -> tuple[Reply, AsidesError | None]:
-    """The fold of a body in these pieces, and what went wrong."""
+    """The reply of a body in these pieces, and the failure."""
     decoded = decode_pieces(pieces, to, dialects.find_dialect(dialect))
     return decoded.reply, decoded.failure
 
 
 def decoded(body: bytes, to: Target | None = None, dialect: str = "openai_chat") -> Reply:
-    """The reply that a body is, in any chunking; raises what a live call would raise, with `.partial`."""
+    """The reply of a body, the same in any chunking; raises the error of a live call, with `.partial`."""
     to = to or target()
     reply, failure = reply_of([body], to, dialect)
     for pieces in list_chunkings(body)[1:]:
@@ -73,8 +73,8 @@ def decoded(body: bytes, to: Target | None = None, dialect: str = "openai_chat")
         assert again == reply, "the chunking made a difference"
         assert repr(failure_again) == repr(failure), "the chunking made a difference to the error"
     if body.endswith(b"\n\n") and failure is None:
-        surprised, _ = reply_of([body, b": a comment behind the end\n\n\n", b"event: ping\n\n"], to, dialect)
-        assert surprised == reply, "a surprise behind the end made a difference"
+        surprised, _ = reply_of([body, b": a comment after the end\n\n\n", b"event: ping\n\n"], to, dialect)
+        assert surprised == reply, "bytes after the end made a difference"
     if failure is not None:
         failure.partial = reply
         raise failure

@@ -1,4 +1,4 @@
-"""A server of a few lines for what the stage cannot do: broken framing, TLS, a proxy, a backlog that is full."""
+"""A small server for cases that the stage cannot play: broken framing, TLS, a proxy, a full backlog."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class ReceivedRequest(NamedTuple):
-    """A request as it came."""
+    """A request as it arrived."""
 
     line: str
     headers: dict[str, str]
@@ -19,7 +19,7 @@ class ReceivedRequest(NamedTuple):
 
 
 class Server:
-    """Answers each request with what `answer(request, connection)` writes; False ends the connection."""
+    """Calls `answer(request, connection)` for each request; False ends the connection."""
 
     def __init__(
         self, answer: Callable[[ReceivedRequest, socket.socket], bool], tls: ssl.SSLContext | None = None
@@ -67,19 +67,19 @@ class Server:
             self._run(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
 
     def _serve(self, connection: socket.socket) -> None:
-        with_dialect: socket.socket = connection
+        stream: socket.socket = connection
         try:
             with suppress(OSError):
                 if self._tls is not None:
-                    with_dialect = self._tls.wrap_socket(connection, server_side=True)
-                while (heard := read_request(with_dialect)) is not None:
+                    stream = self._tls.wrap_socket(connection, server_side=True)
+                while (heard := read_request(stream)) is not None:
                     self.heard.append(heard)
-                    if not self._answer(heard, with_dialect):
+                    if not self._answer(heard, stream):
                         return
         finally:
             with self._lock:
                 self._open.discard(connection)
-            with_dialect.close()
+            stream.close()
             connection.close()
 
 
@@ -112,7 +112,7 @@ def whole_response(
 def serving(
     answer: Callable[[ReceivedRequest, socket.socket], bool], tls: ssl.SSLContext | None = None
 ) -> Generator[Server, None, None]:
-    """A server for the block."""
+    """Run a server during the block."""
     server = Server(answer, tls)
     server.start()
     try:
@@ -122,7 +122,7 @@ def serving(
 
 
 def saying(*responses: bytes, then: bool = True) -> Callable[[ReceivedRequest, socket.socket], bool]:
-    """An answer for each request in order, the last one again and again."""
+    """Answer each request with the next response; the last one repeats."""
     waiting = list(responses)
 
     def answer(_: ReceivedRequest, connection: socket.socket) -> bool:

@@ -1,4 +1,4 @@
-"""Responses as their servers send them, for tests: items, and both forms of a response made of them."""
+"""OpenAI Responses as servers send them: items, and whole and streamed responses made of them."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def whole(*output: Item, **fields: Any) -> bytes:
 
 
 def events(*output: Item, size: int = 3, status: str = "completed", **fields: Any) -> list[dict[str, Any]]:
-    """The events of a stream, as the real endpoint sends them: deltas of so many characters, and everything again."""
-    told: list[dict[str, Any]] = [{"type": "response.created", "response": response(status="in_progress")}]
+    """The events of a stream as the real endpoint sends them: deltas of `size` characters, then the complete items."""
+    made: list[dict[str, Any]] = [{"type": "response.created", "response": response(status="in_progress")}]
     for index, item in enumerate(output):
-        told += _item_events(index, item, size)
-    told.append({"type": f"response.{status}", "response": response(*output, status=status, **fields)})
-    return [{**event, "sequence_number": number} for number, event in enumerate(told)]
+        made += _item_events(index, item, size)
+    made.append({"type": f"response.{status}", "response": response(*output, status=status, **fields)})
+    return [{**event, "sequence_number": number} for number, event in enumerate(made)]
 
 
 def _item_events(index: int, item: Item, size: int) -> list[dict[str, Any]]:
@@ -87,29 +87,29 @@ def _item_events(index: int, item: Item, size: int) -> list[dict[str, Any]]:
     empty |= {"arguments": ""} if "arguments" in item else {}
     empty |= {"input": ""} if "input" in item else {}
     empty |= {"encrypted_content": "incomplete"} if "encrypted_content" in item else {}
-    told: list[dict[str, Any]] = [{"type": "response.output_item.added", "output_index": index, "item": empty}]
+    made: list[dict[str, Any]] = [{"type": "response.output_item.added", "output_index": index, "item": empty}]
     for number, part in enumerate(item.get("summary") or ()):
         place = {**at, "summary_index": number}
-        told.append({"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}})
-        told += _deltas("response.reasoning_summary_text", part["text"], place, size)
-        told.append({"type": "response.reasoning_summary_part.done", **place, "part": part})
+        made.append({"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}})
+        made += _deltas("response.reasoning_summary_text", part["text"], place, size)
+        made.append({"type": "response.reasoning_summary_part.done", **place, "part": part})
     for number, part in enumerate(item.get("content") or ()):
         place = {**at, "content_index": number}
         kind, field = part["type"], "refusal" if part["type"] == "refusal" else "text"
-        told.append({"type": "response.content_part.added", **place, "part": {**part, field: ""}})
-        told += _deltas(f"response.{kind}", part[field], place, size, field)
-        told.append({"type": "response.content_part.done", **place, "part": part})
+        made.append({"type": "response.content_part.added", **place, "part": {**part, field: ""}})
+        made += _deltas(f"response.{kind}", part[field], place, size, field)
+        made.append({"type": "response.content_part.done", **place, "part": part})
     if "arguments" in item:
-        told += _deltas("response.function_call_arguments", item["arguments"], at, size, "arguments")
+        made += _deltas("response.function_call_arguments", item["arguments"], at, size, "arguments")
     if "input" in item:
-        told += _deltas("response.custom_tool_call_input", item["input"], at, size, "input")
-    return [*told, {"type": "response.output_item.done", "output_index": index, "item": item}]
+        made += _deltas("response.custom_tool_call_input", item["input"], at, size, "input")
+    return [*made, {"type": "response.output_item.done", "output_index": index, "item": item}]
 
 
 def _deltas(kind: str, text: str, place: dict[str, Any], size: int, field: str = "text") -> list[dict[str, Any]]:
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
-    told = [{"type": f"{kind}.delta", **place, "delta": piece, "obfuscation": "x7"} for piece in pieces]
-    return [*told, {"type": f"{kind}.done", **place, field: text}]
+    made = [{"type": f"{kind}.delta", **place, "delta": piece, "obfuscation": "x7"} for piece in pieces]
+    return [*made, {"type": f"{kind}.done", **place, field: text}]
 
 
 def stream(*output: Item, size: int = 3, **fields: Any) -> bytes:
@@ -118,7 +118,7 @@ def stream(*output: Item, size: int = 3, **fields: Any) -> bytes:
 
 
 def read(body: bytes, to: Target | None = None) -> Reply:
-    """The reply that a body is, in any chunking."""
+    """The reply of a body, in any chunking."""
     return decoded(body, to or target(), DIALECT)
 
 

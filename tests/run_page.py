@@ -3,18 +3,18 @@
     python tests/run_page.py docs/streaming.md
 
     ```python     runs; all blocks of a page share their names; one that defines tests is also given to pytest
-    ```output     directly behind it: exactly what it printed
+    ```output     directly after such a block: exactly its output
     ```console    every line that starts with `$ ` runs in a shell; the lines below it are its standard output, where a
-                  line of one `…` stands for any lines
+                  line of one `…` matches any lines
     ```toml       is loaded as settings
 
 Every provider of the table is moved to the stage by an `asides.toml`, so examples name real models and no example needs
-a key; only servers that are started on this machine answer themselves. What the stage says is its own actor's, or a
-script in a comment in front of the block:
+a key; only servers that are started on this machine answer themselves. The stage's actor answers, or a script in a
+comment before the block:
 
     <!-- stage: [{"type": "say", "thinking": "…", "text": "…"}] -->
 
-Not here: which pages there are (test_docs.py). Anything in another fence is not run.
+Not here: the list of pages (test_docs.py). Blocks of other kinds do not run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Example(msgspec.Struct, frozen=True):
     code: str
     scenes: tuple[Scene, ...] = ()
     printed: str | None = None
-    """What it has to print; None when the page does not say."""
+    """The expected output; None when the page does not show it."""
 
 
 def read(page: str) -> list[Example]:
@@ -75,22 +75,22 @@ def read(page: str) -> list[Example]:
     return found
 
 
-class Theatre:
-    """Who answers the examples: a script where there is one, else the stage's own actor."""
+class PageScript:
+    """Answers the examples: with a script where there is one, else with the stage's actor."""
 
     def __init__(self) -> None:
-        self._playbill: ScriptPlayer | None = None
+        self._player: ScriptPlayer | None = None
 
     def play(self, scenes: tuple[Scene, ...]) -> None:
-        """What is said from now on."""
-        self._playbill = ScriptPlayer(scenes) if scenes else None
+        """Answer with these scenes from now on; without any, with the actor."""
+        self._player = ScriptPlayer(scenes) if scenes else None
 
     def __call__(self, request: ServedRequest) -> Scene:
-        return improvise(request) if self._playbill is None else self._playbill.next(request)
+        return improvise(request) if self._player is None else self._player.next(request)
 
 
 def run(example: Example, names: dict[str, Any], where: str) -> str | None:
-    """Run one block; None when it did what the page says, else what it did."""
+    """Run one block; return None when it did what the page says, else a description of what it did."""
     match example.kind:
         case "python":
             return _run_python(example, names, where)
@@ -103,11 +103,11 @@ def run(example: Example, names: dict[str, Any], where: str) -> str | None:
 def _run_python(example: Example, names: dict[str, Any], where: str) -> str | None:
     printed = io.StringIO()
     try:
-        # Blank lines in front, so that a traceback names the line of the page.
+        # Blank lines before it, so that a traceback names the line of the page.
         code = compile("\n" * example.line + example.code, where, "exec")
         with contextlib.redirect_stdout(printed):
             exec(code, names)
-    except BaseException:  # noqa: BLE001 - an example may do anything; the page's reader has to see it
+    except BaseException:  # noqa: BLE001 - an example may raise anything, and the report shows it
         return traceback.format_exc()
     if example.printed is not None and printed.getvalue().rstrip() != example.printed.rstrip():
         return f"printed:\n{printed.getvalue()}"
@@ -130,8 +130,8 @@ def _run_tests(example: Example) -> str | None:
 
 
 def _run_console(example: Example) -> str | None:
-    for said in re.split(r"^\$ ", example.code, flags=re.MULTILINE)[1:]:
-        command, _, expected = said.partition("\n")
+    for block in re.split(r"^\$ ", example.code, flags=re.MULTILINE)[1:]:
+        command, _, expected = block.partition("\n")
         while command.endswith("\\"):
             more, _, expected = expected.partition("\n")
             command = f"{command}\n{more.removeprefix('> ')}"
@@ -160,7 +160,7 @@ def _load_settings(example: Example) -> str | None:
 
 
 def move_providers(url: str, folder: Path) -> None:
-    """Send what would go to any provider to `url`, with settings that anybody could write."""
+    """Move every provider to `url`, with settings that a user could write."""
     moved = [(json.dumps(row.name), json.dumps(url)) for row in asides.list_providers() if not row.launcher]
     settings = folder / "moved.toml"
     settings.write_text("".join(f"[providers.{name}]\nbase_url = {where}\n" for name, where in moved), encoding="utf-8")
@@ -178,10 +178,10 @@ def move_providers(url: str, folder: Path) -> None:
 
 
 def main(page: Path) -> int:
-    """Run a page; 1 and a report on standard error when an example does something else than the page says."""
-    theatre = Theatre()
+    """Run a page; return 1, with a report on standard error, when an example does not do what the page says."""
+    script = PageScript()
     failures = 0
-    with tempfile.TemporaryDirectory() as scratch, Stage(theatre) as stage:
+    with tempfile.TemporaryDirectory() as scratch, Stage(script) as stage:
         text = page.read_text(encoding="utf-8")
         move_providers(stage.url, Path(scratch))
         # Examples may write files.
@@ -189,7 +189,7 @@ def main(page: Path) -> int:
         # A real module, since dataclasses look up where they were defined.
         module = sys.modules["example"] = ModuleType("example")
         for example in read(text):
-            theatre.play(example.scenes)
+            script.play(example.scenes)
             problem = run(example, module.__dict__, str(page))
             if problem is not None:
                 failures += 1

@@ -1,4 +1,4 @@
-"""Both shells behind one function each, so that a test of a behaviour is a test of both."""
+"""One function for the sync client and one for the async client, so that a test of a behaviour tests both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = "sk-canary-3141592653589793"
 
 
 class Outcome(NamedTuple):
-    """What became of a stream."""
+    """The result of a stream."""
 
     events: list[Event]
     reply: Reply | None
@@ -27,8 +27,8 @@ class Outcome(NamedTuple):
 
     @property
     def raised(self) -> AsidesError:
-        """The error, which there has to be."""
-        assert self.error is not None, "it went well"
+        """The error; fails if there is none."""
+        assert self.error is not None, "no error was raised"
         return self.error
 
 
@@ -36,19 +36,19 @@ Shell: TypeAlias = Callable[..., Outcome]
 
 
 def stream_sync(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any) -> Outcome:
-    """Stream with a `Client` of its own."""
+    """Stream with a new `Client`."""
     events: list[Event] = []
     with asides.Client() as client, client.stream(model, prompt, base_url=url, api_key=KEY, **options) as stream:
         try:
             for event in stream:
-                events.append(event)  # noqa: PERF402 - what came before an error counts
+                events.append(event)  # noqa: PERF402 - events before an error count
         except AsidesError as error:
             return Outcome(events, None, error, stream.partial)
         return Outcome(events, stream.reply, None, stream.partial)
 
 
 def stream_async(url: str, prompt: Any = "?", *, model: str = MODEL, **options: Any) -> Outcome:
-    """Stream with an `AsyncClient` of its own, in a loop of its own."""
+    """Stream with a new `AsyncClient` in a new event loop."""
 
     async def run() -> Outcome:
         events: list[Event] = []
@@ -56,7 +56,7 @@ def stream_async(url: str, prompt: Any = "?", *, model: str = MODEL, **options: 
         async with client, client.stream(model, prompt, base_url=url, api_key=KEY, **options) as stream:
             try:
                 async for event in stream:
-                    events.append(event)  # noqa: PERF401 - what came before an error counts
+                    events.append(event)  # noqa: PERF401 - events before an error count
             except AsidesError as error:
                 return Outcome(events, None, error, stream.partial)
             return Outcome(events, stream.reply, None, stream.partial)

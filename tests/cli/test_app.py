@@ -98,3 +98,17 @@ def test_a_reader_that_goes_away_ends_it_quietly(stage: OpenStage) -> None:
         assert child.wait(10) == 141
     assert err == b""
     assert server.wait_until(lambda: server.closed_early == 1)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "unloaded"),
+    [
+        ("asides.cli.app", "asides.values"),
+        ("asides.cli.separate", "asides.providers"),
+        ("asides.cli.ask", "asides.agents"),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(loaded: str, unloaded: str) -> None:
+    code = f"import sys, {loaded}; print({unloaded!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""`asides ask`, mostly as a process of its own that talks to a stage over a socket."""
+"""`asides ask`, mostly as a separate process that asks a stage over a socket."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_each_failure_has_its_code_and_one_clear_line(
     assert "abcdefghijk" not in err
 
 
-def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_server_listens_at_the_address(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"

@@ -1,4 +1,4 @@
-"""`asides models`: the rules; with `--refresh`, what is offered today and where the two disagree."""
+"""`asides models`: the rules; with `--refresh`, the models that a provider lists, compared with the rules."""
 
 from __future__ import annotations
 

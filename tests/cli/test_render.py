@@ -1,4 +1,4 @@
-"""Replies as people see them: at a real terminal (pty), and in the words of errors."""
+"""Replies and errors as people see them, at a real terminal (pty)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_shown_thinking_is_dim_and_a_blank_line_apart(stage: OpenStage) -> None:
     assert keyboard.text.endswith("42\r\n"), "the answer is not dim"
 
 
-def test_no_color_and_dumb_terminals_get_plain_words(stage: OpenStage) -> None:
+def test_no_color_and_dumb_terminals_get_plain_text(stage: OpenStage) -> None:
     server = stage(Say(thinking="plan", text="42"), Say(thinking="plan", text="42", delay=0.4))
     with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1"}) as keyboard:
         assert keyboard.end() == 0

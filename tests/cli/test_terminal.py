@@ -1,16 +1,21 @@
-"""Which stream gets what, and in which order, for every pairing of terminals and pipes."""
+"""The answer and everything else on their streams, at terminals and pipes; the seconds and tokens of a reply."""
 
 from __future__ import annotations
 
 import io
 import time
 
+import pytest
+
 from asides.cli.render import Display
-from asides.cli.terminal import LiveLine, Stopwatch, Terminal
+from asides.cli.terminal import LiveLine, Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.testing.stage import OpenStage, Say
-from asides.values.events import Event, TextDelta, ThinkingDelta
+from asides.values.events import Event, TextDelta, ThinkingDelta, UsageReported
+from asides.values.reply import Reply
+from asides.values.usage import Usage
 from tests.cli.children import (
     asides,
+    ask,
     at,
 )
 
@@ -96,7 +101,7 @@ def test_a_live_line_is_cut_to_the_screen_and_leaves_nothing() -> None:
     assert erased == "\x1b[K"
 
 
-def test_no_live_line_in_the_middle_of_an_answer_or_where_nobody_sees_it() -> None:
+def test_no_live_line_inside_an_answer_or_without_a_terminal() -> None:
     both: list[str] = []
     terminal = Terminal(Tape(both, terminal=True), Tape(both, terminal=True), {"TERM": "xterm"})
     terminal.write_answer("half")
@@ -112,3 +117,56 @@ def test_a_character_that_a_stream_cannot_encode_is_escaped_and_json_stays_valid
     ascii_only = {"PYTHONIOENCODING": "ascii"}
     assert asides("ask", *at(server), "?", env=ascii_only).out == "na\\xefve \\u65e5\\u672c\n"
     assert '"text": "na\\u00efve \\u65e5\\u672c"' in asides("ask", *at(server), "--json", "?", env=ascii_only).out
+
+
+# --- the stopwatch ----------------------------------------------------------------------------------------------------
+
+
+def test_the_stopwatch_counts_seconds_and_tokens() -> None:
+    now = [10.0]
+    stopwatch = Stopwatch(lambda: now[0])
+    now[0] = 12.5
+    assert stopwatch.status_line() == "waiting… 2 s"
+    stopwatch.record([ThinkingDelta("x" * 48)])
+    now[0] = 15.0
+    assert stopwatch.status_line() == "thinking… 2 s, ~12 tokens"
+    stopwatch.record([UsageReported(Usage(thinking=31))])
+    assert stopwatch.status_line() == "thinking… 2 s, 31 tokens"
+    stopwatch.record([TextDelta("y")])
+    assert stopwatch.status_line() == "answering… 5 s"
+    now[0] = 16.0
+    stopwatch.stop()
+    now[0] = 99.0
+    assert stopwatch.seconds == {"thinking": 2.5, "first_word": 5.0, "total": 6.0}
+    assert describe_elapsed(stopwatch) == "time: thinking 2.5 s, first word after 5.0 s, total 6.0 s"
+
+
+def test_a_phase_that_never_happened_has_no_seconds() -> None:
+    now = [0.0]
+    stopwatch = Stopwatch(lambda: now[0])
+    now[0] = 2.0
+    assert describe_elapsed(stopwatch) == "time: thinking not seen, first word never, total 2.0 s"
+
+
+def test_figures_are_printed_on_request_and_say_when_nothing_was_reported(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stage(Say(thinking="a b", text="c", usage=Usage(3, 9, 5, 2, 12)), Say(text="c", usage=Usage()))
+    _, _, err = ask(capsys, server, "--usage", "--elapsed", "?")
+    tokens, time = err.splitlines()
+    assert tokens == "tokens: 3 in (2 cached), 9 out (5 thinking), 12 total"
+    assert time.startswith("time: thinking 0.")
+    assert ask(capsys, server, "--usage", "?")[2] == "tokens: not reported\n"
+
+
+@pytest.mark.parametrize(
+    ("usage", "line"),
+    [
+        (Usage(12, 34), "tokens: 12 in, 34 out (thinking not reported)"),
+        (Usage(12, 34, 0, None, 46), "tokens: 12 in, 34 out (0 thinking), 46 total"),
+        (Usage(None, 34, 5, origin="estimated"), "tokens: in not reported, 34 out (5 thinking) (estimated)"),
+        (Usage(), "tokens: not reported"),
+    ],
+)
+def test_counts_that_were_not_reported_are_named(usage: Usage, line: str) -> None:
+    assert describe_usage(Reply(usage=usage)) == line

@@ -1,4 +1,4 @@
-"""Programs that use a local model, run as processes of their own, and a look at what they leave behind. Not a test."""
+"""Runs programs that use a local model as separate processes, and looks for processes that remain. Not a test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ needs_engine = pytest.mark.skipif(not is_installed(), reason="xllamacpp is not i
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
 
-# What every program begins with: asks, and says which process serves it.
+# The beginning of every program: functions that ask, and that print which process serves.
 _BEGIN = """
 import os, signal, sys, time
 import asides
@@ -31,7 +31,7 @@ def ask():
     return asides.ask("local:tiny", "What is 2 + 3?", max_tokens=200).text
 
 def servers():
-    return [child.pid for child in server_pool.running()]
+    return [child.pid for child in server_pool.list_running()]
 
 def tell(*words):
     print(*words, flush=True)
@@ -40,7 +40,7 @@ def tell(*words):
 
 @contextmanager
 def program(code: str) -> Generator[subprocess.Popen[str]]:
-    """A program of these lines, under way."""
+    """Run a program of these lines during the block."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     with subprocess.Popen(
         [sys.executable, "-c", _BEGIN + code],
@@ -68,7 +68,7 @@ def words_of(child: subprocess.Popen[str]) -> list[str]:
 
 
 def ends(pid: int, seconds: float = 2.0) -> bool:
-    """Whether a process is gone within these seconds. One that nobody has waited for yet runs no more and counts."""
+    """Whether a process ends within these seconds. A zombie, which has ended and was not waited for, counts."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not runs(pid):

@@ -1,4 +1,4 @@
-"""A launcher that waits until the event loop of its test has said that it is not blocked. Not a test."""
+"""A launcher that waits until its test has shown that the event loop is not blocked. Not a test."""
 
 from __future__ import annotations
 

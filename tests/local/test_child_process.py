@@ -63,10 +63,10 @@ def test_a_program_killed_during_the_start_leaves_nothing() -> None:
     start = """
 import subprocess, threading
 started = subprocess.Popen.__init__
-def told(self, *arguments, **options):
+def report_start(self, *arguments, **options):
     started(self, *arguments, **options)
     tell(self.pid)
-subprocess.Popen.__init__ = told
+subprocess.Popen.__init__ = report_start
 threading.Thread(target=ask).start()
 time.sleep(60)
 """
@@ -158,8 +158,8 @@ sys.stdin.read()
 
 
 @needs_fork
-def test_a_server_that_was_told_nothing_ends_with_its_program_too() -> None:
-    """The program is killed before it has said what to serve, and a fork holds the pipe."""
+def test_a_server_without_settings_ends_with_its_program_too() -> None:
+    """The program is killed before it has sent the settings, and a fork holds the pipe."""
     code = f"""
 import ctypes, subprocess
 server = subprocess.Popen([sys.executable, "-P", {str(_SERVER)!r}, str(os.getpid())], stdin=subprocess.PIPE)

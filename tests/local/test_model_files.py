@@ -1,4 +1,4 @@
-"""What is shipped: the model that its card describes, and a server program that needs nothing of ours."""
+"""The shipped files: the model that its card describes, and a server program that imports nothing of ours."""
 
 from __future__ import annotations
 

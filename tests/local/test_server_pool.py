@@ -1,4 +1,4 @@
-"""One server for each model, however many ask; another one when it has died; a clear word when there can be none."""
+"""One server for each model and all threads; a new one when it has died; a clear error when none can start."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: 
     assert reply.thinking is not None
     assert reply.model == "my model"
     assert len(pids()) == 2
-    # Another spelling of the same path is the same file.
+    # Another path to the same file means the same server.
     assert waited_for(str(tmp_path / "." / "my model.gguf")) == waited_for(str(copy))
     assert len(pids()) == 2
 
@@ -104,7 +104,7 @@ def test_stopping_ends_the_server_and_asking_starts_another(no_servers: None) ->
 
 @needs_engine
 @pytest.mark.engine
-def test_the_server_wants_its_key_and_listens_on_this_machine_alone(no_servers: None) -> None:
+def test_the_server_requires_its_key_and_listens_on_this_machine_alone(no_servers: None) -> None:
     served = waited_for("tiny")
     place = urlsplit(served.url)
     assert place.hostname == "127.0.0.1"
@@ -155,7 +155,7 @@ def test_a_proxy_is_not_asked_for_a_server_of_our_own(no_servers: None, monkeypa
     assert "5" in asyncio.run(ask())
 
 
-# --- when there can be none ---------------------------------------------------------------------------------------
+# --- when there can be none -------------------------------------------------------------------------------------------
 
 
 def test_without_the_wheel_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, no_servers: None) -> None:
@@ -181,7 +181,7 @@ def test_without_the_wheel_the_error_says_what_to_install(monkeypatch: pytest.Mo
         (__file__, "does not begin as GGUF does"),
     ],
 )
-def test_what_is_no_model_is_said_before_anything_is_started(model: str, reason: str, no_servers: None) -> None:
+def test_a_file_that_is_no_model_is_refused_before_a_start(model: str, reason: str, no_servers: None) -> None:
     with pytest.raises(UnknownModel) as caught:
         launch(model)
     assert reason in str(caught.value)
@@ -190,15 +190,15 @@ def test_what_is_no_model_is_said_before_anything_is_started(model: str, reason:
 
 @needs_engine
 @pytest.mark.engine
-def test_a_model_that_cannot_be_loaded_is_told_with_the_engines_words(no_servers: None, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_loaded_is_an_error_with_the_output(no_servers: None, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(find_model_file("tiny").read_bytes()[:4096])
     with pytest.raises(ConfigError) as caught:
         asides.ask(f"local:{broken}", "A question that no error repeats")
-    told = str(caught.value)
-    assert "the server for broken ended before it was ready. Its words: " in told
-    assert "gguf" in told
-    assert "question" not in told
+    message = str(caught.value)
+    assert "the server for broken ended before it was ready. Its output: " in message
+    assert "gguf" in message
+    assert "question" not in message
     assert pids() == []
 
 
@@ -206,7 +206,7 @@ def test_a_model_that_cannot_be_loaded_is_told_with_the_engines_words(no_servers
 @pytest.mark.engine
 def test_threads_that_wait_for_a_start_that_fails_do_not_each_try_again(no_servers: None, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF and nothing behind it")
+    broken.write_bytes(b"GGUF and nothing after it")
     together = threading.Barrier(8)
 
     def attempt(_: int) -> str:
@@ -216,13 +216,13 @@ def test_threads_that_wait_for_a_start_that_fails_do_not_each_try_again(no_serve
         return str(caught.value)
 
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(attempt, range(8)))
-    attempts = server_pool._pool.slot(str(broken)).attempts
-    assert len(set(told)) <= attempts <= 2
+        messages = list(pool.map(attempt, range(8)))
+    attempts = server_pool._pool.find_slot(str(broken)).attempts
+    assert len(set(messages)) <= attempts <= 2
 
 
 @needs_engine
 def test_the_embedded_model_is_set_up_for_a_small_machine() -> None:
-    setup = plan_server("Tiny")
-    assert (setup.alias, setup.threads, setup.temperature) == ("tiny-reasoner", 1, 0.0)
-    assert setup.patience > 30
+    settings = plan_server("Tiny")
+    assert (settings.alias, settings.threads, settings.temperature) == ("tiny-reasoner", 1, 0.0)
+    assert settings.start_seconds > 30

@@ -1,4 +1,4 @@
-"""Where a model string leads: addresses, variables, queries, deployments and rows of one's own."""
+"""The target of a model string: addresses, variables, queries, deployments and the user's own rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.providers.find import candidates, find_provider, find_target, list_providers
+from asides.providers.find import find_candidates, find_provider, find_target, list_providers
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.table import PROVIDERS
 from asides.values.errors import ConfigError, UnknownProvider
@@ -20,7 +20,7 @@ def _url(target: Target) -> str:
     return request.url
 
 
-# --- addresses ----------------------------------------------------------------------------------------------------
+# --- addresses --------------------------------------------------------------------------------------------------------
 
 
 def test_an_explicit_address_wins_over_the_environment_and_that_over_the_row() -> None:
@@ -135,7 +135,7 @@ def test_a_query_of_a_row_is_read_from_the_environment_or_left_out() -> None:
     assert _url(given) == "https://mine.example/chat/completions?a=9"
 
 
-# --- deployments --------------------------------------------------------------------------------------------------
+# --- deployments ------------------------------------------------------------------------------------------------------
 
 RESOURCE = {"AZURE_OPENAI_ENDPOINT": "https://resource.openai.azure.com/"}
 DATED = {**RESOURCE, "OPENAI_API_VERSION": "2024-10-21"}
@@ -196,7 +196,7 @@ def test_family_says_which_model_a_deployment_is() -> None:
     assert (named.model, named.family) == ("deployment-7", "gpt-5-mini")
 
 
-# --- rows of one's own --------------------------------------------------------------------------------------------
+# --- rows of one's own ------------------------------------------------------------------------------------------------
 
 
 def test_FT_45_a_row_in_code_resolves_and_wins_over_ours_by_name() -> None:
@@ -254,7 +254,9 @@ def test_an_unknown_name_is_met_with_close_ones() -> None:
 
 
 def test_candidates_are_those_with_a_rule_for_the_model_makers_first() -> None:
-    assert candidates("gpt-5-mini") == ("openai", "azure")
-    assert candidates("deepseek-v4-pro")[0] == "deepseek"
-    assert candidates("nobody-knows-me") == ()
-    assert candidates("nobody-knows-me", [Provider(name="mine", models=(ModelRule(models="nobody*"),))]) == ("mine",)
+    assert find_candidates("gpt-5-mini") == ("openai", "azure")
+    assert find_candidates("deepseek-v4-pro")[0] == "deepseek"
+    assert find_candidates("nobody-knows-me") == ()
+    assert find_candidates("nobody-knows-me", [Provider(name="mine", models=(ModelRule(models="nobody*"),))]) == (
+        "mine",
+    )

@@ -1,4 +1,4 @@
-"""A target's facts are settled once, and whether it thinks is answered in one place."""
+"""The facts of a target are computed once, and one place decides whether it thinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table is data; these are the promises that data keeps, row by row."""
+"""The table is data; every row must keep these promises."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _is_date(text: str) -> bool:
 
 
 def _examples_of(glob: str) -> list[str]:
-    """Names that the glob was written for: each choice of its characters, with and without something behind."""
+    """Names that the glob matches: each choice of its characters, with and without a suffix."""
     names = [""]
     for part in re.split(r"(\[[^]]*\])", glob):
         choices = part[1:-1].replace("-", "") or "-" if part.startswith("[") else [part]
@@ -83,7 +83,7 @@ def test_every_fact_has_a_date_and_a_source_and_is_no_younger_than_its_row(row: 
 @ROWS
 def test_an_address_is_https_or_on_this_machine_and_can_be_had(row: Provider) -> None:
     if not row.base_url:
-        assert row.base_url_env, "nobody could tell where it is"
+        assert row.base_url_env, "a row needs an address or a variable for it"
         return
     address = urlsplit(re.sub(r"\$[A-Z_]+", "part", row.base_url))
     assert address.scheme == "https" or is_loopback(row.base_url)

@@ -1,4 +1,4 @@
-"""`main(argv)`: finds the command, runs it, and turns every error and signal into a message and an exit code.
+"""`main(arguments)`: finds the command, runs it, and turns every error and signal into a message and an exit code.
 
 Not here: the commands. Each is a module that is loaded when it runs, so that `--help` is fast.
 """
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(terminal, Exit.TERMINATED)
     except _PIPE_ERRORS:
         return _end_without_reader()
-    except Exception as error:  # noqa: BLE001 - the last place that can still report it
+    except Exception as error:  # noqa: BLE001 - no caller is left to report it
         if isinstance(error, OSError):
             _discard_broken_streams()
         with suppress(*_PIPE_ERRORS):
@@ -92,7 +92,7 @@ def _report_error(terminal: Terminal, error: Exception) -> int:
     elif isinstance(error, OSError) and error.strerror:
         terminal.print_error(f"the system says: {error.strerror}.")
     else:
-        # Not its message: that may contain anything, the question included.
+        # Its message may contain the question, so it is not printed.
         kind = type(error).__name__
         terminal.print_error(f"unexpected {kind}: this is a bug in asides. ASIDES_DEBUG=1 shows where it happened.")
     return code_for_error(error)
@@ -111,7 +111,7 @@ def _end_without_reader() -> int:
 
 
 def _discard_broken_streams() -> None:
-    """Point broken streams at /dev/null: Python would try again to write their rest when the interpreter ends."""
+    """Point broken streams at /dev/null. Python would try to flush them again when the interpreter ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""The commands and their arguments, declared for argparse. Not here: what the commands do."""
+"""Declares the commands and their arguments for argparse. Not here: the commands themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asides.cli.exit_codes import Exit
 
 
 class Command(NamedTuple):
-    """A command: its summary, its arguments, and the module whose `run` carries it out, loaded when needed."""
+    """A command: its summary, its arguments, and the module with its `run`, which is loaded when needed."""
 
     summary: str
     declare: Callable[[argparse.ArgumentParser], None]
@@ -43,7 +43,7 @@ def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> ar
     return parsed
 
 
-# --- ask, chat, explain ---------------------------------------------------------------------------------------------
+# --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
 
 def _add_address(group: argparse._ArgumentGroup) -> None:
@@ -132,8 +132,8 @@ def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
 
 
-def _add_json(parser: argparse.ArgumentParser, what: str = "print one JSON object with separate fields") -> None:
-    parser.add_argument("--json", action="store_true", help=what)
+def _add_json(parser: argparse.ArgumentParser, help_text: str = "print one JSON object with separate fields") -> None:
+    parser.add_argument("--json", action="store_true", help=help_text)
 
 
 def _add_prompt(parser: argparse.ArgumentParser) -> None:
@@ -141,9 +141,9 @@ def _add_prompt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-stdin", action="store_true", help="do not read standard input")
 
 
-def _add_conversation(parser: argparse.ArgumentParser, named: str) -> None:
+def _add_conversation(parser: argparse.ArgumentParser, help_text: str) -> None:
     saved = parser.add_argument_group("saved conversations").add_mutually_exclusive_group()
-    saved.add_argument("--conversation", metavar="NAME", help=named)
+    saved.add_argument("--conversation", metavar="NAME", help=help_text)
     saved.add_argument(
         "--continue", dest="continue_last", action="store_true", help="continue the conversation that was saved last"
     )
@@ -176,7 +176,7 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
     _add_conversation(parser, "explain the next question of this conversation, which `chat` saved")
 
 
-# --- without a network ----------------------------------------------------------------------------------------------
+# --- without a network ------------------------------------------------------------------------------------------------
 
 
 def _add_recording(parser: argparse.ArgumentParser, what: str) -> None:
@@ -224,7 +224,7 @@ def _declare_separate(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# --- providers, models, config, stage -------------------------------------------------------------------------------
+# --- providers, models, config, stage ---------------------------------------------------------------------------------
 
 
 def _declare_providers(parser: argparse.ArgumentParser) -> None:

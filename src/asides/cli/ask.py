@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from asides.cli.exit_codes import Exit
-from asides.cli.inputs import read_prompt
+from asides.cli.inputs import read_prompt, read_tools
 from asides.cli.render import (
     ThinkingVisibility,
     encode_error,
@@ -16,7 +16,7 @@ from asides.cli.render import (
     report_failure,
     report_reply,
 )
-from asides.cli.request import LiveRequest, print_figures, read_call_config, read_tools
+from asides.cli.request import LiveRequest, print_figures, read_call_config
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.values.errors import AsidesError

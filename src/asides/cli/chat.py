@@ -1,6 +1,7 @@
-"""`asides chat`: question after question, each sent with the earlier messages. The conversation can always be sent on.
+"""`asides chat`: asks question after question and sends each with the earlier messages.
 
-Not here: asking one question and showing its reply (request), and where conversations are saved (saved_conversations).
+However a question ends, the next one can be asked. Not here: asking one question and showing its reply (request), and
+the store of conversations (saved_conversations).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_error
-from asides.cli.inputs import build_message, read_file
+from asides.cli.inputs import build_message, read_file, read_tools
 from asides.cli.render import describe_error, report_reply
-from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config, read_tools
+from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config
 from asides.cli.saved_conversations import list_conversations, open_store, read_conversation_name
 from asides.cli.terminal import Terminal
 from asides.client import Client
@@ -166,7 +167,7 @@ class Chat:
         return code
 
     def _send(self, question: Message, request: LiveRequest) -> Reply:
-        """Ask. However that ends, the conversation can be sent on."""
+        """Ask, and record the question and the answer in the conversation."""
         stream = not self._arguments.no_stream
         if self._conversation.system is not None:
             self._config.options["system"] = self._conversation.system
@@ -249,7 +250,7 @@ class Chat:
         try:
             self._conversation.clear()
         except StoreConflict:
-            # Another process added to this conversation; that is cleared too.
+            # Another process added messages to this conversation. Clear those too.
             self._conversation.refresh()
             self._conversation.clear()
         self._terminal.print_note("(the conversation is empty)")

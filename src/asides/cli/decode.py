@@ -31,7 +31,7 @@ _DEFAULT_DIALECT = "openai_chat"
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """The answer on stdout, the thinking apart; the exit code is that of the live call."""
+    """Print the answer on stdout and the thinking apart; return the exit code of the live call."""
     settings = load_settings(show_reasoning_thinking=arguments.show_thinking)
     dialect, file = _read_dialect_and_file(arguments)
     visibility = ThinkingVisibility(settings, f"{arguments.provider or dialect}:{arguments.model or ''}")
@@ -63,7 +63,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _read_dialect_and_file(arguments: Namespace) -> tuple[str, str]:
-    """From `--dialect NAME FILE`, or from `DIALECT FILE` in the order of `asides.decode`."""
+    """Read `--dialect NAME FILE`, or `DIALECT FILE` in the order of `asides.decode`."""
     if arguments.second is None:
         if dialects.is_known(arguments.file) and not Path(arguments.file).exists():
             return arguments.file, "-"

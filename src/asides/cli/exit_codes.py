@@ -1,4 +1,4 @@
-"""The exit codes of the process, the same in every command, and which outcome or error gets which."""
+"""The exit codes of the process, the same in every command, and the code of each outcome and error."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from argparse import Namespace
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.inputs import read_prompt
+from asides.cli.inputs import find_tools, read_prompt
 from asides.cli.render import print_json
 from asides.cli.request import read_call_config
 from asides.cli.saved_conversations import open_store, read_conversation_name
@@ -30,9 +30,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         options.setdefault("system", system)
     options["stream"] = not arguments.no_stream
     if arguments.tools:
-        from asides.cli.inputs import find_tools  # loads much that most questions do not need
-
-        options["tools"] = [tool for words in arguments.tools for tool in find_tools(words)]
+        options["tools"] = find_tools(arguments.tools)
     explanation = explain(config.model, [*messages, prompt], settings=config.settings, **options)
     if arguments.json:
         print_json(terminal, _encode(explanation))
@@ -43,7 +41,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _load_conversation(arguments: Namespace) -> tuple[tuple[Message, ...], str | None, str | None]:
-    """The messages, the system prompt and the model of the named conversation; nothing where none is named."""
+    """The messages, the system prompt and the model of the named conversation; empty if none is named."""
     name = read_conversation_name(arguments, os.environ)
     if name is None:
         return (), None, None

@@ -1,4 +1,4 @@
-"""Reads what the user hands over: the question, attached files, piped text, JSON arguments, recorded bytes.
+"""Reads the user's input: the question, attached files, piped text, JSON, recorded bytes, and the tools of `--tools`.
 
 Not here: the options of a call (request).
 """
@@ -9,30 +9,31 @@ import json
 import select
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from asides.agents.config import AgentOptions
-from asides.agents.tools.function_tool import FunctionTool, find_runnable
-from asides.agents.tools.runnable import Runnable
 from asides.cli.render import describe_call
 from asides.cli.terminal import Terminal
-from asides.flows.run_config import Limits
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, Text, ToolCall
 
-# A pipe that has something to say begins sooner; after this long, say what we are waiting for.
+if TYPE_CHECKING:
+    # Tools load most of the library. They are imported when `--tools` is given, so that `separate` starts fast.
+    from asides.agents.config import AgentOptions
+    from asides.agents.tools.runnable import Runnable
+
+# Most pipes are readable sooner. After this wait, a note says that standard input is read.
 _STDIN_WAIT_SECONDS = 1.0
 _READ_SIZE = 64 * 1024
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
 
-# --- the prompt -----------------------------------------------------------------------------------------------------
+# --- the prompt -------------------------------------------------------------------------------------------------------
 
 
 def read_prompt(arguments: Namespace, terminal: Terminal) -> Message:
@@ -64,7 +65,7 @@ def clean_text(argument: str) -> str:
 def _read_piped_text(terminal: Terminal, words: str) -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    if words and not _has_begun():
+    if words and not _has_input():
         terminal.print_note("reading standard input, to add it to the question (--no-stdin skips it) …")
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
@@ -72,14 +73,14 @@ def _read_piped_text(terminal: Terminal, words: str) -> str:
         raise ConfigError("the piped input is not text in UTF-8; pass it with -f FILE.") from None
 
 
-def _has_begun() -> bool:
+def _has_input() -> bool:
     try:
         return bool(select.select([sys.stdin], [], [], _STDIN_WAIT_SECONDS)[0])
     except (OSError, ValueError):
         return True  # On Windows, select() takes only sockets.
 
 
-# --- files ----------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def read_file(path: str) -> Part:
@@ -132,6 +133,9 @@ def _guess_media_type(name: str) -> str | None:
     return mimetypes.guess_type(name)[0]
 
 
+# --- JSON and recordings ----------------------------------------------------------------------------------------------
+
+
 def read_json_object(text: str, where: str) -> dict[str, Any]:
     """A JSON object that the user wrote; errors name `where`."""
     try:
@@ -169,21 +173,27 @@ def open_chunks(name: str) -> Generator[Iterator[bytes]]:
 
 
 def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
-    # read() would wait until it has as many bytes as it was asked for.
+    # read() would wait for all the bytes it was asked for; read1() returns those that have arrived.
     read = getattr(file, "read1", file.read)
     while data := read(_READ_SIZE):
         yield data
 
 
 def describe_read_error(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, in words."""
+    """The reason why a file cannot be read."""
     return (error.strerror if isinstance(error, OSError) else None) or "it is not text in UTF-8"
 
 
-def read_tool_options(arguments: Namespace, terminal: Terminal) -> AgentOptions:
-    """The options of a run with these tools."""
-    tools = [tool for words in arguments.tools for tool in find_tools(words)]
-    options: AgentOptions = {"tools": tools, "approve": Approver(terminal).approve}
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
+    """The options of a run with the tools of `--tools`; None without any."""
+    if not arguments.tools:
+        return None
+    from asides.flows.run_config import Limits
+
+    options: AgentOptions = {"tools": find_tools(arguments.tools), "approve": Approver(terminal).approve}
     if arguments.confirm:
         options["approval"] = "ask"
     if arguments.max_turns is not None:
@@ -191,12 +201,15 @@ def read_tool_options(arguments: Namespace, terminal: Terminal) -> AgentOptions:
     return options
 
 
-# --- finding tools ---------------------------------------------------------------------------------------------------
-
-
-def find_tools(words: str) -> list[Runnable]:
+def find_tools(references: Iterable[str]) -> list[Runnable]:
     """The tools that `module:function` or `file.py:function` names; without a function, every @asides.tool in it."""
-    place, _, name = words.partition(":")
+    return [tool for reference in references for tool in _load_tools(reference)]
+
+
+def _load_tools(reference: str) -> list[Runnable]:
+    from asides.agents.tools.function_tool import FunctionTool
+
+    place, _, name = reference.partition(":")
     if not place:
         raise ConfigError("--tools needs a module or a file: MODULE:FUNCTION, or FILE.py:FUNCTION.")
     module = _load_module(place)
@@ -211,6 +224,8 @@ def find_tools(words: str) -> list[Runnable]:
 
 
 def _get_tool(module: ModuleType, place: str, name: str) -> Runnable:
+    from asides.agents.tools.function_tool import find_runnable
+
     value: Any = module
     for step in name.split("."):
         value = getattr(value, step, None)
@@ -253,9 +268,6 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-# --- approving calls -------------------------------------------------------------------------------------------------
-
-
 class Approver:
     """Asks the user before a tool call runs. Without a person at the terminal, the answer is no."""
 
@@ -268,7 +280,7 @@ class Approver:
         if call.name in self._trusted:
             return True
         if sys.stdin is None or not sys.stdin.isatty():
-            return "nobody is there to approve it"
+            return "there is no person at the terminal to approve it"
         # Not shortened: the user cannot judge what is not shown.
         self._terminal.print_info(f"run {describe_call(call, whole=True)}? [y]es, [n]o, [a]lways")
         answer = ""

@@ -1,4 +1,4 @@
-"""`asides models`: our rules for models; with `--refresh`, what a provider offers today and where the two disagree.
+"""`asides models`: our rules for models; with `--refresh`, the models that a provider lists, compared with our rules.
 
 Not here: the rules (providers/table), and reading a provider's list (dialects).
 """
@@ -27,7 +27,7 @@ _THINKING_FORMS = ("adaptive", "enabled")
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Print the rules of all providers, of one, or for one model; or what one provider offers today."""
+    """Print the rules of all providers, of one provider, or for one model; or the current models of one provider."""
     named = arguments.model or arguments.name
     if arguments.refresh:
         return _refresh(named, arguments, terminal)
@@ -51,7 +51,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     return Exit.DONE
 
 
-# --- rules ----------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
 def _print_model(row: Provider, model: str, arguments: Namespace, terminal: Terminal) -> int:
@@ -90,7 +90,7 @@ def _format_budget(budget: tuple[int, int | None] | None) -> str:
     return NOTHING if budget is None else f"{budget[0]} to {budget[1] or 'any'}"
 
 
-# --- what a provider offers today -----------------------------------------------------------------------------------
+# --- the models that a provider lists ---------------------------------------------------------------------------------
 
 
 def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int:

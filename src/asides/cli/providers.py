@@ -101,7 +101,7 @@ def _list_quirks(row: Provider) -> dict[str, str]:
 
 
 def _encode(row: Provider) -> dict[str, Any]:
-    """The row as JSON fields, without what may be a secret of the user's."""
+    """The row as JSON fields, without values that may be secrets of the user."""
     fields: dict[str, Any] = msgspec.to_builtins(row)
     fields["base_url"] = _hide_credentials(row.base_url)
     if row.tier == "yours":

@@ -51,7 +51,7 @@ class ThinkingVisibility(NamedTuple):
         return self.settings.shows_thinking(self.model)
 
 
-# --- while it arrives -----------------------------------------------------------------------------------------------
+# --- while a reply arrives --------------------------------------------------------------------------------------------
 
 
 class Display:
@@ -119,11 +119,11 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_CALL else f"{text[:_LONGEST_CALL]}…"
 
 
-# --- after the answer -----------------------------------------------------------------------------------------------
+# --- after the reply --------------------------------------------------------------------------------------------------
 
 
 def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> Exit:
-    """Print on stderr what there is to know besides the answer; return the exit code."""
+    """Print on stderr: hidden thinking, warnings, why an answer is missing or cut off. Return the exit code."""
     if visibility.is_requested and not visibility.is_allowed and reply.thinking is not None:
         terminal.print_note(
             f"the thinking of {visibility.model} is not shown: reasoning_allowed_models does not name it"
@@ -131,7 +131,7 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
     elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
         terminal.print_info(hidden)
     for notice in dict.fromkeys(reply.warnings):
-        if notice.code != "max_tokens_chosen":  # Only filled in a missing figure: worth a field, not a line.
+        if notice.code != "max_tokens_chosen":  # It only fills in a missing limit; --json has it.
             terminal.print_note(f"warning: {notice}")
     code = report_failure(reply, terminal)
     if code is Exit.DONE and (line := _describe_outcome(reply)) is not None:
@@ -157,7 +157,7 @@ def _describe_hidden_thinking(reply: Reply) -> str | None:
 
 
 def _describe_outcome(reply: Reply) -> str | None:
-    """Why the answer is missing or incomplete; None when there is nothing to report."""
+    """The reason why the answer is missing or incomplete; None when it is complete."""
     tokens = reply.usage.thinking or reply.usage.output
     spent = f" ({tokens})" if tokens else ""
     match reply.outcome:
@@ -182,7 +182,7 @@ def _describe_outcome(reply: Reply) -> str | None:
 
 
 def describe_error(error: AsidesError) -> str:
-    """An error message for the command line: where the library names arguments of Python, it names options."""
+    """An error message for the command line. It names options where the library names Python arguments."""
     if isinstance(error, MissingKey):
         variables = " or ".join(error.variables)
         return f"{error.provider} needs an API key: {f'set {variables}' if variables else 'pass --api-key'}."
@@ -211,11 +211,11 @@ _OPTIONS = [
 ]
 
 
-# --- JSON -----------------------------------------------------------------------------------------------------------
+# --- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
-    """A reply as JSON fields. No seals; no thinking of a model that the settings do not allow to show."""
+    """A reply as JSON fields, without seals, and without thinking that the settings do not allow to show."""
     thought = reply.thinking
     thinking = None if thought is None else thought.text or None
     warnings = [msgspec.to_builtins(notice) for notice in reply.warnings]
@@ -264,7 +264,7 @@ def encode_failure(
     partial: Reply | None,
     run: Result[Any] | None = None,
 ) -> dict[str, Any]:
-    """What arrived before a failure, as the fields of a reply or a run; no outcome, and the error."""
+    """A failure as JSON fields: those of the reply or run so far, without an outcome, and the error."""
     if visibility is None or (partial is None and (run is None or not run.steps)):
         return {"text": "", "thinking": None, "outcome": None, "complete": False, "error": error}
     fields = {} if partial is None else encode_reply(partial, visibility)
@@ -296,7 +296,7 @@ def print_json(terminal: Terminal, value: Any) -> None:
     terminal.end_answer()
 
 
-# --- tables ---------------------------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def format_cell(value: object) -> str:
@@ -324,7 +324,7 @@ def format_columns(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def indent_lines(lines: Iterable[str]) -> list[str]:
-    """The lines, two spaces to the right."""
+    """Indent the lines by two spaces."""
     return [f"  {line}" for line in lines]
 
 

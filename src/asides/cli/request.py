@@ -1,6 +1,6 @@
-"""One question to a model: its options and model from the arguments, then asking it and showing the reply.
+"""One question to a model: reads its model and options from the arguments, sends it, and shows the reply.
 
-Not here: the question itself (inputs), and what a command does with the reply (ask, chat).
+Not here: the question itself (inputs), and the work of a command after the reply (ask, chat).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PlainOption: TypeAlias = Literal[
 _PLAIN_OPTIONS: tuple[_PlainOption, ...] = get_args(_PlainOption)
 
 
-# --- model and options ----------------------------------------------------------------------------------------------
+# --- model and options ------------------------------------------------------------------------------------------------
 
 
 class CallConfig(NamedTuple):
@@ -117,7 +117,7 @@ def _choose_default_model(
     arguments: Namespace, settings: Settings, environ: Mapping[str, str], terminal: Terminal
 ) -> str:
     """The embedded model, with a note, where no provider is set up; else an UnknownModel that lists the choices."""
-    from asides.local import is_installed  # loads all that starting a process needs, for the rare case of no model
+    from asides.local import is_installed  # Loads what starting a process needs, for the rare case of no model.
 
     with_key = [
         row for row in list_providers(settings.providers) if any(environ.get(name, "").strip() for name in row.key_env)
@@ -150,16 +150,7 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
     return " ".join(sentences)
 
 
-def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
-    """The options of a run with the tools of `--tools`; None without any, and then nothing is loaded for them."""
-    if not arguments.tools:
-        return None
-    from asides.cli.inputs import read_tool_options
-
-    return read_tool_options(arguments, terminal)
-
-
-# --- asking ---------------------------------------------------------------------------------------------------------
+# --- asking -----------------------------------------------------------------------------------------------------------
 
 
 class LiveRequest:
@@ -205,7 +196,7 @@ class LiveRequest:
         from asides.agents.sync import Agent
 
         options: Any = {**self._config.options, **tools, "stream": stream}
-        # A person at a terminal sees the text of every step as it arrives. A program gets that of the last step alone.
+        # A person at a terminal sees the text of every step as it arrives; a program gets only that of the last step.
         live = self._show_answer and self._terminal.out_is_terminal
         self._display.show_answer = live
         agent = Agent(self._config.model, client=self._client, **options)

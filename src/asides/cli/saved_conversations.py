@@ -48,7 +48,7 @@ def open_store(environ: Mapping[str, str]) -> SqliteStore:
 
 
 def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
-    """The conversation that `--conversation` names or `--continue` means; None without either."""
+    """The name from `--conversation`, or with `--continue` that of the last conversation; None without either."""
     if arguments.conversation is not None:
         name: str = arguments.conversation.strip()
         if not name:

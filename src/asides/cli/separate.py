@@ -17,7 +17,7 @@ _STARTS_INSIDE: dict[str, StartsInside] = {"auto": "auto", "yes": True, "no": Fa
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """The answer on stdout as soon as it is certain; with -t, the thinking on stderr."""
+    """Print the answer on stdout as soon as it is certain; with -t, the thinking on stderr."""
     tags = None if arguments.tags is None else [(opening, closing) for opening, closing in arguments.tags]
     starts_inside = _STARTS_INSIDE[arguments.starts_inside]
     try:
@@ -43,7 +43,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _decode(chunks: Iterator[bytes]) -> Iterator[str]:
-    """Text from UTF-8 that may be cut anywhere; invalid bytes become U+FFFD."""
+    """Decode UTF-8 that may be cut anywhere; invalid bytes become U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for chunk in chunks:
         yield decoder.decode(chunk)

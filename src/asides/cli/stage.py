@@ -13,7 +13,7 @@ from asides.testing.stage import run as run_stage
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Its address goes to stdout, so that a script can read it; how to use it goes to stderr."""
+    """Run the stage. Print its address on stdout, so that a script can read it, and an example on stderr."""
 
     def announce(url: str) -> None:
         terminal.write_answer(f"{url}\n")

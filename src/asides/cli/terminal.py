@@ -1,6 +1,6 @@
-"""Writes to the two streams: the answer to stdout, alone; everything else to stderr, dim where that is a terminal.
+"""Writes to stdout and stderr: lines, colours, the live line, and the stopwatch behind it.
 
-This module handles lines, colours and the live line. Not here: what is written (render).
+Only the answer goes to stdout. Everything else goes to stderr, dim on a terminal. Not here: the text itself (render).
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from asides.values.events import TextDelta, ThinkingDelta, UsageReported
-from asides.values.reply import Reply
-from asides.values.result import RunEvent, StepStarted
+if TYPE_CHECKING:
+    # `asides --help` uses this module and needs no values.
+    from asides.values.reply import Reply
+    from asides.values.result import RunEvent
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
 _PLAIN = "\x1b[0m"
 _ERASE = "\r\x1b[K"
 _REDRAW_SECONDS = 0.1
-# A shorter wait is not worth a line that appears and vanishes.
+# For a shorter wait, a line that appears and vanishes is no help.
 _FIRST_DRAW_SECONDS = 0.3
+# A rough estimate for European languages, shown with a "~" until the server reports the figure.
+_CHARACTERS_PER_TOKEN = 4
 
 # A model's text must not control the terminal: control characters become visible ones. "\r" is removed, since "\r\n"
 # is common and a lone one would let later words cover earlier ones.
@@ -39,7 +42,7 @@ _VISIBLE: dict[int, str | None] = {
 
 
 class Terminal:
-    """Both streams of the process, and where the cursor stands on each. Safe to use from the thread of a live line."""
+    """Both streams of the process, and whether the last line of each is open. The thread of a live line may use it."""
 
     def __init__(self, out: TextIO, err: TextIO, environ: Mapping[str, str]) -> None:
         self._out = out
@@ -55,7 +58,7 @@ class Terminal:
         self._coloured = ansi and not environ.get("NO_COLOR")
         self.can_redraw = ansi
         """Whether a line can be drawn and erased again."""
-        # When both streams go to one screen, they share a cursor, and each must know where the other left it.
+        # When both streams go to one screen, they share a cursor.
         self._shared = self.out_is_terminal and self.err_is_terminal
         self._out_open = False
         self._err_open = False
@@ -81,7 +84,7 @@ class Terminal:
             self._out.write(text.translate(_VISIBLE) if self.out_is_terminal else text)
 
     def end_answer(self) -> None:
-        """The answer has ended, complete or not: whatever comes next begins a new line."""
+        """End the answer, complete or not, so that later text begins a new line."""
         with self._lock:
             self.erase()
             if self._out_open:
@@ -105,7 +108,7 @@ class Terminal:
             self._err.write(self._style(shown, _DIM))
 
     def end_thought(self) -> None:
-        """A thought has ended; a blank line separates it from the next one."""
+        """End a thought with a blank line."""
         with self._lock:
             self._end_err_line()
             self._err.write("\n")
@@ -120,7 +123,7 @@ class Terminal:
         self._print_line(text, _DIM)
 
     def print_error(self, text: str) -> None:
-        """End the answer, then print what went wrong."""
+        """End the answer, then print the error."""
         with self._lock:
             self.end_answer()
             self._print_line(text, lead="asides: ")
@@ -136,7 +139,7 @@ class Terminal:
     # --- the live line ------------------------------------------------------------------------------------------------
 
     def draw(self, text: str) -> None:
-        """Draw the live line in place of the previous one, unless other text stands on that line."""
+        """Draw the live line in place of the previous one, unless that line has other text."""
         with self._lock:
             if not self.can_redraw or self._err_open or (self._shared and self._out_open):
                 return
@@ -201,6 +204,9 @@ def _supports_ansi(environ: Mapping[str, str]) -> bool:
     return sys.platform != "win32" or any(name in environ for name in ("WT_SESSION", "ANSICON", "TERM"))
 
 
+# --- the live line and its figures ------------------------------------------------------------------------------------
+
+
 class LiveLine:
     """Redraws the text that `status_line` returns until it is stopped, then erases it."""
 
@@ -234,10 +240,6 @@ class LiveLine:
                 wait = _REDRAW_SECONDS
 
 
-# A rough rule for European languages; shown with a "~", and only until the server reports the figure.
-_CHARACTERS_PER_TOKEN = 4
-
-
 class Stopwatch:
     """Times one reply. The reader of the events calls `record`, the thread of the live line `status_line`."""
 
@@ -252,7 +254,10 @@ class Stopwatch:
         self._tokens: int | None = None
 
     def record(self, events: Iterable[RunEvent]) -> None:
-        """Record when these arrived. Each step of a run starts anew, so the figures are those of the last step."""
+        """Record that these events arrived now. Each step of a run resets the figures, so the last step counts."""
+        from asides.values.events import TextDelta, ThinkingDelta, UsageReported
+        from asides.values.result import StepStarted
+
         now = self._clock()
         for event in events:
             if isinstance(event, ThinkingDelta):
@@ -270,7 +275,7 @@ class Stopwatch:
                 self._tokens = event.usage.thinking
 
     def stop(self) -> None:
-        """The reply has ended, complete or not."""
+        """Stop at the end of the reply, complete or not."""
         self._stopped_at = self._clock()
 
     def status_line(self) -> str:
@@ -302,7 +307,7 @@ def describe_elapsed(stopwatch: Stopwatch) -> str:
 
 
 def describe_usage(reply: Reply) -> str:
-    """The line of `--usage`. It says which of the counts the provider did not report."""
+    """The line of `--usage`. It names the counts that the provider did not report."""
     usage = reply.usage
     if usage.input is None and usage.output is None and usage.total is None:
         return "tokens: not reported"

@@ -1,6 +1,6 @@
-"""A model on this machine: llama.cpp's own server as a child of this process, started by the first request.
+"""A model on this machine: llama.cpp's own server as a child process, started by the first request.
 
-After that it is asked like any other server of its dialect. Needs the extra: `pip install 'asides[local]'`. The extra
+Requests reach it over HTTP, as any other server of its dialect. It needs the extra `pip install 'asides[local]'`, which
 brings the engine; this package brings the model.
 """
 

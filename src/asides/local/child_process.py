@@ -1,4 +1,4 @@
-"""One server as a child process: start it, wait until it is healthy, stop it.
+"""One llama.cpp server as a child process: find the file of its model, start it, wait until it is healthy, stop it.
 
 Not here: one server for each model (server_pool), and the program that the child runs (llama_server).
 """
@@ -30,9 +30,19 @@ from asides.values.errors import ConfigError, UnknownModel
 ENGINE = "xllamacpp"
 _EMBEDDED = {"tiny": Path(__file__).with_name("tiny-reasoner.gguf")}
 _MAGIC = b"GGUF"
+_PROGRAM = Path(__file__).with_name("llama_server.py")
+_STOP_SECONDS = 2.0
+_HEALTH_SECONDS = 0.02
+# The first lines of the server's output name the cause, the last one the outcome.
+_FIRST_LINES, _LAST_LINES = 2, 1
+# Time and level in front of a line of llama.cpp's log.
+_LOG_HEAD = re.compile(r"^[\d.]+ E\s+")
 
 
-class Setup(NamedTuple):
+# --- the model and its settings ---------------------------------------------------------------------------------------
+
+
+class ServerSettings(NamedTuple):
     """The settings of the server of one model."""
 
     file: str
@@ -48,8 +58,8 @@ class Setup(NamedTuple):
     """For requests that name none. None: llama.cpp decides."""
 
     @property
-    def patience(self) -> float:
-        """Seconds that a start may take, for the program and for reading the file from a slow disk."""
+    def start_seconds(self) -> float:
+        """The longest time that a start may take: to load the program, and to read the file from a slow disk."""
         return 30.0 + Path(self.file).stat().st_size / 50e6
 
 
@@ -59,7 +69,7 @@ def is_installed() -> bool:
 
 
 def find_model_file(model: str) -> Path:
-    """The file of an embedded model by its name, or of any other by its path. The file need not exist."""
+    """The file of a model: an embedded one by its name, any other by its path. The file need not exist."""
     embedded = _EMBEDDED.get(model.lower())
     try:
         return embedded or Path(model).expanduser().resolve()
@@ -67,18 +77,18 @@ def find_model_file(model: str) -> Path:
         raise UnknownModel(f"{model!r} is neither {' nor '.join(_EMBEDDED)} nor a path.") from None
 
 
-def plan_server(model: str) -> Setup:
-    """The settings of a server for this model. Raises a ConfigError where the model cannot be served."""
+def plan_server(model: str) -> ServerSettings:
+    """The settings of a server for this model. Raises a ConfigError if the model cannot be served."""
     if not is_installed():
         raise ConfigError(f"models on this machine need {ENGINE}, which is not installed: pip install 'asides[local]'.")
     path = find_model_file(model)
     if path in _EMBEDDED.values():
         # A second thread gains nothing at this size, and on busy cores the two wait for each other. The model was
         # trained for temperature 0.
-        return Setup(str(path), path.stem, context=2048, slots=4, threads=1, temperature=0.0)
+        return ServerSettings(str(path), path.stem, context=2048, slots=4, threads=1, temperature=0.0)
     _check_format(path, model)
     # Memory grows with both numbers. Users who need more run a server with their own flags.
-    return Setup(str(path), path.stem, context=8192, slots=1, threads=None, temperature=None)
+    return ServerSettings(str(path), path.stem, context=8192, slots=1, threads=None, temperature=None)
 
 
 def _check_format(path: Path, model: str) -> None:
@@ -94,13 +104,7 @@ def _check_format(path: Path, model: str) -> None:
         raise UnknownModel(f"{model!r} is no model for llama.cpp: the file does not begin as GGUF does.")
 
 
-_PROGRAM = Path(__file__).with_name("llama_server.py")
-_STOP_SECONDS = 2.0
-_HEALTH_SECONDS = 0.02
-# The first lines name the cause, the last one the outcome.
-_FIRST_LINES, _LAST_LINES = 2, 1
-# Time and level in front of a line of llama.cpp's log.
-_LOG_HEAD = re.compile(r"^[\d.]+ E\s+")
+# --- the process ------------------------------------------------------------------------------------------------------
 
 
 class Child:
@@ -125,28 +129,28 @@ class Child:
         _end_process(self._process)
 
     def forget(self) -> None:
-        """Close our pipes without ending the process, since this process is a fork of the one that started it."""
+        """Close our pipes and let the process run. For a fork of the process that started it."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.returncode = 0  # Only its parent may wait for it.
+        self._process.returncode = 0  # Only the parent may wait for it.
 
 
-def start(setup: Setup) -> Child:
-    """Start a server and wait until it is healthy. Raises a ConfigError with the reason when it cannot start."""
-    deadline = time.monotonic() + setup.patience
+def start(settings: ServerSettings) -> Child:
+    """Start a server and wait until it is healthy. Raises a ConfigError with the reason if it does not start."""
+    deadline = time.monotonic() + settings.start_seconds
     key = secrets.token_urlsafe(32)
     with tempfile.TemporaryFile() as output:
         try:
             process = _spawn(output)
         except OSError as problem:
             reason = (problem.strerror or "unknown reason").lower()
-            raise ConfigError(f"the server for {setup.alias} could not be started: {reason}.") from None
+            raise ConfigError(f"the server for {settings.alias} could not be started: {reason}.") from None
         try:
-            _send_settings(process, setup, key)
+            _send_settings(process, settings, key)
             url = _read_address(process, deadline)
             if url is None or not _wait_until_healthy(url, process, deadline):
-                raise ConfigError(_explain_failure(process, setup, output))
+                raise ConfigError(_explain_failure(process, settings, output))
         except BaseException:
             _end_process(process)
             raise
@@ -168,23 +172,24 @@ def _spawn(output: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _send_settings(process: subprocess.Popen[bytes], setup: Setup, key: str) -> None:
+def _send_settings(process: subprocess.Popen[bytes], settings: ServerSettings, key: str) -> None:
     """Send the settings through the pipe, since other users of this machine can read a command line."""
-    settings = {**setup._asdict(), "key": key, "engine": ENGINE, "path": [path or str(Path.cwd()) for path in sys.path]}
+    path = [folder or str(Path.cwd()) for folder in sys.path]
+    line = json.dumps({**settings._asdict(), "key": key, "engine": ENGINE, "path": path})
     if process.stdin is not None:
         with suppress(BrokenPipeError):  # It has ended already; its output says why.
-            process.stdin.write(json.dumps(settings).encode() + b"\n")
+            process.stdin.write(line.encode() + b"\n")
             process.stdin.flush()
 
 
 def _read_address(process: subprocess.Popen[bytes], deadline: float) -> str | None:
-    """The address that the child writes when it is ready; None when it ends or runs out of time before."""
+    """The address that the child writes when it is ready; None if it ends before, or at the deadline."""
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     pipe = process.stdout
     if pipe is None:
         return None
 
-    # Waiting for a pipe with a time limit works on some systems only; a thread works on all.
+    # Not every system can wait for a pipe with a time limit, so a thread reads it.
     def listen() -> None:
         with pipe:
             lines.put(pipe.readline())
@@ -213,14 +218,14 @@ def _is_healthy(url: str) -> bool:
             return b" 200 " in answer.readline()
 
 
-def _explain_failure(process: subprocess.Popen[bytes], setup: Setup, output: IO[bytes]) -> str:
-    """Why a start failed: how the child ended, and its output. It has seen no prompt yet."""
+def _explain_failure(process: subprocess.Popen[bytes], settings: ServerSettings, output: IO[bytes]) -> str:
+    """The message for a failed start: how the child ended, and its output, which contains no prompt yet."""
     # A pipe ends a moment before the process that held it.
     with suppress(subprocess.TimeoutExpired):
         process.wait(0.5)
     code = process.returncode
     if code is None:
-        how = f"was not ready after {setup.patience:.0f} s"
+        how = f"was not ready after {settings.start_seconds:.0f} s"
     elif code < 0:
         how = f"was ended by {_name_signal(-code)} before it was ready"
     else:
@@ -230,8 +235,8 @@ def _explain_failure(process: subprocess.Popen[bytes], setup: Setup, output: IO[
     words = list(dict.fromkeys(" ".join(line.split()).rstrip(".") for line in lines if line))
     if len(words) > _FIRST_LINES + _LAST_LINES:
         words = [*words[:_FIRST_LINES], "…", *words[-_LAST_LINES:]]
-    quoted = f" Its words: {' / '.join(words)}." if words else ""
-    return f"the server for {setup.alias} {how}.{quoted} To do: check that llama.cpp can run {setup.file}."
+    quoted = f" Its output: {' / '.join(words)}." if words else ""
+    return f"the server for {settings.alias} {how}.{quoted} To do: check that llama.cpp can run {settings.file}."
 
 
 def _name_signal(number: int) -> str:

@@ -1,8 +1,8 @@
 """The program of the child process: llama.cpp's own server, which ends when its parent ends.
 
-It is run as a file (child_process) and imports nothing of asides, so that it loads fast and from anywhere. Standard
-input brings one line of JSON with the settings and the key, and then stays open. The process ends with its standard
-input, and with the process that the argument names. Standard output gets one line, the address, once it is ready.
+child_process runs it as a file. It imports nothing of asides, so that it loads fast and from anywhere. Standard input
+brings one line of JSON with the settings and the key, and then stays open. The process ends when its standard input
+ends, and when the process ends whose id is the argument. Once it is ready, it writes its address to standard output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     """Serve until the parent ends. Then end the process, since the engine cannot be stopped."""
     # Windows may put another process between the two.
     parent = int(sys.argv[1]) if os.name == "posix" else os.getppid()
-    threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     line = sys.stdin.buffer.readline()
     if not line:
         return
@@ -73,7 +73,7 @@ def _build_parameters(engine: Any, settings: dict[str, Any]) -> Any:
     return parameters
 
 
-def _end_without(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """End when the parent has ended. Standard input ends sooner, unless a fork of the parent holds it open."""
     while os.getppid() == parent:
         time.sleep(_CHECK_SECONDS)
@@ -81,9 +81,9 @@ def _end_without(parent: int) -> None:
 
 
 def _end_with_standard_input() -> None:
-    """End with standard input also while the engine loads a model and holds the interpreter's lock.
+    """End when standard input ends, even while the engine loads a model and holds the interpreter's lock.
 
-    The kernel sends SIGIO, which ends a process that does not handle it.
+    The kernel then sends SIGIO, which ends a process that does not handle it.
     """
     if sys.platform != "win32":
         import fcntl
@@ -92,16 +92,16 @@ def _end_with_standard_input() -> None:
         signal.signal(signal.SIGIO, signal.SIG_DFL)
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-        if select.select([0], [], [], 0)[0]:  # It ended before the kernel was asked for the signal.
+        if select.select([0], [], [], 0)[0]:  # It ended before O_ASYNC was set.
             os._exit(0)
 
 
 def _mute_output() -> None:
-    """Close the output before prompts arrive, so that nothing of them is written anywhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    os.close(nowhere)
+    """Discard all output from now on, so that no prompt is written anywhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One server for each model in this process: started once, however many threads ask, and ended with the process."""
+"""One server for each model in this process: started once for all threads, and stopped with the process."""
 
 from __future__ import annotations
 
@@ -20,21 +20,25 @@ class _Slot:
         self.attempts = 0
         self.failure: ConfigError | None = None
 
-    def running(self) -> RunningServer | None:
+    @property
+    def server(self) -> RunningServer | None:
+        """The address and key; None if the server does not run."""
         child = self.child
         return child.server if child is not None and child.alive else None
 
 
 class _Pool:
+    """The servers of this process, by model file."""
+
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.by_file: dict[str, _Slot] = {}
 
-    def slot(self, file: str) -> _Slot:
+    def find_slot(self, file: str) -> _Slot:
         with self.lock:
             return self.by_file.setdefault(file, _Slot())
 
-    def children(self) -> list[Child]:
+    def list_children(self) -> list[Child]:
         return [slot.child for slot in list(self.by_file.values()) if slot.child is not None]
 
 
@@ -42,19 +46,19 @@ _pool = _Pool()
 
 
 def launch(model: str, *, wait: bool = True) -> RunningServer | None:
-    """The server of `model`, the name of an embedded one or the path of a GGUF file; started if it does not run.
+    """Return the server of `model`, the name of an embedded one or the path of a GGUF file; start it if needed.
 
-    All threads share it. Without `wait`, None when it does not run yet. A server that has died is started again.
+    All threads share it. Without `wait`, return None if it does not run yet. A server that has died is started again.
     """
-    slot = _pool.slot(str(find_model_file(model)))
-    if (server := slot.running()) is not None or not wait:
+    slot = _pool.find_slot(str(find_model_file(model)))
+    if (server := slot.server) is not None or not wait:
         return server
     attempts = slot.attempts
     with slot.lock:
-        if (server := slot.running()) is not None:
+        if (server := slot.server) is not None:
             return server
         if slot.failure is not None and slot.attempts != attempts:
-            # It failed while this thread waited. Another try would fail the same way.
+            # The start failed while this thread waited, and would fail again.
             raise ConfigError(*slot.failure.args)
         if slot.child is not None:
             slot.child.stop()  # It is dead; this closes its pipe.
@@ -69,27 +73,27 @@ def launch(model: str, *, wait: bool = True) -> RunningServer | None:
         return slot.child.server
 
 
-def running() -> list[Child]:
+def list_running() -> list[Child]:
     """The servers of this process that run."""
-    return [child for child in _pool.children() if child.alive]
+    return [child for child in _pool.list_children() if child.alive]
 
 
 def stop() -> None:
-    """End every server of this process. The next call starts the one it needs again."""
+    """Stop every server of this process. The next call starts the server that it needs again."""
     for slot in list(_pool.by_file.values()):
         child, slot.child = slot.child, None
         if child is not None:
             child.stop()
 
 
-def _forget() -> None:
-    """Start afresh in a fork: the servers belong to the parent, and threads that hold the locks do not exist here."""
+def _forget_servers() -> None:
+    """Start with an empty pool in a fork. The servers belong to the parent, and so do threads that hold the locks."""
     global _pool
-    children, _pool = _pool.children(), _Pool()
+    children, _pool = _pool.list_children(), _Pool()
     for child in children:
         child.forget()
 
 
 atexit.register(stop)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_forget_servers)

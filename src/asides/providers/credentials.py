@@ -1,4 +1,4 @@
-"""The key of a call: from the caller, else from the environment. A `Secret` prints as ***.
+"""The key of a call, from the caller or from the environment, and signatures for AWS. A `Secret` prints as ***.
 
 Not here: which header carries the key (dialects), and the names of the variables (table).
 """
@@ -15,6 +15,14 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError, MissingKey
+
+_AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+_AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_AWS_HOST = re.compile(r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\.")
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Proxies and HTTP libraries may change other headers on the way.
+_SIGNED_HEADERS = ("content-type",)
 
 
 class Secret:
@@ -49,7 +57,7 @@ class Secret:
 
 
 class AwsCredentials(Secret):
-    """The credentials that sign a request to AWS, where it carries no key (see `providers/signing.py`)."""
+    """The credentials that sign a request to AWS when it carries no key (see `sign`)."""
 
     __slots__ = ("access_key", "region", "service", "token")
 
@@ -80,10 +88,10 @@ def find_key(
     *,
     base_url: str | None = None,
 ) -> Secret | None:
-    """The key for a provider: the explicit one, else the first of its variables that is set and not blank.
+    """Return the key for a provider: the explicit one, else the first of its variables that is set and not blank.
 
     `base_url` is the address of the request; the default is the row's own. Raises `MissingKey` if the provider requires
-    a key and there is none; addresses on this machine never require one. None means: send no credential.
+    a key and none is set; addresses on this machine never require one. None means: send no credential.
     """
     if provider.quirks.auth == "nothing":
         return None
@@ -100,11 +108,6 @@ def find_key(
         return None
     together = (f"{_AWS_ACCESS_KEY} with {_AWS_SECRET}",) if provider.signing == "aws" else ()
     raise MissingKey(provider.title or provider.name, (*provider.key_env, *together))
-
-
-_AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
-_AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_AWS_HOST = re.compile(r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\.")
 
 
 def _read_aws_credentials(
@@ -124,7 +127,7 @@ def _read_aws_credentials(
 
 
 def _read_key(value: str, provider: Provider, where: str) -> Secret:
-    """A key that fits into a header: visible ASCII. Checked here, since HTTP libraries print what they refuse."""
+    """Return a key that a header can carry: visible ASCII. HTTP libraries would print a key that they refuse."""
     key = value.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(
@@ -140,26 +143,23 @@ def is_loopback(url: str) -> bool:
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104
 
 
-_ALGORITHM = "AWS4-HMAC-SHA256"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-# Proxies and HTTP libraries may change other headers on the way.
-_SIGNED = ("content-type",)
+# --- signing for AWS --------------------------------------------------------------------------------------------------
 
 
 def sign(
     method: str, url: str, headers: Mapping[str, str], body: bytes, credentials: AwsCredentials, now: float
 ) -> dict[str, str]:
-    """The headers that sign a request, to send beside its own. `now` is Unix time."""
+    """The headers that sign a request, to add to its own. `now` is Unix time."""
     moment = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     headers_to_add = {"X-Amz-Date": moment}
     if credentials.token:
         headers_to_add["X-Amz-Security-Token"] = credentials.token
-    signed = {name.lower(): value for name, value in headers.items() if name.lower() in _SIGNED}
+    signed = {name.lower(): value for name, value in headers.items() if name.lower() in _SIGNED_HEADERS}
     signed |= {name.lower(): value for name, value in headers_to_add.items()}
-    signed["host"] = _host(url)
+    signed["host"] = _format_host(url)
     names = ";".join(sorted(signed))
     scope = f"{moment[:8]}/{credentials.region}/{credentials.service}/aws4_request"
-    request = _canonical_request(method, url, signed, body)
+    request = _build_canonical_request(method, url, signed, body)
     to_sign = "\n".join((_ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()))
     signature = hmac.new(derive_signing_key(credentials, moment[:8]), to_sign.encode(), hashlib.sha256).hexdigest()
     headers_to_add["Authorization"] = (
@@ -176,7 +176,7 @@ def derive_signing_key(credentials: AwsCredentials, day: str) -> bytes:
     return key
 
 
-def _canonical_request(method: str, url: str, signed: Mapping[str, str], body: bytes) -> str:
+def _build_canonical_request(method: str, url: str, signed: Mapping[str, str], body: bytes) -> str:
     parts = urlsplit(url)
     # AWS signs the path encoded once more than it is sent (S3 is the exception, and is not used here).
     path = quote(parts.path or "/", safe="/~")
@@ -191,7 +191,7 @@ def _canonical_request(method: str, url: str, signed: Mapping[str, str], body: b
     return "\n".join((method, path, query, headers, names, hashlib.sha256(body).hexdigest()))
 
 
-def _host(url: str) -> str:
+def _format_host(url: str) -> str:
     """The host as HTTP libraries send it: without the default port."""
     parts = urlsplit(url)
     host = parts.hostname or ""

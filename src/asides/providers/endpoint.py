@@ -1,8 +1,8 @@
-"""Choose between a host's dialects for one call: `choose_endpoint(…) → Choice`. Pure; `explain` shows the reason.
+"""Chooses between a host's dialects for one call: `choose_endpoint(…) → Choice`. Pure; `explain` shows the reason.
 
 The first condition that applies decides: the environment disables Responses · the caller names an endpoint · the model
-exists only on Responses · the settings enable Responses for a custom address · the address is the host's own and the
-call or the model thinks · else chat. Not here: the request (dialects).
+exists only on Responses · the provider stores the conversation · the settings enable Responses for a custom address ·
+the address is the host's own and the call or the model thinks · else chat. Not here: the request (dialects).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _YES = frozenset({"true", "1", "yes", "on"})
 
 
 class EndpointRequest(msgspec.Struct, frozen=True):
-    """What is known of a call when its endpoint is chosen."""
+    """The facts of a call that decide its endpoint."""
 
     thinking: bool = False
-    """The call asks for thinking, in any spelling."""
+    """The call asks for thinking, in any form."""
     stateful: bool = False
     """The provider stores the conversation or a part of it."""
     endpoint: str | None = None
@@ -51,37 +51,37 @@ def is_responses_disabled(environ: Mapping[str, str] = os.environ) -> bool:
     return environ.get(DISABLE_VARIABLE, "").strip().lower() in _YES
 
 
-def choose_endpoint(target: Target, wish: EndpointRequest) -> Choice:
+def choose_endpoint(target: Target, call: EndpointRequest) -> Choice:
     """Choose the dialect of a call. Raises ConfigError if the model exists only on a disabled endpoint."""
     row, rule = target.provider, target.rule
     available = {name for name in (CHAT, RESPONSES) if row.with_dialect(name) is not None}
     only_responses = rule.endpoint == "responses"
-    if row.dialect not in available or not (row.also or wish.endpoint):
+    if row.dialect not in available or not (row.also or call.endpoint):
         _refuse_chat(row.dialect, target)
         return Choice(row.dialect, "")
     notices: list[Notice] = []
-    if wish.disabled and RESPONSES in available and CHAT in available:
+    if call.disabled and RESPONSES in available and CHAT in available:
         if only_responses:
             raise ConfigError(
                 f"{row.name}:{target.model} exists only on the Responses endpoint, and {DISABLE_VARIABLE} switches "
                 f"that off. To do: unset {DISABLE_VARIABLE}, or choose another model."
             )
-        if row.dialect == RESPONSES or wish.endpoint == "responses":
+        if row.dialect == RESPONSES or call.endpoint == "responses":
             detail = f"{DISABLE_VARIABLE} is set, so chat completions are used"
             notices.append(Notice("responses_disabled", detail, "endpoint", "responses", "chat"))
         return Choice(CHAT, f"{DISABLE_VARIABLE} switches Responses off", tuple(notices))
-    if wish.endpoint is not None:
-        named = _DIALECTS.get(wish.endpoint.strip().lower())
+    if call.endpoint is not None:
+        named = _DIALECTS.get(call.endpoint.strip().lower())
         if named is None:
-            detail = "the endpoint is chat or responses; what was given is neither and was ignored"
+            detail = "the endpoint is chat or responses; the given value is neither and was ignored"
             notices.append(Notice("endpoint_ignored", detail, "endpoint"))
         else:
             return _use_named(named, available, target)
     if not row.chooses:
-        if row.dialect == CHAT and wish.enabled and RESPONSES in available:
+        if row.dialect == CHAT and call.enabled and RESPONSES in available:
             return Choice(RESPONSES, "openai_responses_enabled is set", tuple(notices))
         return Choice(row.dialect, "the row names it" if row.host else "", tuple(notices))
-    return _choose_by_default(target, wish, only_responses, tuple(notices))
+    return _choose_by_default(target, call, only_responses, tuple(notices))
 
 
 def _use_named(named: str, available: set[str], target: Target) -> Choice:
@@ -101,17 +101,17 @@ def _refuse_chat(named: str, target: Target) -> None:
 
 
 def _choose_by_default(
-    target: Target, wish: EndpointRequest, only_responses: bool, notices: tuple[Notice, ...]
+    target: Target, call: EndpointRequest, only_responses: bool, notices: tuple[Notice, ...]
 ) -> Choice:
     if only_responses:
         return Choice(RESPONSES, "the model exists only there", notices)
-    if wish.stateful:
-        return Choice(RESPONSES, "only there the provider keeps conversations", notices)
+    if call.stateful:
+        return Choice(RESPONSES, "the provider stores conversations only there", notices)
     canonical = is_canonical(target)
-    if wish.enabled and not canonical:
+    if call.enabled and not canonical:
         return Choice(RESPONSES, "openai_responses_enabled is set", notices)
-    if canonical and wish.enabled is not False:
-        if wish.thinking:
+    if canonical and call.enabled is not False:
+        if call.thinking:
             return Choice(RESPONSES, "thinking is asked for, and only there it comes back", notices)
         if target.rule.thinking in ("always", "optional"):
             return Choice(RESPONSES, "the model thinks, and only there it keeps its thoughts between turns", notices)

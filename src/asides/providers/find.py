@@ -1,4 +1,4 @@
-"""Model strings: `find_target("provider:model") → Target`, and the rows by name.
+"""Finds the target of a model string, `find_target("provider:model") → Target`, and rows by name.
 
 Not here: the rows themselves (table), and keys (credentials).
 """
@@ -17,7 +17,7 @@ from asides.providers.provider import Provider, Target
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
-__all__ = ["candidates", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
+__all__ = ["find_candidates", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
 
 _VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)")
 # A variable may fill a part of a host or path, but never turn the address into another one.
@@ -26,6 +26,8 @@ _MOST_CANDIDATES = 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Values of api-version that mean the undated interface.
 _UNDATED = ("v1", "preview", "latest")
+
+Query = tuple[tuple[str, str], ...]
 
 
 def find_target(
@@ -36,17 +38,14 @@ def find_target(
     rows: Sequence[Provider] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Target:
-    """The target of `provider:model`.
+    """Return the target of `provider:model`.
 
     The string is split at the first `:`; `provider/model` works too if the left side is a known provider. `base_url`
-    wins over the row's variables, and those over its own address. `family` is the model's public name where the
-    address uses another; it decides which rules apply. `rows` are the caller's own and win over ours by name.
+    wins over the row's variables, and those win over its own address. `family` is the model's public name if the
+    address uses another; it decides which rules apply. `rows` are the caller's and win over ours of the same name.
     """
     provider, name = _split_model(model, rows)
-    environ = os.environ if environ is None else environ
-    address, query = _resolve_address(provider, name, base_url, environ)
-    if query != provider.query:
-        provider = msgspec.structs.replace(provider, query=query)
+    provider, address = _resolve_address(provider, name, base_url, environ)
     return Target(provider, name, address, provider.rule(family or name), family)
 
 
@@ -58,10 +57,7 @@ def find_host(
     environ: Mapping[str, str] | None = None,
 ) -> Target:
     """The target of a request that concerns a provider and no model."""
-    provider = find_provider(name, rows)
-    address, query = _resolve_address(provider, "", base_url, os.environ if environ is None else environ)
-    if query != provider.query:
-        provider = msgspec.structs.replace(provider, query=query)
+    provider, address = _resolve_address(find_provider(name, rows), "", base_url, environ)
     return Target(provider, "", address)
 
 
@@ -81,28 +77,28 @@ def list_providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
     return tuple(by_key.values())
 
 
-# --- names --------------------------------------------------------------------------------------------------------
+# --- names ------------------------------------------------------------------------------------------------------------
 
 
 def _normalise_name(name: str) -> str:
     return name.strip().lower().translate({ord(mark): None for mark in "-_. "})
 
 
-def _names_of(row: Provider) -> Iterator[str]:
+def _list_names(row: Provider) -> Iterator[str]:
     yield _normalise_name(row.name)
     yield from map(_normalise_name, row.aliases)
 
 
 @cache
-def _our_rows() -> dict[str, Provider]:
-    return {key: row for row in PROVIDERS for key in _names_of(row)}
+def _index_our_rows() -> dict[str, Provider]:
+    return {key: row for row in PROVIDERS for key in _list_names(row)}
 
 
 def _find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
     key = _normalise_name(name)
     if not key:
         return None
-    return next((row for row in rows if key in _names_of(row)), None) or _our_rows().get(key)
+    return next((row for row in rows if key in _list_names(row)), None) or _index_our_rows().get(key)
 
 
 def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:
@@ -113,10 +109,10 @@ def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str
         raise UnknownModel("the model is empty; write provider:model.")
     before, colon, after = text.partition(":")
     if colon and (row := _find_row(before, rows)) is not None:
-        return row, _model_part(after, text)
+        return row, _read_model_name(after, text)
     left, slash, right = text.partition("/")
     if slash and (row := _find_row(left, rows)) is not None:
-        return row, _model_part(right, text)
+        return row, _read_model_name(right, text)
     head = before if colon else text
     if "?" in head:
         raise UnknownModel(f"{text!r} is not understood: one model at a time, written provider:model.")
@@ -127,28 +123,28 @@ def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str
     if not colon and not slash and (row := _find_row(text, rows)) is not None:
         raise UnknownModel(f"{text!r} names a provider and no model; write {row.name}:model.")
     if colon and "/" not in before:
-        # A name such as qwen3:8b is a model with a tag as often as it is a misspelt provider.
-        more = f" If {text!r} is a model's own name, {_advice(text, rows)}" if candidates(text, rows) else ""
+        # A name such as qwen3:8b may be a model with a tag, or a misspelt provider.
+        more = f" If {text!r} is a model's own name, {_advise(text, rows)}" if find_candidates(text, rows) else ""
         raise _unknown_provider(before.strip(), rows, more)
-    raise UnknownModel(f"{text!r} is a model without a provider: {_advice(text, rows)}")
+    raise UnknownModel(f"{text!r} is a model without a provider: {_advise(text, rows)}")
 
 
-def _model_part(name: str, text: str) -> str:
+def _read_model_name(name: str, text: str) -> str:
     if not name.strip():
         raise UnknownModel(f"{text!r} names a provider and no model; write provider:model.")
     return name.strip()
 
 
-def _advice(model: str, rows: Sequence[Provider]) -> str:
-    """What to write instead of a bare model name. We never guess the provider from it."""
-    found = [f"{name}:{model}" for name in candidates(model, rows)]
+def _advise(model: str, rows: Sequence[Provider]) -> str:
+    """The model strings to write instead of a bare model name. We never guess the provider from it."""
+    found = [f"{name}:{model}" for name in find_candidates(model, rows)]
     if not found:
         return f"write provider:{model}, with one of {_list_some(row.name for row in list_providers(rows))}."
     more = f" (and {len(found) - _MOST_CANDIDATES} more)" if len(found) > _MOST_CANDIDATES else ""
     return f"write one of {', '.join(found[:_MOST_CANDIDATES])}{more}."
 
 
-def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
+def find_candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
     """The providers with a rule for this model: first makers, then the user's own servers, then hosts."""
     # A maker's pattern begins with a name and not with `*`. Rows of one host count once.
     known = [(row, row.rule(model).models) for row in list_providers(rows) if not row.host]
@@ -159,7 +155,7 @@ def candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
 def _unknown_provider(name: str, rows: Sequence[Provider], more: str = "") -> UnknownProvider:
     from difflib import get_close_matches
 
-    by_key = {key: row.name for row in list_providers(rows) for key in _names_of(row)}
+    by_key = {key: row.name for row in list_providers(rows) for key in _list_names(row)}
     close = dict.fromkeys(by_key[key] for key in get_close_matches(_normalise_name(name), by_key, n=3, cutoff=0.6))
     meant = (
         f"Did you mean {' or '.join(close)}?"
@@ -178,29 +174,36 @@ def _list_some(names: Iterable[str]) -> str:
     return f"{shown} … (`asides providers` lists all {len(listed)})" if len(listed) > _MOST_CANDIDATES else shown
 
 
-# --- addresses ----------------------------------------------------------------------------------------------------
-
-Query = tuple[tuple[str, str], ...]
+# --- addresses --------------------------------------------------------------------------------------------------------
 
 
 def _resolve_address(
+    provider: Provider, model: str, explicit: str | None, environ: Mapping[str, str] | None
+) -> tuple[Provider, str]:
+    """The address of a model, and the row with the query of that address."""
+    environ = os.environ if environ is None else environ
+    address, query = _build_address(provider, model, explicit, environ)
+    return provider if query == provider.query else msgspec.structs.replace(provider, query=query), address
+
+
+def _build_address(
     provider: Provider, model: str, explicit: str | None, environ: Mapping[str, str]
 ) -> tuple[str, Query]:
-    base, query = _normalise_url(_base_url(provider, explicit, environ), provider)
+    base, query = _normalise_url(_find_base_url(provider, explicit, environ), provider)
     given = {name for name, _ in query}
     for name, value in provider.query:
         if name not in given and (filled := _expand_variable(value, environ)):
             query = (*query, (name, filled))
     match provider.addressing:
         case "azure":
-            return _azure_address(base, query, model)
+            return _build_azure_address(base, query, model)
         case "regional":
             return base.replace("://global-", "://", 1), query
         case "plain":
             return base, query
 
 
-def _base_url(provider: Provider, explicit: str | None, environ: Mapping[str, str]) -> str:
+def _find_base_url(provider: Provider, explicit: str | None, environ: Mapping[str, str]) -> str:
     if explicit is not None and explicit.strip():
         return explicit.strip()
     for name in provider.base_url_env:
@@ -213,8 +216,8 @@ def _base_url(provider: Provider, explicit: str | None, environ: Mapping[str, st
 
 
 def _complete_url(value: str, provider: Provider) -> str:
-    """The value of a variable as an address. Other programs share these variables, and some write a bare host and
-    port where we need the path too."""
+    """Complete the value of a variable to an address. Other programs share these variables, and some expect only a
+    host and port."""
     own = urlsplit(provider.base_url)
     url = value if "://" in value else f"http://{value}"
     if url != value and own.port is not None and re.fullmatch(r"[\w.-]+/?", value):
@@ -225,7 +228,7 @@ def _complete_url(value: str, provider: Provider) -> str:
 
 
 def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -> str:
-    """A part of an address: the value of the first of these variables that is set."""
+    """Return the value of the first of these variables that is set, as a part of an address."""
     name = next((name for name in names.split("|") if environ.get(name, "").strip()), None)
     if name is None:
         variables = " or ".join(names.split("|"))
@@ -234,9 +237,7 @@ def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -
         )
     value = environ[name].strip()
     if not _ADDRESS_PART.fullmatch(value):
-        raise ConfigError(
-            f"{name} is to be a part of an address and holds more than letters, digits, '.', '_' and '-'."
-        )
+        raise ConfigError(f"{name} becomes a part of an address and may hold only letters, digits, '.', '_' and '-'.")
     return value
 
 
@@ -245,7 +246,7 @@ def _expand_variable(value: str, environ: Mapping[str, str]) -> str:
 
 
 def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
-    """The address in its one normal spelling, by which origins are compared, and the query that was in it."""
+    """Return the address in the normal form by which origins are compared, and the query that it contained."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -264,7 +265,7 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
     return urlunsplit((parts.scheme.lower(), host, path, "", "")), tuple(parse_qsl(parts.query))
 
 
-def _azure_address(base: str, query: Query, model: str) -> tuple[str, Query]:
+def _build_azure_address(base: str, query: Query, model: str) -> tuple[str, Query]:
     version = dict(query).get("api-version", "")
     path = urlsplit(base).path
     if "/deployments/" in path:

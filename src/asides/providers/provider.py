@@ -1,4 +1,4 @@
-"""What a provider's row holds, and the target of a call: one model at one address, with its facts settled.
+"""The types of a provider's row, and `Target`: one model at one address, with all facts that hold for it.
 
 Every rule carries the date and the source of its fact. Not here: the rows (table), and how a dialect uses them.
 """
@@ -75,7 +75,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     default: Literal["on", "off"] | None = None
     """Whether it thinks when the request does not say."""
     kind: ThoughtKind = "raw"
-    """What the reply shows of its thinking."""
+    """The form in which a reply shows its thinking."""
     efforts: tuple[Effort, ...] | None = None
     """The efforts it accepts; None = not known, () = none."""
     effort_map: tuple[tuple[Effort, Effort], ...] = ()
@@ -114,9 +114,9 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
     """Whether a conversation may end with an assistant message, which the model continues."""
     display: Literal["summarized", "omitted"] | None = None
-    """What it shows of its thinking by default; None = the request cannot choose."""
+    """How it shows its thinking by default; None = the request cannot choose."""
     structured_output: StructuredOutput | None = None
-    """What these models accept for a typed answer, where they differ from the host."""
+    """The form of typed answers that these models accept, where they differ from the host."""
     output_with_tools: bool | None = None
     """Whether they accept that beside tools, where they differ from the host."""
     top_k_in: str = "top_k"
@@ -163,7 +163,7 @@ class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What is known of a model at a provider. None and "unknown" mean: not known."""
+    """The known facts of a model at a provider. None and "unknown" mean: not known."""
 
     thinking: Literal["always", "optional", "never", "unknown"] = "unknown"
     default: Literal["on", "off"] | None = None
@@ -200,7 +200,7 @@ class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row: who serves models, where, and how they differ from the book. A new provider is a new row."""
+    """One row: a host of models, its address, and how it differs from its dialect. A new provider is a new row."""
 
     name: str
     """Lower case, with hyphens. Case, `-` and `_` do not matter when it is looked up."""
@@ -266,7 +266,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             found = next((rule for rule in self.models if fnmatchcase(name, rule.models)), _ANY_MODEL)
             if len(_FOUND) >= _MOST_FOUND:
                 _FOUND.clear()
-            # Kept with the rules, so that no other tuple can take their id.
+            # Stored with the rules, so that no other tuple can take their id.
             known = _FOUND[key] = (self.models, found)
         return known[1]
 
@@ -276,7 +276,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return next((rule for rule in self.replay if fnmatchcase(name, rule.models)), ReplayRule())
 
     def capabilities(self, model: str) -> Capabilities:
-        """What is known of this model, as a record."""
+        """The known facts of this model."""
         rule = self.rule(model)
         stops = {"always": False, "optional": True, "never": True, "unknown": None}[rule.thinking]
         return Capabilities(
@@ -295,7 +295,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What holds for one model at one host. A field that the rule has wins over the host's."""
+    """The facts of one model at one host. A field of the rule wins over the host's."""
 
     tags: Tags
     """The inline tag grammars that can occur in content; () for a host that never inlines."""
@@ -332,7 +332,7 @@ def settle(rule: ModelRule, quirks: Quirks) -> Facts:
         facts["fields"] = (*quirks.fields, *rule.fields)
         if len(_SETTLED) >= _MOST_FOUND:
             _SETTLED.clear()
-        # Kept with the rule and the quirks, so that no other objects can take their ids.
+        # Stored with the rule and the quirks, so that no other objects can take their ids.
         known = _SETTLED[key] = (rule, quirks, Facts(**facts))
     return known[2]
 
@@ -353,7 +353,7 @@ class Target(msgspec.Struct, frozen=True):
     overrides: tuple[tuple[str, Any], ...] = ()
     """Facts that the settings or the call change, by name."""
     facts: Facts = cast(Facts, None)
-    """Everything settled: overrides over the rule over the quirks. Computed, never given."""
+    """The facts that hold: overrides win over the rule, and the rule over the quirks. Computed, never given."""
     quirks: Quirks = cast(Quirks, None)
     """The host's quirks. Computed, never given."""
     dialect: str = ""
@@ -383,7 +383,7 @@ class Target(msgspec.Struct, frozen=True):
         return bool(self.provider.launcher) and self.base_url.startswith(LAUNCH_URL)
 
     def thinks(self, thinking: Thinking) -> bool | None:
-        """Whether the model thinks when asked so; None when its default is not known."""
+        """Whether the model thinks on such a request; None when its default is not known."""
         if self.rule.thinking in ("always", "never"):
             return self.rule.thinking == "always"
         if thinking.asked:
@@ -391,7 +391,7 @@ class Target(msgspec.Struct, frozen=True):
         return None if self.rule.default is None else self.rule.default == "on"
 
     def may_think(self, thinking: Thinking) -> bool:
-        """Whether neither the model nor the caller rules thinking out. A default rules nothing out, since a native
+        """Whether neither the model nor the caller excludes thinking. A default does not exclude it, since a native
         field in `extra=` can change it.
         """
         return self.rule.thinking != "never" and thinking.mode != "off"

@@ -41,7 +41,7 @@ thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
 think                       `think: true`, false, or an effort
 max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
 reasoning_config            `reasoning_config: "low"`
-nothing                     there is no way to ask
+nothing                     a request cannot ask for thinking
 """
 
 ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
@@ -90,7 +90,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Turns that must carry thinking carry the field even when it is empty."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
     after_results: Literal["anyone", "assistant"] = "anyone"
-    """Who may speak after tool results. assistant: an assistant message is added before a user message."""
+    """The roles that may follow tool results. assistant: an assistant message is added before a user message."""
     structured_output: StructuredOutput = "json_schema"
     schema_words: Literal["json_schema", "shapes"] = "json_schema"
     """shapes: a schema may hold closed objects, lists and choices; bounds, open objects and recursion are refused."""
@@ -99,23 +99,23 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output_while_thinking: bool = True
     """Whether JSON may be asked for while the model thinks."""
     output_excludes_thinking: bool = False
-    """Its output count excludes thinking, where its own total does not tell."""
+    """Its output count excludes thinking, and its total does not show that."""
     auth: Literal["bearer", "api-key", "x-api-key", "x-goog-api-key", "nothing"] = "bearer"
     path: str = "/chat/completions"
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct"
     """How a cloud wraps another maker's dialect: an address for each model, the version inside the body."""
     raw_reasoning: Literal["aside", "alone", "shown"] | None = None
-    """What `reasoning_text` of a Responses reply is. aside: more than the provider shows, and left out. alone: the
-    thinking of an item without a summary, known at the item's end. shown: the thinking, live, before any summary.
-    None: "aside" for models that give summaries, else "alone"."""
+    """How `reasoning_text` of a Responses reply is read. aside: left out, since it is more than the provider shows.
+    alone: the thinking of an item without a summary, known at the item's end. shown: the thinking, live, before any
+    summary. None: "aside" for models that give summaries, else "alone"."""
     pictures: bool = True
     """Whether a message may hold a picture."""
     call_order: Literal["as_said", "grouped"] = "as_said"
-    """grouped: the calls of a turn must stand together, after its text."""
+    """grouped: the calls of a turn must follow each other, after its text."""
     encrypted_reasoning: bool = False
     """It returns encrypted reasoning for conversations that it does not store. We ask for that and store nothing."""
     hides_truncation: bool = False
-    """It reports a reply as complete that ran out of tokens: one with nothing but thinking was cut."""
+    """It reports a reply that ran out of tokens as complete. A reply with nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()
     """Request fields that make this host send thinking apart."""
 
@@ -124,5 +124,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def trim_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Field names as a person types them: padding goes, and a blank name is none (requirements, B5)."""
+    """Remove spaces around field names, and blank names (requirements, B5)."""
     return tuple(name.strip() for name in names if name.strip())

@@ -2,9 +2,9 @@
 
 Not here: what a field of a row means (provider), and how rows are found by name (find).
 
-A fact carries the day it was true (`since`) and where it is from (`source`): the maker's documents, a public project
-that measured it, or "recorded" for answers of the real host. What stands behind "unsure:" rests on memory or on one
-weak source and wants checking. The first rule that matches a model counts, so the special ones stand above the general.
+A fact carries its date (`since`) and its source (`source`): the maker's documents, a public project that measured it,
+or "recorded" for answers of the real host. Facts after "unsure:" rest on memory or on one weak source and need a check.
+The first rule that matches a model counts, so special rules come before general ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never
 from asides.providers.models.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
 from asides.providers.models.claude import CLAUDE_REPLAY, claude_models
 from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
-from asides.providers.models.gpt import GPT_MODELS, GPT_SUMMARISED, gpt_oss
+from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, gpt_oss
 from asides.providers.models.makers import (
     COMMAND_MODELS,
     DEEPSEEK_GUIDE,
@@ -38,7 +38,7 @@ from asides.providers.models.open_weights import (
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
     TINY_REASONER,
-    hosted_and,
+    extend_hosted,
     open_weights,
 )
 from asides.providers.provider import (
@@ -60,7 +60,7 @@ def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> Rep
     return ReplayRule(models=models, when=when, since=since, source=source)
 
 
-# --- OpenAI's models, at OpenAI and at Azure ------------------------------------------------------------------------
+# --- OpenAI's models, at OpenAI and at Azure --------------------------------------------------------------------------
 
 
 _RESPONSES_GUIDE = "platform.openai.com/docs/guides/reasoning; openai-python types/responses"
@@ -76,7 +76,7 @@ def _responses(
     since: str = "2026-11",
     source: str = "recorded",
 ) -> ModelVariant:
-    """The same host, speaking Responses."""
+    """The same host with the dialect Responses."""
     own = Quirks(encrypted_reasoning=True) if quirks is None else quirks
     return ModelVariant(
         dialect="openai_responses",
@@ -89,18 +89,18 @@ def _responses(
     )
 
 
-# --- open weights, wherever they run ----------------------------------------------------------------------------------
+# --- open weights, on any host ----------------------------------------------------------------------------------------
 
 
-# What holds a model to a grammar leaves it no way to call a tool. vLLM: #39929, open since 2026-04, a mend of it closed
-# unmerged in 2026-07. Ollama: "will not work with tools" (its maintainer in #11185, 2025-06-24). llama.cpp: measured on
-# build 11549, 2026-11. Behind an address that can be anybody's, one call more is better than tools that are never
-# called; unsure: SGLang, LM Studio, mistral.rs.
-_GRAMMAR = False
+# These servers enforce a schema with a grammar, and a model under a grammar cannot call tools. vLLM: #39929, open since
+# 2026-04, a fix was closed unmerged in 2026-07. Ollama: "will not work with tools" (its maintainer in #11185,
+# 2025-06-24). llama.cpp: measured on build 11549, 2026-11. At an address of an unknown server, one more request is
+# better than tools that are never called; unsure: SGLang, LM Studio, mistral.rs.
+_SCHEMA_WITH_TOOLS = False
 
 _SAME_FIELD = "the host reads the field that it writes; turns that call tools need it most"
 
-# --- DeepSeek, Kimi, GLM, MiniMax, Qwen: the makers' own hosts --------------------------------------------------------
+# --- Anthropic's Messages, at Anthropic and at hosts that copy it -----------------------------------------------------
 
 
 def _messages(
@@ -110,14 +110,14 @@ def _messages(
     path: str = "/messages",
     clone: bool = False,
 ) -> Quirks:
-    """A host of Anthropic's Messages. Clones sign nothing, so what they thought goes back unsigned."""
+    """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing."""
     return Quirks(
         ask_by="thinking_toggle",
         auth=auth,
         path=path,
         transport=transport,
         structured_output="nothing" if clone else "json_schema",
-        # 400 for bounds, open objects and types inside themselves (platform.claude.com structured-outputs, "JSON Schema
+        # 400 for bounds, open objects and recursive types (platform.claude.com structured-outputs, "JSON Schema
         # limitations"; agentjido/req_llm#302, 2026).
         schema_words="shapes",
     )
@@ -131,7 +131,7 @@ def _clone(
     efforts: tuple[Effort, ...] | None = None,
     least: int = 1,
 ) -> ModelRule:
-    """Another maker's model behind Anthropic's Messages: it shows its thinking as it is."""
+    """Another maker's model served through Anthropic's Messages: its thinking is shown as it is."""
     return ModelRule(
         models=models,
         thinking=thinking,
@@ -144,11 +144,13 @@ def _clone(
     )
 
 
+# --- Together, Groq, Cerebras, Fireworks, Perplexity, and Gemini in chat completions ----------------------------------
+
 _TOGETHER = "docs.together.ai/docs/reasoning-overview"
 
 
 def _together(models: str, default: Literal["on", "off"]) -> ModelRule:
-    """A hybrid, switched with `reasoning: {enabled}`; it takes no effort."""
+    """A model that `reasoning: {enabled}` switches; it takes no effort."""
     return ModelRule(
         models=models,
         thinking="optional",
@@ -177,7 +179,7 @@ _GEMINI_EFFORTS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, .
     ("gemini-2.5-pro*", "always", ("minimal", *LOW_TO_HIGH)),
     ("gemini-2.5-flash*", "optional", ("minimal", *LOW_TO_HIGH)),
 )
-# Signatures of calls travel in extra_content and go back there.
+# Signatures of calls arrive in extra_content and go back there.
 _GEMINI_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
@@ -205,16 +207,18 @@ _GEMINI_AS_CHAT = ModelVariant(
     source=_GEMINI_OPENAI,
 )
 
-# --- llama.cpp's server, wherever it runs ----------------------------------------------------------------------------
+# --- llama.cpp's server, on any machine -------------------------------------------------------------------------------
 
-# With --reasoning-format deepseek-legacy the thinking comes twice, in the field and in tags. It promises to keep
-# connections and closes those that carried a stream at its next chance, often under the next request (measured on build
-# 11549, 2026-11); so each request brings its own.
+# With --reasoning-format deepseek-legacy the thinking arrives twice, in the field and in tags. The server announces
+# keep-alive but closes a connection after a stream, often during the next request (measured on build 11549, 2026-11).
+# So each request opens its own connection.
 _LLAMACPP = Provider(
     name="llamacpp",
     also=(
         _responses(
-            quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", hides_truncation=True, output_with_tools=_GRAMMAR),
+            quirks=Quirks(
+                tags=ANY_TAGS, raw_reasoning="shown", hides_truncation=True, output_with_tools=_SCHEMA_WITH_TOOLS
+            ),
             replay="tool_turns",
             tier="verified",
             source="recorded; it reads content[0].text of a reasoning item back (pydantic-ai profiles/openai.py)",
@@ -231,7 +235,7 @@ _LLAMACPP = Provider(
         ask_by="template_and_effort",
         budget_in="reasoning_budget_tokens",
         tags=ANY_TAGS,
-        output_with_tools=_GRAMMAR,
+        output_with_tools=_SCHEMA_WITH_TOOLS,
     ),
     models=(TINY_REASONER, *SELF_HOSTED_AUTO),
     replay=(_replay("tool_turns", "2026-10", "llama.cpp tools/server/README.md; recorded"),),
@@ -240,12 +244,12 @@ _LLAMACPP = Provider(
     since="2026-11",
 )
 
-# --- Bedrock, in its own language and in two others ---------------------------------------------------------------
+# --- Bedrock, in its own dialect and in two others --------------------------------------------------------------------
 
 _BEDROCK_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("reasoning", "think")),
-    models=hosted_and(gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
+    models=extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
     replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
     tier="verified",
     since="2026-08",
@@ -262,13 +266,14 @@ _BEDROCK_AS_MESSAGES = ModelVariant(
     source="recorded",
 )
 
-# --- Ollama, in its own language and in two others --------------------------------------------------------------------
+# --- Ollama, in its own dialect and in two others ---------------------------------------------------------------------
 
-_OLLAMA = Quirks(ask_by="think", thinking_in=("thinking",), tags=ANY_TAGS, path="/api/chat", output_with_tools=_GRAMMAR)
+_OLLAMA = Quirks(
+    ask_by="think", thinking_in=("thinking",), tags=ANY_TAGS, path="/api/chat", output_with_tools=_SCHEMA_WITH_TOOLS
+)
 
-# In its library these sizes are the models that always think; told not to, they do so in the content, and their
-# template
-# has opened the tag (recorded: qwen3:4b with `think: false`).
+# In Ollama's library, these sizes are the models that always think. With `think: false` they think in the content,
+# after a tag that their template opened (recorded: qwen3:4b).
 _OLLAMA_MODELS = (
     *(
         ModelRule(
@@ -284,7 +289,7 @@ _OLLAMA_MODELS = (
         )
         for size in ("4b", "30b", "235b")
     ),
-    # Whether a template opened the tag cannot be seen, and a server that parses may have found nothing to parse.
+    # We cannot see whether a template opened the tag, and a server that parses may have found no tag.
     *open_weights(opened="auto", hybrid="auto"),
 )
 
@@ -296,7 +301,7 @@ _OLLAMA_REPLAY = (
 
 _OLLAMA_AS_CHAT = ModelVariant(
     dialect="openai_chat",
-    quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning", output_with_tools=_GRAMMAR),
+    quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning", output_with_tools=_SCHEMA_WITH_TOOLS),
     models=SELF_HOSTED,
     replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
     tier="verified",
@@ -305,7 +310,7 @@ _OLLAMA_AS_CHAT = ModelVariant(
 )
 
 _OLLAMA_AS_RESPONSES = _responses(
-    quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+    quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
     models=SELF_HOSTED,
     replay="tool_turns",
     since="2026-08-21",
@@ -313,7 +318,9 @@ _OLLAMA_AS_RESPONSES = _responses(
 )
 
 
-_OPENAI_RESPONSES = _responses(models=GPT_SUMMARISED, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}")
+_OPENAI_RESPONSES = _responses(
+    models=GPT_RESPONSES_MODELS, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}"
+)
 
 PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,7 +339,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11",
     ),
-    # The same host with the endpoint named, for those who want one and no other.
+    # The same host with a fixed endpoint.
     Provider(
         name="openai-responses",
         limits_tools=True,
@@ -343,7 +350,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_BASE_URL",),
         key_env=("OPENAI_API_KEY",),
         quirks=_OPENAI_RESPONSES.quirks,
-        models=GPT_SUMMARISED,
+        models=GPT_RESPONSES_MODELS,
         replay=_OPENAI_RESPONSES.replay,
         also=(
             ModelVariant(dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=GPT_MODELS),
@@ -366,26 +373,26 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11",
     ),
-    # Reads every field and every tag, since it can be anybody. Has a key of its own: OpenAI's is not for strangers.
+    # Reads every field and every tag, since any server may answer. Has its own key: OpenAI's goes to no other host.
     Provider(
         name="openai-compatible",
         title="An OpenAI-compatible server",
         base_url_env=("OPENAI_COMPATIBLE_BASE_URL",),
         key_env=("OPENAI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=(TINY_REASONER, *SELF_HOSTED_AUTO),
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+                quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
                 source="whatever goes back to whom it came from",
             ),
         ),
         docs="https://platform.openai.com/docs/api-reference/chat",
         since="2026-11",
     ),
-    # The model is a deployment's name; family= says which model it is. Also serves DeepSeek, with a field or with tags.
+    # The model is the name of a deployment; family= names the real model. Also serves DeepSeek, with a field or tags.
     Provider(
         name="azure",
         limits_tools=True,
@@ -404,7 +411,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         also=(
             _responses(
-                models=(*GPT_SUMMARISED, *HOSTED),
+                models=(*GPT_RESPONSES_MODELS, *HOSTED),
                 quirks=Quirks(auth="api-key", encrypted_reasoning=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
@@ -447,7 +454,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11",
     ),
-    # Keys and addresses of .ai and .cn are apart: for the other one set MOONSHOT_BASE_URL=https://api.moonshot.cn/v1.
+    # A key is for .ai or for .cn. For keys of .cn set MOONSHOT_BASE_URL=https://api.moonshot.cn/v1.
     Provider(
         name="moonshot",
         title="Moonshot AI",
@@ -469,7 +476,8 @@ PROVIDERS: tuple[Provider, ...] = (
         docs="https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model",
         since="2026-11",
     ),
-    # Most models think only in streams. For the mainland: DASHSCOPE_BASE_URL=https://dashscope.aliyuncs.com/compatible-mode/v1
+    # Most models think only in streams. For keys of mainland China set
+    # DASHSCOPE_BASE_URL=https://dashscope.aliyuncs.com/compatible-mode/v1.
     Provider(
         name="qwen",
         title="Qwen (Alibaba Cloud Model Studio)",
@@ -477,8 +485,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         base_url_env=("DASHSCOPE_BASE_URL",),
         key_env=("DASHSCOPE_API_KEY", "ALIBABA_API_KEY"),
-        # While it thinks, JSON was refused (presenton/presenton#184, 2025-08) and is now taken by newer models, whose
-        # answer then departs from their thinking (QwenLM/Qwen#2329, 2026-09-02).
+        # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
+        # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
         quirks=Quirks(ask_by="enable_thinking", structured_output="json_object", output_while_thinking=False),
         models=QWEN_MODELS,
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
@@ -486,7 +494,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-10-29",
     ),
-    # For keys of the mainland set ZAI_BASE_URL=https://open.bigmodel.cn/api/paas/v4.
+    # For keys of mainland China set ZAI_BASE_URL=https://open.bigmodel.cn/api/paas/v4.
     Provider(
         name="zai",
         title="Z.ai",
@@ -501,7 +509,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-10-19",
     ),
-    # The subscription's address keeps earlier thinking unless told otherwise, so all of it goes back, in order.
+    # By default the subscription's address uses earlier thinking, so all of it goes back, in order.
     Provider(
         name="zai-coding",
         title="Z.ai coding plan",
@@ -515,8 +523,8 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-10-19",
     ),
-    # Left to itself it writes <think> into the content; reasoning_split has it sent apart, as snapshots. The whole turn
-    # must come back. For the mainland set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
+    # By default it writes <think> into the content; with reasoning_split it sends the thinking apart, as snapshots. The
+    # whole turn must go back. For keys of mainland China set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
     Provider(
         name="minimax",
         title="MiniMax",
@@ -561,8 +569,8 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11",
     ),
-    # Sends usage unasked and answers 422 to stream_options and max_completion_tokens (openai-agents-python#442,
-    # avante.nvim#2347, eca#231; the last word on it is of 2025-12). A user behind a tool is refused, code 3230
+    # Always sends usage, and answers 422 to stream_options and max_completion_tokens (openai-agents-python#442,
+    # avante.nvim#2347, eca#231; last report 2025-12). Refuses a user message after a tool result, code 3230
     # (avante.nvim#2695, litellm#17761, hermes-agent#20154; 2026-05).
     Provider(
         name="mistral",
@@ -586,8 +594,8 @@ PROVIDERS: tuple[Provider, ...] = (
         since="2026-06-30",
     ),
     # ── hosts of open models ──────────────────────────────────────────────────────────────────────────────────────────
-    # reasoning_format is for the models that have one: others answer 400 (0xPlaygrounds/rig#1134), and gpt-oss sends
-    # its thinking apart anyway. Refuses reasoning_content in the history (req_llm#772); its own field is `reasoning`.
+    # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends its thinking apart
+    # without it. The host refuses reasoning_content in the history (req_llm#772); its own field is `reasoning`.
     Provider(
         name="groq",
         title="Groq",
@@ -598,7 +606,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=(
             gpt_oss("*gpt-oss*", "2026-07-14", _GROQ),
             never_thinks("*qwen3*instruct*", "2026-08", _GROQ),
-            # Takes none and default, so "on" is said by saying nothing.
+            # Takes the efforts none and default, so a request for "on" sends no effort.
             ModelRule(
                 models="*qwen3*",
                 thinking="optional",
@@ -655,7 +663,7 @@ PROVIDERS: tuple[Provider, ...] = (
                 since="2026-08",
                 source=_CEREBRAS,
             ),
-            # Wants its thinking back as text in tags, and drops it on arrival unless told not to.
+            # Takes its thinking back as text in tags, and drops it unless a field says otherwise.
             ModelRule(
                 models="*glm*",
                 thinking="optional",
@@ -694,7 +702,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.together.xyz/v1",
         key_env=("TOGETHER_API_KEY",),
         quirks=Quirks(tags=("think",), replay_field="reasoning"),
-        models=hosted_and(
+        models=extend_hosted(
             gpt_oss("*gpt-oss*", "2026-08", _TOGETHER),
             _together("*deepseek-v3.1*", "off"),
             _together("*qwen3.5*", "on"),
@@ -713,7 +721,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.fireworks.ai/inference/v1",
         key_env=("FIREWORKS_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=hosted_and(
+        models=extend_hosted(
             gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
             ModelRule(
                 models="*deepseek-v4*",
@@ -741,7 +749,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="DeepInfra",
         base_url="https://api.deepinfra.com/v1/openai",
         key_env=("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
-        # Its output count leaves thinking out for some models and not for others; its totals settle it.
+        # Its output count includes thinking for some models only; its total shows which.
         quirks=Quirks(tags=("think",)),
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
@@ -759,7 +767,7 @@ PROVIDERS: tuple[Provider, ...] = (
         docs="https://docs.sambanova.ai/docs/en/build/reasoning",
         since="2026-08",
     ),
-    # Older Nemotron models are switched by words in the system prompt: write "detailed thinking on" or /no_think there.
+    # The system prompt switches older Nemotron models: write "detailed thinking on" or /no_think there.
     Provider(
         name="nvidia",
         title="NVIDIA NIM",
@@ -767,13 +775,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://integrate.api.nvidia.com/v1",
         key_env=("NVIDIA_API_KEY",),
         quirks=Quirks(ask_by="template", budget_in="reasoning_budget", tags=("think",)),
-        models=hosted_and(never_thinks("meta/*", "2026-08", "unsure: from memory")),
+        models=extend_hosted(never_thinks("meta/*", "2026-08", "unsure: from memory")),
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://docs.nvidia.com/nim/large-language-models/latest/reasoning-model.html",
         tier="verified",
         since="2026-08",
     ),
-    # A router: the field, the tags and what is accepted are those of the host behind it.
+    # A router: the field, the tags and the accepted settings are those of the host that it chooses.
     Provider(
         name="huggingface",
         also=(
@@ -794,7 +802,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-08",
     ),
-    # Maps efforts to what the model behind it takes. Never seen to inline, but a host behind it may.
+    # A router: maps efforts to those of the model. No inline thinking was seen, but a host that it chooses may inline.
     Provider(
         name="openrouter",
         also=(
@@ -872,13 +880,13 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-08",
     ),
-    # ── servers of your own ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── the user's own servers ────────────────────────────────────────────────────────────────────────────────────────
     # Without --reasoning-parser the tags stay in the content.
     Provider(
         name="vllm",
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_GRAMMAR),
+                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_SCHEMA_WITH_TOOLS),
                 replay="tool_turns",
                 tier="verified",
             ),
@@ -893,7 +901,7 @@ PROVIDERS: tuple[Provider, ...] = (
             budget_in="thinking_token_budget",
             tags=ANY_TAGS,
             replay_field="reasoning",
-            output_with_tools=_GRAMMAR,
+            output_with_tools=_SCHEMA_WITH_TOOLS,
         ),
         models=(TINY_REASONER, *SELF_HOSTED),
         replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
@@ -908,15 +916,15 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("SGLANG_BASE_URL",),
         key_env=("SGLANG_API_KEY",),
         key="optional",
-        quirks=Quirks(ask_by="template_and_effort", tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        quirks=Quirks(ask_by="template_and_effort", tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
         since="2026-08-22",
     ),
     _LLAMACPP,
-    # The same server, from the xllamacpp wheel, started when it is first asked. `local:tiny` is the model that comes
-    # with asides, anything else the path of a GGUF file.
+    # The same server, from the xllamacpp wheel, started by the first request. `local:tiny` is the model that comes with
+    # asides; any other name is the path of a GGUF file.
     msgspec.structs.replace(
         _LLAMACPP,
         name="local",
@@ -933,7 +941,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="lmstudio",
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_GRAMMAR),
+                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_SCHEMA_WITH_TOOLS),
                 replay="tool_turns",
                 tier="verified",
             ),
@@ -943,13 +951,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"),
         key_env=("LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-08",
     ),
-    # Its own endpoint. Thinks unless told not to.
+    # Its own endpoint. Thinks by default.
     Provider(
         name="ollama",
         title="Ollama",
@@ -985,12 +993,16 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="mistralrs",
-        also=(_responses(quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR), replay="never", tier="verified"),),
+        also=(
+            _responses(
+                quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS), replay="never", tier="verified"
+            ),
+        ),
         title="mistral.rs",
         base_url="http://localhost:1234/v1",
         base_url_env=("MISTRALRS_BASE_URL",),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         docs="https://github.com/EricLBuehler/mistral.rs",
         tier="verified",
@@ -1001,7 +1013,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="GPUStack",
         base_url_env=("GPUSTACK_API_BASE",),
         key_env=("GPUSTACK_API_KEY",),
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_GRAMMAR),
+        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded"),),
         docs="https://docs.gpustack.ai",
@@ -1043,7 +1055,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11",
     ),
-    # Reads what anybody sends who took up the language.
+    # Reads every field that a server of this dialect may send.
     Provider(
         name="gemini-compatible",
         title="A server that speaks Gemini's generateContent",
@@ -1072,7 +1084,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-08",
     ),
-    # All its models in one language. A key of Bedrock is sent as a bearer; without one, AWS's own credentials sign.
+    # All its models in one dialect. A key of Bedrock is sent as a bearer; without one, AWS credentials sign.
     Provider(
         name="bedrock",
         title="Amazon Bedrock (Converse)",
@@ -1082,7 +1094,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         signing="aws",
-        # Bounds and open objects are refused as at the makers of its models (docs.aws.amazon.com bedrock userguide
+        # Refuses bounds and open objects, as the makers of its models do (docs.aws.amazon.com bedrock userguide
         # structured-output; unsure: models that are not Claude).
         quirks=Quirks(ask_by="nothing", tags=("thinking", "reasoning", "think"), path="", schema_words="shapes"),
         models=BEDROCK_MODELS,
@@ -1092,7 +1104,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11",
     ),
-    # gpt-oss writes its thinking into the content, in <reasoning> tags; sent back it would turn up in the answer.
+    # gpt-oss writes its thinking into the content, in <reasoning> tags. Thinking that goes back appears in the answer.
     Provider(
         name="bedrock-openai",
         title="Amazon Bedrock (OpenAI endpoint)",
@@ -1119,13 +1131,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
-        models=hosted_and(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
+        models=extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
         tier="verified",
         since="2026-08",
     ),
-    # Anthropic's OpenAI endpoint is for trying out: it never returns thinking.
+    # Anthropic's OpenAI endpoint is for tests: it never returns thinking.
     Provider(
         name="anthropic-openai",
         title="Anthropic (OpenAI endpoint)",
@@ -1171,7 +1183,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-08",
     ),
-    # With reasoning it wants temperature 1 said aloud (pydantic-ai providers/snowflake.py).
+    # With reasoning it requires an explicit temperature of 1 (pydantic-ai providers/snowflake.py).
     Provider(
         name="snowflake",
         title="Snowflake Cortex",
@@ -1183,7 +1195,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-08",
     ),
-    # Recorded: usage comes in streams unasked, and its client library leaves stream_options out.
+    # Recorded: streams always report usage; its client library sends no stream_options.
     Provider(
         name="databricks",
         title="Databricks",
@@ -1256,7 +1268,7 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="github-copilot",
-        also=(_responses(models=GPT_SUMMARISED, tier="verified"),),
+        also=(_responses(models=GPT_RESPONSES_MODELS, tier="verified"),),
         title="GitHub Copilot",
         base_url="https://api.githubcopilot.com",
         key_env=("GITHUB_COPILOT_TOKEN",),
@@ -1360,7 +1372,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11-09",
     ),
-    # One model's address each; the version is inside the body. A key of Bedrock is sent as a bearer.
+    # Each model has its own address; the version is inside the body. A key of Bedrock is sent as a bearer.
     Provider(
         name="bedrock-anthropic",
         title="Claude on Amazon Bedrock (InvokeModel)",
@@ -1395,7 +1407,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11-09",
     ),
-    # Reads what anybody sends who took up the language; many clones have no signatures, or empty ones.
+    # Reads every field that a server of this dialect may send. Many clones send no signatures, or empty ones.
     Provider(
         name="anthropic-compatible",
         title="A server that speaks Anthropic's Messages",
@@ -1511,7 +1523,7 @@ PROVIDERS: tuple[Provider, ...] = (
 )
 
 WITHOUT_A_KEY = "local:tiny"
-"""The model that comes with asides and needs nothing: no key, no account, no network."""
+"""The model that comes with asides. It needs no key, no account and no network."""
 
 _PLAIN_ROWS = {
     "anthropic": "anthropic-compatible",
@@ -1525,7 +1537,7 @@ _PLAIN_ROWS = {
 
 
 def plain_row(dialect: str) -> Provider:
-    """The row for a dialect when no provider is named: it reads everything, since it can be anybody."""
+    """The row for a dialect when no provider is named. It reads every field and tag, since any server may answer."""
     name = _PLAIN_ROWS.get(dialect)
     row = next((row for row in PROVIDERS if row.name == name), None)
     if row is None:

@@ -1,4 +1,4 @@
-"""Read a row that a user wrote as a TOML table into a Provider. Errors name the place, the table and the field.
+"""Reads a user's row, a TOML table, into a Provider. Errors name the place, the table and the field.
 
 Not here: where such tables are found (settings). Rows in code need none of this.
 """
@@ -13,17 +13,19 @@ import msgspec
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError, UnknownProvider
 
-# Tables whose names keep their spelling: X-Header, api-version.
+# Tables whose keys are not changed: X-Header, api-version.
 _PAIRS = ("headers", "query", "fields")
 # Lists that may be written as a single value.
 _LISTS = ("base_url_env", "key_env", "aliases", "thinking_in", "tags", "efforts", "forbids")
+# Tables, or lists of tables, whose fields are normalised too.
+_NESTED = ("quirks", "models", "replay")
 
 
 def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider]) -> Provider:
-    """The row in `table`.
+    """Return the row in `table`.
 
     With the name of a known provider, or with `like = "…"`, the table changes that row: a field replaces the row's,
-    quirks replace one by one, and model rules come before the known ones. `find` gives a row by name and raises
+    quirks replace one by one, and model rules come before the known ones. `find` returns a row by name or raises
     UnknownProvider.
     """
     if not isinstance(table, dict):
@@ -68,11 +70,8 @@ def _find_template(name: str, like: Any, where: str, find: Callable[[str], Provi
         raise ConfigError(f"{where}: like: {problem}") from None
 
 
-_NESTED = ("quirks", "models", "replay")
-
-
 def _normalise(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with `_` for `-` in field names, pairs for tables of names, and lists for single values."""
+    """Return the table with `_` for `-` in field names, pairs for tables of names, and lists for single values."""
     fields: dict[str, Any] = {}
     for key, value in table.items():
         field = key.replace("-", "_")

@@ -21,7 +21,7 @@ else:
         if not name.startswith("_"):
             for package in map(import_module, _PACKAGES):
                 if name in package.__all__:
-                    value = globals()[name] = getattr(package, name)  # the next use does not come here
+                    value = globals()[name] = getattr(package, name)  # Python finds it here from now on.
                     return value
         raise AttributeError(f"module 'asides.testing' has no attribute {name!r}")
 

@@ -79,7 +79,7 @@ class ChangedEvents(ToyDecoder):
         return [event]
 
 
-# --- asking -------------------------------------------------------------------------------------------------------
+# --- asking -----------------------------------------------------------------------------------------------------------
 
 
 class ForgetsTheSystemPrompt(ChangedRequest):
@@ -138,7 +138,7 @@ class SendsANumber(ChangedRequest):
         return {**body, "number": next(self.numbers)}
 
 
-# --- reading --------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 class DropsThinking(ChangedEvents):
@@ -227,7 +227,7 @@ class ForgetsUsage(ChangedEvents):
         return [] if isinstance(event, UsageReported) else [event]
 
 
-# --- the next turn --------------------------------------------------------------------------------------------------
+# --- the next turn ----------------------------------------------------------------------------------------------------
 
 
 class PutsThinkingIntoText(ChangedRequest):
@@ -273,7 +273,7 @@ class SendsNoMark(ChangedRequest):
         return body
 
 
-# --- surprises ------------------------------------------------------------------------------------------------------
+# --- surprises --------------------------------------------------------------------------------------------------------
 
 
 class _StrictLine(Line, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""What is examined: the model and the dialect of a row, and the samples that the checks are tried on."""
+"""The case: the model and the dialect of a row, and the samples that the checks use."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_a_turn_that_only_the_models_maker_would_refuse_is_skipped_with_the_reas
     assert examine(knowing, quick=True).of("a_server_accepts_the_next_turn").verdict == "passed"
 
 
-# --- examples -----------------------------------------------------------------------------------------------------
+# --- examples ---------------------------------------------------------------------------------------------------------
 
 
 def verdict(*examples: Example) -> Finding:
@@ -192,7 +192,7 @@ def test_an_example_of_another_model_is_read_by_its_rule() -> None:
         assert report.of("examples_are_read").verdict == "passed"
 
 
-# --- as tests -----------------------------------------------------------------------------------------------------
+# --- as tests ---------------------------------------------------------------------------------------------------------
 
 _FILE = """
 import unittest
@@ -233,7 +233,7 @@ def test_with_pytest_each_check_is_a_test(tmp_path: Path) -> None:
     assert f"{len(CHECKS) - len(NETWORK) - 2} passed, {len(NETWORK) + 2} skipped" in output
 
 
-def test_with_pytest_a_failure_shows_the_words_and_nothing_of_the_suite(tmp_path: Path) -> None:
+def test_with_pytest_a_failure_shows_the_message_and_no_code_of_the_suite(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         _FILE.format(base="", dialect="with_decoder(LosesTheMark)"), encoding="utf-8"
     )

@@ -45,7 +45,7 @@ MARK = "mark"
 STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_calls"}
 
 
-# --- client half: a request ---------------------------------------------------------------------------------------
+# --- client half: a request -------------------------------------------------------------------------------------------
 
 
 def _encode_user(_: Message, parts: list[Part]) -> Wire:
@@ -89,7 +89,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     ), (*notices,)
 
 
-# --- client half: a reply -----------------------------------------------------------------------------------------
+# --- client half: a reply ---------------------------------------------------------------------------------------------
 
 
 class Want(msgspec.Struct):
@@ -171,7 +171,7 @@ def error(status: int, headers: Mapping[str, str], body: bytes, target: Target) 
     return from_status(status, provider=target.provider.name, message=message, request_id=request_id, body=body)
 
 
-# --- server half ----------------------------------------------------------------------------------------------------
+# --- server half ------------------------------------------------------------------------------------------------------
 
 
 class ToyWriter(ReplyWriter):

@@ -97,13 +97,13 @@ def test_every_step_of_every_sum_is_true(left: int, right: int, operator: str) -
 
 
 def evaluate(claim: str) -> Fraction:
-    """A sum of numbers, or a product of two, as the steps spell them."""
+    """Evaluate a sum of numbers, or a product of two, as the steps write them."""
     sign = "×" if "×" in claim else "+"
     numbers = [Fraction(number) for number in re.findall(r"-?\d+(?:\.\d+)?", claim)]
     return sum(numbers, Fraction(0)) if sign == "+" else numbers[0] * numbers[1]
 
 
-# --- talk -------------------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_it_reverses() -> None:
     assert "offline stage" in ask("How do I reverse a list?").text
 
 
-def test_the_question_is_the_last_thing_a_person_said() -> None:
+def test_the_question_is_the_last_message_of_the_user() -> None:
     assert ask("1 + 1", Message("assistant"), "2 + 2").text == "2 + 2 = 4"
 
 

@@ -1,4 +1,4 @@
-"""Connections of clients: kept, pipelined, in chunks, old, many at once, and no HTTP at all."""
+"""Connections of clients: kept alive, pipelined, in chunks, HTTP/1.0, many at once, and no HTTP at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage's HTTP grammar: requests in any chunking, and what is turned away."""
+"""The stage's HTTP parser: requests in any chunking, and the requests that it refuses."""
 
 from __future__ import annotations
 

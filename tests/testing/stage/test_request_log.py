@@ -1,4 +1,4 @@
-"""What the stage logs: requests, and clients that leave early."""
+"""The log of the stage: requests, and clients that leave early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which answer a request gets: a reply, the list of models, an error; and who may ask."""
+"""The answer to a request: a reply, the list of models, or an error; and the key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is known of models, by maker: rules that hold wherever a model is served, and short forms for writing them.
+"""Rules of models, one module for each maker. They hold at every host that serves the model. Here: shared short forms.
 
-Not here: who serves them (table).
+Not here: the hosts (table).
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from asides.providers.provider import ModelRule
 from asides.values.thinking import Effort
 
 LOW_TO_HIGH: tuple[Effort, ...] = ("low", "medium", "high")
-
 LOW_TO_XHIGH: tuple[Effort, ...] = (*LOW_TO_HIGH, "xhigh")
-
 LOW_TO_MAX: tuple[Effort, ...] = (*LOW_TO_XHIGH, "max")
 
 

@@ -1,4 +1,4 @@
-"""What is known of the models at Amazon Bedrock, as Converse serves them: each family has its own fields for thinking.
+"""The models at Amazon Bedrock, as Converse serves them: each family has its own fields for thinking.
 
 Not here: the row (table), and Claude's own rules (claude), which hold here too.
 """
@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import msgspec
 
+from asides.providers.models import LOW_TO_HIGH
 from asides.providers.models.claude import claude_models
 from asides.providers.provider import ModelRule, ReplayRule
-from asides.values.thinking import Effort
 
-_THREE: tuple[Effort, ...] = ("low", "medium", "high")
 _CONVERSE = "vercel/ai packages/amazon-bedrock; pydantic-ai models/bedrock.py"
 
 
 def _claude() -> tuple[ModelRule, ...]:
-    """Claude's rules under Bedrock's names. Those before 3.7 think aloud in tags when they have tools (recorded)."""
+    """Claude's rules under Bedrock's names. Before 3.7, models with tools think in tags in the text (recorded)."""
     return tuple(
         msgspec.structs.replace(
             rule,
@@ -34,22 +33,22 @@ def _rule(models: str, **facts: object) -> ModelRule:
 
 BEDROCK_MODELS: tuple[ModelRule, ...] = (
     *_claude(),
-    # Hidden behind what only the provider can read: redactedContent.
+    # Their thinking is hidden in redactedContent, which only the provider can read.
     _rule(
         "*openai.gpt-oss*",
         thinking="always",
         default="on",
-        efforts=_THREE,
+        efforts=LOW_TO_HIGH,
         ask_by="reasoning_effort",
         tags=("reasoning",),
     ),
     _rule("*openai.gpt-*", thinking="always", default="on", kind="hidden", ask_by="reasoning_object", tags=()),
-    # The first generation thinks aloud, in tags, when it has tools (recorded).
+    # The first generation thinks in tags in the text when it has tools (recorded).
     _rule(
         "*amazon.nova-2*",
         thinking="optional",
         default="off",
-        efforts=_THREE,
+        efforts=LOW_TO_HIGH,
         ask_by="max_reasoning_effort",
         tags=("thinking",),
         top_k_in="inferenceConfig.topK",
@@ -93,4 +92,4 @@ BEDROCK_REPLAY = (
         source="vercel/ai packages/amazon-bedrock: signed thoughts go back, others leak into the answer; recorded",
     ),
 )
-"""What of earlier thinking goes back: all that is signed, and nothing else."""
+"""Earlier thinking goes back if it is signed."""

@@ -1,19 +1,18 @@
-"""What is known of Claude's models, generation by generation, wherever they are served: `claude_models(prefix)`.
+"""Claude's models, generation by generation, at every host: `claude_models(prefix)`. Not here: the hosts (table).
 
-Not here: who serves them (table). Each generation has its own rules of asking: a budget of tokens up to 4.5; from 4.6
-on as much as the model finds right (adaptive), with an effort; from 4.7 on no sampling; the newest cannot stop.
+Up to 4.5, a request gives a budget of tokens. From 4.6 on, the model decides how much it thinks (adaptive), and a
+request may name an effort. From 4.7 on, it takes no sampling settings. The newest models always think.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX
 from asides.providers.provider import ModelRule, ReplayRule, Sampled, ThinkingForm
 from asides.values.thinking import Effort, ThoughtKind
 
 _SAMPLING: tuple[Sampled, ...] = ("temperature", "top_p", "top_k")
-_TO_HIGH: tuple[Effort, ...] = ("low", "medium", "high")
-_ALL: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
 
 _PROFILES = (
     "pydantic-ai profiles/anthropic.py; vercel/ai packages/anthropic getModelCapabilities; "
@@ -34,7 +33,7 @@ def _budget(
     structured_output: Literal["json_schema", "nothing"] = "json_schema",
     max_output: int = 64_000,
 ) -> ModelRule:
-    """Up to 4.5: thinks when it is given a budget."""
+    """Up to 4.5: thinks when the request gives a budget."""
     return ModelRule(
         models=models,
         thinking="optional",
@@ -71,13 +70,13 @@ def _adaptive(
     prefix_bound: bool = False,
     assumed: bool = False,
 ) -> ModelRule:
-    """From 4.7 on: thinks as much as it finds right, shows nothing of it unless told to, and takes no sampling."""
+    """From 4.7 on: decides how much it thinks, shows its thinking only on request, and takes no sampling settings."""
     return ModelRule(
         models=models,
         thinking=thinking,
         default=default,
         kind="summary",
-        efforts=_ALL,
+        efforts=LOW_TO_MAX,
         forms=forms,
         refuses=_SAMPLING,
         forced_tools=forced_tools,
@@ -93,7 +92,7 @@ def _adaptive(
 
 
 def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_output: int) -> ModelRule:
-    """4.6: takes both ways of asking; the budget is deprecated."""
+    """4.6: takes a budget, which is deprecated, or decides how much it thinks."""
     return ModelRule(
         models=models,
         thinking="optional",
@@ -117,7 +116,7 @@ def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_out
 
 
 def _never(models: str, max_output: int) -> ModelRule:
-    """Before 3.7: no thinking to ask for. They think aloud, in tags, when they have tools."""
+    """Before 3.7: a request cannot ask for thinking. They think in tags in the text when they have tools."""
     return ModelRule(
         models=models,
         thinking="never",
@@ -132,7 +131,7 @@ def _never(models: str, max_output: int) -> ModelRule:
 
 
 def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
-    """The rules, newest first, for names that begin with `prefix` ("*" where a cloud puts words in front)."""
+    """The rules, newest first, for names that begin with `prefix` ("*" where a cloud adds words before the name)."""
     name = f"{prefix}claude-"
     return (
         _adaptive(f"{name}fable-5-1*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
@@ -148,8 +147,8 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
         _adaptive(f"{name}opus-4-[78]*", "optional", default="off", since="2026-08-22", source=_PROFILES),
         _both(f"{name}opus-4-6*", prefill="never", max_output=128_000),
         _both(f"{name}sonnet-4-6*", prefill="without_thinking", max_output=64_000),
-        # Its effort means nothing without a budget beside it.
-        _budget(f"{name}opus-4-5*", efforts=_TO_HIGH),
+        # It ignores an effort without a budget.
+        _budget(f"{name}opus-4-5*", efforts=LOW_TO_HIGH),
         _budget(f"{name}opus-4-1*", max_output=32_000),
         _budget(f"{name}opus-4*", structured_output="nothing", max_output=32_000),
         _budget(f"{name}sonnet-4-5*"),
@@ -165,4 +164,4 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
 
 
 CLAUDE_REPLAY = (ReplayRule(when="sealed", since="2026-11-09", source=_PRESERVED),)
-"""What of earlier thinking goes back to Claude: all that is signed, since it costs nothing where it is not needed."""
+"""Earlier thinking goes back to Claude if it is signed. It costs nothing where it is not needed."""

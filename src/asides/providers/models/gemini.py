@@ -1,17 +1,17 @@
-"""What is known of the Gemini models, wherever they are served: how they are asked, what they refuse, what goes back.
+"""The Gemini models, at every host: how to ask them for thinking, what they refuse, and which thinking goes back.
 
-Not here: the rows of their hosts (table), and how a request spells any of it (dialects).
+Not here: the rows of their hosts (table), and the fields of a request (dialects).
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from asides.providers.models import LOW_TO_HIGH
 from asides.providers.provider import ModelRule, ReplayRule
 from asides.values.thinking import Effort
 
-_LEVELS: tuple[Effort, ...] = ("low", "medium", "high")
-_FROM_MINIMAL: tuple[Effort, ...] = ("minimal", *_LEVELS)
+_MINIMAL_TO_HIGH: tuple[Effort, ...] = ("minimal", *LOW_TO_HIGH)
 
 _BUDGETS = "vercel/ai packages/google for the most; litellm constants.py for the least"
 _LEAST = "pydantic-ai profiles/google.py; vercel/ai packages/google getMinimumThinkingLevelForGemini3Model"
@@ -26,13 +26,13 @@ _SIGNATURES = "ai.google.dev/gemini-api/docs/thought-signatures"
 def _by_budget(
     models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"], budget: tuple[int, int]
 ) -> ModelRule:
-    """A model of the second family: it is given tokens; an effort stands for a number of them."""
+    """A model of the second family: a request gives a budget of tokens; an effort means a number of tokens."""
     return ModelRule(
         models=models,
         thinking=thinking,
         default=default,
         kind="summary",
-        efforts=_FROM_MINIMAL,
+        efforts=_MINIMAL_TO_HIGH,
         budget=budget,
         ask_by="thinking_budget",
         output_with_tools=False,
@@ -50,7 +50,7 @@ def _by_level(
     signed: bool = True,
     tools: bool = True,
 ) -> ModelRule:
-    """A model of the third family and later: it is given a level, cannot stop, and wants the signature of its calls."""
+    """A model of the third family and later: it takes a level, always thinks, and demands the signatures of calls."""
     return ModelRule(
         models=models,
         thinking="always",
@@ -65,7 +65,7 @@ def _by_level(
     )
 
 
-def _without(models: str, *, tools: bool = True, schema: bool = True) -> ModelRule:
+def _without_thinking(models: str, *, tools: bool = True, schema: bool = True) -> ModelRule:
     return ModelRule(
         models=models,
         thinking="never",
@@ -80,17 +80,17 @@ def _without(models: str, *, tools: bool = True, schema: bool = True) -> ModelRu
 
 GEMINI_MODELS: tuple[ModelRule, ...] = (
     # Models that speak or draw take no tools, and those before 3 no schema (pydantic-ai profiles/google.py).
-    _without("gemini-*-tts*", tools=False, schema=False),
-    _without("gemini-2.5-flash-image*", tools=False, schema=False),
-    # Signatures are not validated on the models that draw, and their level is their own.
+    _without_thinking("gemini-*-tts*", tools=False, schema=False),
+    _without_thinking("gemini-2.5-flash-image*", tools=False, schema=False),
+    # Models that draw do not check signatures, and take no level.
     _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False, tools=False),
-    _by_level("gemini-3.[7-9]*", _LEVELS),
-    _by_level("gemini-3*-pro*", _LEVELS),
-    _by_level("gemini-3*-flash*", _FROM_MINIMAL),
-    _by_level("gemini-3*", _LEVELS),
-    _by_level("gemini-pro-latest", _LEVELS),
-    _by_level("gemini-flash-latest", _LEVELS),
-    _by_level("gemini-4*", _LEVELS, since="2026-11", source=_NEWEST),
+    _by_level("gemini-3.[7-9]*", LOW_TO_HIGH),
+    _by_level("gemini-3*-pro*", LOW_TO_HIGH),
+    _by_level("gemini-3*-flash*", _MINIMAL_TO_HIGH),
+    _by_level("gemini-3*", LOW_TO_HIGH),
+    _by_level("gemini-pro-latest", LOW_TO_HIGH),
+    _by_level("gemini-flash-latest", LOW_TO_HIGH),
+    _by_level("gemini-4*", LOW_TO_HIGH, since="2026-11", source=_NEWEST),
     ModelRule(
         models="gemini-[5-9]*",
         kind="summary",
@@ -102,10 +102,10 @@ GEMINI_MODELS: tuple[ModelRule, ...] = (
     _by_budget("gemini-2.5-pro*", "always", "on", (128, 32_768)),
     _by_budget("gemini-2.5-flash-lite*", "optional", "off", (512, 24_576)),
     _by_budget("gemini-2.5-flash*", "optional", "on", (1, 24_576)),
-    _without("gemini-[12].*"),
+    _without_thinking("gemini-[12].*"),
 )
 
 GEMINI_REPLAY: tuple[ReplayRule, ...] = (
-    # A signature goes back inside the part it came with; thoughts without one need not, and cost tokens.
+    # A signature goes back inside the part that carried it. Thoughts without one cost tokens and are not needed.
     ReplayRule(when="sealed", since="2026-08", source=f"{_SIGNATURES}; pydantic-ai models/google.py"),
 )

@@ -1,5 +1,6 @@
-"""OpenAI's models, at OpenAI, at Azure and elsewhere: in chat completions (`GPT_MODELS`) and in Responses
-(`GPT_SUMMARISED`). Not here: the rows of their hosts (table).
+"""OpenAI's models, at every host: in chat completions (`GPT_MODELS`) and in Responses (`GPT_RESPONSES_MODELS`).
+
+Not here: the rows of their hosts (table).
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ def _gpt(
 _FORMS = "platform.openai.com/docs/guides/structured-outputs and the page of each model; unsure: from memory"
 
 
-def _older_gpt(models: str, takes: Literal["json_object", "nothing"]) -> ModelRule:
+def _older_gpt(models: str, structured_output: Literal["json_object", "nothing"]) -> ModelRule:
     """A model without thinking that takes no schema."""
     return ModelRule(
         models=models,
         thinking="never",
         efforts=(),
-        structured_output=takes,
+        structured_output=structured_output,
         since="2026-07",
         source=f"{_MEASURED}; {_FORMS}",
     )
@@ -114,10 +115,10 @@ GPT_MODELS = (
     _gpt("codex-mini*", "always", LOW_TO_HIGH, endpoint="responses", source=_MODEL_PAGES),
     _gpt("computer-use-preview*", "always", (), endpoint="responses", source=_MODEL_PAGES),
     _gpt("o1*", "always", LOW_TO_HIGH),
-    # Of the small ones, o4-mini is the first that sees (vercel.com/ai-gateway/models/o4-mini, 2026-11).
+    # Of the small models, o4-mini is the first that takes pictures (vercel.com/ai-gateway/models/o4-mini, 2026-11).
     _without_pictures(_gpt("o3-mini*", "always", LOW_TO_HIGH, forbids=(*_OPENAI_SAMPLING, "stop"))),
     _gpt("o[34]*", "always", LOW_TO_HIGH, forbids=(*_OPENAI_SAMPLING, "stop")),
-    # A schema is for gpt-4o of 2024-08 and later; before, there is JSON, and before that nothing.
+    # gpt-4o takes a schema from 2024-08 on. Models before it take JSON without a schema, and the oldest neither.
     _older_gpt("gpt-4o-2024-05*", "json_object"),
     _older_gpt("gpt-4-turbo*", "json_object"),
     _older_gpt("gpt-4-1106*", "json_object"),
@@ -131,8 +132,8 @@ GPT_MODELS = (
 )
 
 
-def _summarised(rule: ModelRule) -> ModelRule:
-    """The same model in Responses: its thinking comes as a summary, and tools are taken beside it."""
+def _convert_to_responses(rule: ModelRule) -> ModelRule:
+    """The same model in Responses: it sends its thinking as a summary, and takes tools while it thinks."""
     efforts = rule.efforts
     if rule.models == "gpt-6.1-sol*":
         efforts = LOW_TO_MAX  # in chat it stops at xhigh (docs.laozhang.ai, 2026-11-04)
@@ -141,11 +142,11 @@ def _summarised(rule: ModelRule) -> ModelRule:
     return msgspec.structs.replace(rule, kind="summary", tools_while_thinking=True, efforts=efforts)
 
 
-GPT_SUMMARISED = tuple(_summarised(rule) for rule in GPT_MODELS)
+GPT_RESPONSES_MODELS = tuple(_convert_to_responses(rule) for rule in GPT_MODELS)
 
 
 def gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | None = None) -> ModelRule:
-    """OpenAI\'s open weights: they always think, at three efforts."""
+    """OpenAI's open weights: they always think, at three efforts."""
     return ModelRule(
         models=models,
         thinking="always",

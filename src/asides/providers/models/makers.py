@@ -1,4 +1,4 @@
-"""The models of DeepSeek, Moonshot, Alibaba, Z.ai, Cohere and xAI, as their makers serve them.
+"""The models of DeepSeek, Moonshot, Alibaba, Z.ai, Cohere, xAI, MiniMax and Mistral, as their makers serve them.
 
 Not here: the makers' rows (table), and the same weights at other hosts (open_weights).
 """
@@ -96,7 +96,7 @@ def _glm(models: str) -> ModelRule:
 
 
 GLM_MODELS = (
-    # `none` is taken silently for max (measured by ceulen v0.23.0, 2026-10-19), so it must never be sent.
+    # It silently reads `none` as max (measured by ceulen v0.23.0, 2026-10-19), so `none` must never be sent.
     ModelRule(
         models="glm-5.3*",
         thinking="always",
@@ -128,7 +128,7 @@ GLM_MODELS = (
 
 
 def _command(models: str) -> ModelRule:
-    """A reasoning model of Cohere: thinks unless told not to, with a budget where one is named."""
+    """A reasoning model of Cohere: thinks unless the request switches it off; the request may give a budget."""
     return ModelRule(
         models=models,
         thinking="optional",
@@ -175,7 +175,7 @@ GROK_MODELS = (
     _grok("grok-4*", "always", ()),
     # Recorded: it sends its thinking and refuses an effort.
     _grok("grok-code*", "always", (), kind="raw"),
-    # Schema and tools together are for the fourth family (docs.x.ai structured-outputs; hexdocs.pm req_llm, 2026).
+    # Only the fourth family takes schema and tools together (docs.x.ai structured-outputs; hexdocs.pm req_llm, 2026).
     msgspec.structs.replace(_grok("grok-3-mini*", "always", ("low", "high"), kind="raw"), output_with_tools=False),
     msgspec.structs.replace(never_thinks("grok-[23]*", "2026-08", _XAI), output_with_tools=False),
 )

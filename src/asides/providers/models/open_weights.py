@@ -1,6 +1,6 @@
-"""Open models by name, wherever they run: whether they think, their tags, and whether their template opens one.
+"""Open models by name, at every host: whether they think, their tags, and whether their chat template opens a tag.
 
-Not here: how a host is asked (table).
+Not here: how to ask a host for thinking (table).
 """
 
 from __future__ import annotations
@@ -67,17 +67,18 @@ def _optional(
 
 
 def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule, ...]:
-    """What is known of open models by name; the asking is the host's.
+    """The rules of open models by name. How to ask for thinking is a fact of the host.
 
-    Whether a server returns thinking inline depends on flags that we cannot see. If it does, content of a model whose
-    template opens the tag begins in thinking and has only the closing tag; read without that fact, all of it would be
-    the answer. If it does not, the thought came in a field before, and the decoder knows by that. So the models that
-    always think and whose template opens the tag begin inside (`opened`): should such a reply be cut off, it was
-    thinking. For those that may skip it (`perhaps`) or be told not to think (`hybrid`), "auto" holds the content back
-    until a tag or the end tells, at the price of an answer that comes in one piece.
+    Flags that we cannot see decide whether a server returns thinking inline. If it does, and the model's template opens
+    the tag, the content begins with thinking and has only the closing tag; without that fact, all of it would be the
+    answer. If it does not, the thinking arrives in a field first, and the decoder sees that.
+
+    `opened` is for models that always think and whose template opens the tag: their content begins inside the tag, so
+    a reply that is cut off was thinking. `hybrid` is for models that can be asked not to think. "auto" holds the
+    content back until a tag or the end decides, so the answer arrives in one piece.
     """
+    # For models that may skip the thinking although their template opens the tag.
     perhaps: StartsInside = "auto" if opened else False
-
     return (
         ModelRule(
             models="*gpt-oss*",
@@ -86,7 +87,7 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
             efforts=LOW_TO_HIGH,
             off_as_effort=False,
             ask_by="reasoning_effort",
-            # Its servers write the channels out as tags of two names, where they do not set them apart.
+            # Servers that do not parse its channels write them as tags with one of two names.
             tags=("harmony", "reasoning", "think"),
             since=_AUGUST,
             source="openai/harmony docs/format.md",
@@ -120,18 +121,19 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
     )
 
 
-# Servers of the user's own, where anything is possible. A Qwen3 writes its opening tag itself (recorded under vLLM);
-# only llama.cpp was recorded with a lone closing tag of one.
+# For the user's own servers. A Qwen3 writes its opening tag itself (recorded with vLLM). Only llama.cpp was recorded
+# with a closing tag alone, and has SELF_HOSTED_AUTO.
 SELF_HOSTED = open_weights(opened=True, hybrid=False)
 
 SELF_HOSTED_AUTO = open_weights(opened=True, hybrid="auto")
 
-# Hosts for hire parse, or send both tags (recorded: DeepSeek-R1 at Together through Hugging Face, at Azure, at Groq).
+# Commercial hosts parse the tags, or send both (recorded: DeepSeek-R1 at Together through Hugging Face, at Azure, at
+# Groq).
 HOSTED = open_weights(opened=False, hybrid=False)
 
 
-def hosted_and(*own: ModelRule) -> tuple[ModelRule, ...]:
-    """A host's own rules, and behind them what is known of the other open models."""
+def extend_hosted(*own: ModelRule) -> tuple[ModelRule, ...]:
+    """A host's own rules, followed by `HOSTED` for the other open models."""
     special = {rule.models for rule in own}
     return (*own, *(rule for rule in HOSTED if rule.models not in special))
 

@@ -1,6 +1,6 @@
-"""What is examined: a row, one of its models and its dialect; and the replies that the checks are tried on.
+"""The case under examination (a row, one of its models, its dialect) and the replies that the checks use.
 
-`Sample`s are made up, the same each time. `Example`s are real replies from the author of a provider. Pure: no sockets.
+`Sample`s are generated, the same each time. `Example`s are real replies, given by the author of a provider. Pure.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _LETTERS = 'ab\u00e9\u65e5\U0001f44b{}"\\`:,. \n\tthink'
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One made-up reply."""
+    """One generated reply."""
 
     name: str
     thought: str = THOUGHT
@@ -75,7 +75,7 @@ class Sample(msgspec.Struct, frozen=True):
 
     @property
     def stop(self) -> StopReason:
-        """Why the reply ends."""
+        """The reason why the reply ends."""
         return StopReason("tool_calls" if self.calls else "stop")
 
     def events(self, target: Target) -> list[Event]:
@@ -181,7 +181,7 @@ class Sent(msgspec.Struct, frozen=True):
     plan: Plan
     request: HttpRequest
     notices: tuple[Notice, ...]
-    """What the plan or the dialect adjusted."""
+    """The adjustments of the plan and of the dialect."""
 
     @property
     def body(self) -> Any:
@@ -220,18 +220,16 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def has_own_thinking_field(self) -> bool:
-        """Whether the host has thinking in a field of its own, which no server half writes."""
+        """Whether the host sends thinking in a field that no server half writes."""
         return self.target.facts.thinking_in[0] not in THINKING_FIELDS
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """The replies that the checks are tried on."""
+        """The replies that the checks use."""
         return _FIXED if self.quick else (*_FIXED, *map(_generate_sample, range(_GENERATED_SAMPLES)))
 
     def write(self, events: Iterable[Event], *, stream: bool) -> bytes:
-        """Write these events with the dialect's server half, one by one. A field of its own for thinking is renamed to
-        what the row says.
-        """
+        """Write these events one by one with the dialect's server half, thinking in the field that the row names."""
         writer = self.dialect.writer(model=self.model, stream=stream)
         body = b"".join(writer.write([event]) for event in events)
         documents = read_documents(body) if self.has_own_thinking_field else None

@@ -64,7 +64,7 @@ def the_next_turn_follows_the_replay_rule(case: Case) -> None:
 
 
 def _needs_seal(case: Case, reply: Reply) -> bool:
-    """Return whether this dialect accepts thoughts only with a seal, and these have none."""
+    """Return whether this dialect accepts thoughts only with a seal, and the thoughts of the reply have none."""
     rules = RulesByDialect().find(case.dialect.name)
     return rules is not None and not reply.seals
 
@@ -85,7 +85,7 @@ def _check_text(case: Case, sent: Sent, sample: Sample) -> None:
 
 def foreign_thinking_is_not_sent(case: Case) -> None:
     """The thinking and the seals of another provider's model are not in the request."""
-    elsewhere = Origin("somebody-else", "https://elsewhere.example/v1", "other-model")
+    elsewhere = Origin("another-host", "https://elsewhere.example/v1", "other-model")
     thought = Thought(CANARY, "raw", "field", elsewhere, (Seal("signature", _FOREIGN_SEAL, elsewhere),))
     turn = Message("assistant", (thought, Text("It is up.", (Seal("signature", _FOREIGN_SEAL, elsewhere),))))
     sent = case.encode(msgspec.structs.replace(QUESTION, messages=(user("Where?"), turn, user("Why?"))))
@@ -140,8 +140,8 @@ def a_call_and_its_result_go_back(case: Case) -> None:
 
 
 def seals_return(case: Case) -> None:
-    """Every seal that a server puts on a reply is kept byte for byte and is in the next request if the replay rule says
-    so; a strict server accepts it.
+    """Every seal that a server puts on a reply stays the same byte for byte, and is in the next request if the replay
+    rule says so; a strict server accepts it.
     """
     rules = RulesByDialect().find(case.dialect.name)
     found = False
@@ -149,11 +149,11 @@ def seals_return(case: Case) -> None:
         for stream in (True, False):
             issued_seals, decoded = _seal_and_decode(case, sample, rules, stream=stream)
             found = found or bool(issued_seals)
-            kept_seals = [seal.value for seal in decoded.reply.seals]
+            found_seals = [seal.value for seal in decoded.reply.seals]
             expect(
-                kept_seals == issued_seals,
+                found_seals == issued_seals,
                 expected=f"the {len(issued_seals)} seals that the server put on {sample.name}, byte for byte",
-                actual=f"{len(kept_seals)} seals" if len(kept_seals) != len(issued_seals) else "other values",
+                actual=f"{len(found_seals)} seals" if len(found_seals) != len(issued_seals) else "other values",
                 to_do="emit ThoughtSealed(Seal(kind, value, origin), block) for each opaque token of the wire.",
             )
             sent = _encode_next_turn(case, decoded.reply, _ASKED)
@@ -168,8 +168,8 @@ def seals_return(case: Case) -> None:
 
 
 def explain_refusal(case: Case, expected: str, refusal: str) -> CheckFailed | CheckSkipped:
-    """Return the outcome for a turn that the stage refuses. Its chat rules go by model name and are those of each
-    model's maker. Other hosts serve the same models, and a row may know that its host accepts the turn.
+    """Return the outcome for a turn that the stage refuses. The chat rules of the stage follow the model's name and are
+    those of its maker. Other hosts serve the same models, and a row may know that its host accepts the turn.
     """
     if case.dialect.name == CHAT:
         return CheckSkipped(

@@ -247,7 +247,7 @@ def examples_are_read(case: Case) -> None:
 
 
 def _check_example(case: Case, example: Example) -> None:
-    """No message here shows the content of an example: it is the author's."""
+    """Check one example. No message shows its content, which belongs to the author."""
     bodies = example.bodies()
     expect(
         bool(bodies),
@@ -299,7 +299,7 @@ def _list_differences(left: Reply, right: Reply) -> list[str]:
 
 
 def _describe_difference(expected: str, actual: str | None) -> str:
-    """Say how a text of the suite's own samples differs; those may be shown."""
+    """Describe how a text differs from one of the suite's own samples, which may be shown."""
     if actual is None:
         return "none"
     place = next((at for at, pair in enumerate(zip(expected, actual, strict=False)) if pair[0] != pair[1]), None)

@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 
 class _Answers(msgspec.Struct, frozen=True):
-    """What one client received: the whole reply, the streamed reply and its events."""
+    """The answers that one client received: the whole reply, the streamed reply and its events."""
 
     whole: Reply
     streamed: Reply
@@ -76,7 +76,7 @@ class _Script:
 
 def _open_stage(case: Case, *scenes: Sample | Scene) -> Stage:
     if case.target.quirks.transport != "direct":
-        raise CheckSkipped("its address is a cloud's, which the stage cannot serve")
+        raise CheckSkipped("the stage cannot serve the addresses of a cloud")
     key = None if case.target.quirks.auth == "nothing" else _KEY
     return Stage(_Script(case, scenes), key=key, dialect=case.dialect.name)
 

@@ -53,7 +53,7 @@ _REFUSALS: tuple[tuple[int, type[errors.ProviderError]], ...] = (
 
 
 def _decode(case: Case, what: str, *pieces: bytes) -> Decoded:
-    """Decode it; a decoder must never raise."""
+    """Decode a body; a decoder must never raise."""
     try:
         decoded = case.decode(*pieces)
     except Exception as problem:

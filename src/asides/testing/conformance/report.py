@@ -1,4 +1,4 @@
-"""What the suite found: one finding per check, and the report of all. Not here: the checks."""
+"""The results of the suite: a finding for each check, and the report of all. Not here: the checks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Finding(msgspec.Struct, frozen=True):
     actual: str = ""
     to_do: str = ""
     reason: str = ""
-    """Why the check was skipped."""
+    """The reason why the check was skipped."""
 
     def __str__(self) -> str:
         match self.verdict:

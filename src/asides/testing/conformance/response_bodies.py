@@ -1,4 +1,4 @@
-"""Bodies of responses: decode them in any pieces, see what a person sees of them, and change their documents.
+"""Bodies of responses: decode them in any pieces, list their visible texts, and change their documents.
 
 Recognises the framings of `wire/framing.py` by the first bytes. Not here: what the checks expect.
 """

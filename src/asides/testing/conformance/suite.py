@@ -1,6 +1,6 @@
 """The suite: `examine` for a report, `checks` for one callable per check, `ProviderSuite` for a class of tests.
 
-Not here: what the checks examine (check_…).
+Not here: the checks themselves (check_…).
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class ProviderCheck:
 
     @property
     def requirement(self) -> str:
-        """What the provider must fulfil."""
+        """The requirement that the check examines."""
         return describe(self.name)
 
     def __call__(self) -> None:
         """Run the check."""
-        __tracebackhide__ = True  # for pytest: the message says what went wrong
+        __tracebackhide__ = True  # For pytest: the message says enough.
         finding, problem = self._run()
         if finding.verdict == "failed":
             raise Nonconformance(f"{self.requirement}\n{finding}") from problem
@@ -126,7 +126,7 @@ def _find_name(dialect: Dialect | str | None) -> str | None:
 
 
 def describe(name: str) -> str:
-    """Return what the check of this name requires."""
+    """Return the requirement that the check of this name examines."""
     return " ".join((_BY_NAME[name].__doc__ or "").split())
 
 

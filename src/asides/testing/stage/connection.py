@@ -1,4 +1,4 @@
-"""One client's connection: requests in, planned responses out. Not here: what is answered."""
+"""One client's connection: requests in, planned responses out. Not here: the choice of the response (routes)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         try:
             while await self._answer_next():
                 pass
-        except Exception as problem:  # noqa: BLE001 - nobody awaits this task; the stage raises it on closing
+        except Exception as problem:  # noqa: BLE001 - no caller awaits this task; the stage raises it on closing
             self._log.record_problem(problem)
         finally:
             self._responding = False

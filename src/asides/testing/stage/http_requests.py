@@ -1,4 +1,4 @@
-"""Parse HTTP/1.1 requests from bytes, in any chunking. Not here: sockets, and what a request asks for."""
+"""Parses HTTP/1.1 requests from bytes, in any chunking. Not here: sockets, and the meaning of a request (routes)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class RequestReader:
         self._buffer = bytearray()
         self._done: list[Request] = []
         self._to_continue = False
-        self._reading = self._read()
-        next(self._reading)
+        self._parser = self._parse_all()
+        next(self._parser)
 
     def feed(self, data: bytes) -> list[Request]:
         """Take the next bytes; return every request they complete."""
         self._buffer += data
-        next(self._reading)
+        next(self._parser)
         done, self._done = self._done, []
         return done
 
@@ -63,17 +63,17 @@ class RequestReader:
         asked, self._to_continue = self._to_continue, False
         return asked
 
-    # The grammar, as a generator that yields whenever it needs more bytes.
+    # Each of these generators parses one part of a request and yields when it needs more bytes.
 
-    def _read(self) -> Generator[None, None, None]:
+    def _parse_all(self) -> Generator[None, None, None]:
         while True:
-            head = yield from self._line_block()
+            head = yield from self._parse_head_block()
             method, target, http10, headers = _read_head(head)
-            body = yield from self._body(headers)
+            body = yield from self._parse_body(headers)
             path, _, query = target.partition("?")
             self._done.append(Request(method, path, query, headers, body, http10))
 
-    def _line_block(self) -> Generator[None, None, bytes]:
+    def _parse_head_block(self) -> Generator[None, None, bytes]:
         searched = 0
         while True:
             # Skip an empty line before a request: some clients end a body with one.
@@ -91,7 +91,7 @@ class RequestReader:
         del self._buffer[: end + 4]
         return block
 
-    def _body(self, headers: dict[str, str]) -> Generator[None, None, bytes]:
+    def _parse_body(self, headers: dict[str, str]) -> Generator[None, None, bytes]:
         coding, length = headers.get("transfer-encoding"), headers.get("content-length")
         if coding is not None and length is not None:
             raise BrokenRequest(400, "the request has both a Content-Length and a Transfer-Encoding.")
@@ -101,7 +101,7 @@ class RequestReader:
             if coding.strip().lower() != "chunked":
                 raise BrokenRequest(501, "the only Transfer-Encoding read here is chunked.")
             self._note_continue(headers)
-            return (yield from self._chunks())
+            return (yield from self._parse_chunks())
         if length is None or not (length.isascii() and length.isdigit()):
             raise BrokenRequest(400, "the Content-Length is no number.")
         size = int(length)
@@ -113,10 +113,10 @@ class RequestReader:
     def _note_continue(self, headers: dict[str, str]) -> None:
         self._to_continue = headers.get("expect", "").lower() == "100-continue" and not self._buffer
 
-    def _chunks(self) -> Generator[None, None, bytes]:
+    def _parse_chunks(self) -> Generator[None, None, bytes]:
         body = bytearray()
         while True:
-            line = yield from self._line()
+            line = yield from self._take_line()
             digits = line.partition(b";")[0].strip()
             if not digits or digits.translate(None, b"0123456789abcdefABCDEF"):
                 raise BrokenRequest(400, "a chunk of the body has no readable size.")
@@ -127,11 +127,11 @@ class RequestReader:
             body += yield from self._take(size)
             if (yield from self._take(2)) != b"\r\n":
                 raise BrokenRequest(400, "a chunk of the body is not as long as it says.")
-        while (yield from self._line()):  # trailers are ignored
+        while (yield from self._take_line()):  # Trailers are ignored.
             pass
         return bytes(body)
 
-    def _line(self) -> Generator[None, None, bytes]:
+    def _take_line(self) -> Generator[None, None, bytes]:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > _MAX_HEAD:
                 raise BrokenRequest(400, "a line between the chunks of the body does not end.")

@@ -1,4 +1,4 @@
-"""The stage's log for other threads: requests, connections, clients that left early."""
+"""The stage's log, which other threads read: requests, connections, clients that left early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Received(msgspec.Struct, frozen=True):
     served: ServedRequest | None = None
     """None if it asked for no reply or could not be read."""
     problem: str | None = None
-    """Why the stage refused it."""
+    """The reason why the stage refused it."""
 
     @property
     def json(self) -> Any:
@@ -48,7 +48,7 @@ class RequestLog:
         self._connections = 0
         self._open = 0
 
-    # --- writing ----------------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     def record_request(self, received: Received) -> None:
         """Record a request."""
@@ -81,7 +81,7 @@ class RequestLog:
             self._open -= 1
             self._changed.notify_all()
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     @property
     def requests(self) -> list[Received]:
@@ -97,17 +97,17 @@ class RequestLog:
 
     @property
     def closed_early(self) -> int:
-        """How many clients left before the last byte of their reply was written."""
+        """The number of clients that left before the last byte of their reply was written."""
         return self._closed_early
 
     @property
     def connections(self) -> int:
-        """How many connections were opened."""
+        """The number of connections so far."""
         return self._connections
 
     @property
     def open_connections(self) -> int:
-        """How many connections are still open."""
+        """The number of open connections."""
         return self._open
 
     def wait_until(self, condition: Callable[[], bool], timeout: float) -> bool:

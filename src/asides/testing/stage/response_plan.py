@@ -1,4 +1,4 @@
-"""A scene as the bytes of a response and the times between them. Pure; the connection sends it."""
+"""Turns a scene into the bytes of a response and the times between them. Pure; the connection sends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ending: TypeAlias = Literal["whole", "cut", "reset", "hang"]
 
 
 class ResponsePlan(msgspec.Struct, frozen=True):
-    """What is sent, when, and how it ends."""
+    """The bytes of a response, their timing, and how the response ends."""
 
     status: int | None
     """None: not even a head is sent."""

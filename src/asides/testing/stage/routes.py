@@ -1,4 +1,4 @@
-"""Which answer a request gets: the script's reply, the list of models, or an error. Not here: how it is sent."""
+"""Chooses the answer to a request: the script's reply, the list of models, or an error. Not here: sending it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
 
-# The end of a path at which a reply is asked for, and its dialect.
+# The ends of the paths for replies, and their dialects.
 _REPLY_PATHS = {
     "/messages": "anthropic",
     "/chat/completions": "openai_chat",
@@ -154,7 +154,7 @@ def _answer_get(request: Request, write: Callable[[], bytes], dialect: Dialect |
 
 
 def _refuse_method(request: Request, allowed: tuple[str, ...], dialect: Dialect | None) -> _Answer:
-    message = f"{request.path} is asked with {' or '.join(allowed)}, not with {request.method}."
+    message = f"{request.path} takes {' or '.join(allowed)}, not {request.method}."
     plan, _, _ = _refuse(405, message, dialect)
     return msgspec.structs.replace(plan, headers={"allow": ", ".join(allowed), **plan.headers}), None, message
 

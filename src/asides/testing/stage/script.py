@@ -1,4 +1,4 @@
-"""Scenes and scripts: what the stage answers, and in which order.
+"""Scenes and scripts: the answers of the stage, in order.
 
 Not here: how a scene becomes bytes (response_plan), and the answers without a script (actor).
 """
@@ -19,7 +19,7 @@ from asides.values.usage import Usage
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the bytes of a scene are sent."""
+    """The timing, chunks, cuts and headers with which a scene is sent."""
 
     delay: float = 0.0
     """Seconds before the head of the response."""

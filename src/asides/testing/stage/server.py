@@ -1,6 +1,6 @@
 """The stage: an offline HTTP server in its own thread (`Stage`) or in the calling one (`run`).
 
-Not here: what it answers (script, actor, routes) and how (response_plan, connection).
+Not here: the answers (script, actor, routes) and how they are sent (response_plan, connection).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Stage:
             elif isinstance(problem, Exception):
                 self._log.record_problem(problem)
 
-    # --- what it received ---------------------------------------------------------------------------------------------
+    # --- received requests --------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -137,17 +137,17 @@ class Stage:
 
     @property
     def closed_early(self) -> int:
-        """How many clients left before the last byte of their reply was written."""
+        """The number of clients that left before the last byte of their reply was written."""
         return self._log.closed_early
 
     @property
     def connections(self) -> int:
-        """How many connections were opened."""
+        """The number of connections so far."""
         return self._log.connections
 
     @property
     def open_connections(self) -> int:
-        """How many connections are still open."""
+        """The number of open connections."""
         return self._log.open_connections
 
     def wait_until(self, condition: Callable[[], bool], timeout: float = 5.0) -> bool:

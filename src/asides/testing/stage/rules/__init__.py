@@ -1,4 +1,4 @@
-"""What a strict provider checks in a request and signs in a reply: one module of rules for each dialect.
+"""Rules of strict providers, which check requests and sign replies: one module for each dialect.
 
 Here are the protocol, the lookup, and the checks that dialects with a flat list of messages share.
 """

@@ -116,7 +116,7 @@ class _MessagesRules:
 
 
 class _SigningContext:
-    """What a signature is bound to: the model, and for the newest models everything before it."""
+    """The content that a signature covers: the model, and for the newest models everything before the thought."""
 
     def __init__(self, body: Wire, rule: ModelRule) -> None:
         self.model = str(body.get("model"))
@@ -215,7 +215,7 @@ def _check_turns(messages: list[Wire], body: Wire, rule: ModelRule) -> Iterator[
 
 
 def _check_unique_ids(message: Wire, called: set[object], place: int) -> Iterator[str]:
-    """Call ids are unique in the whole conversation, not only in their turn."""
+    """Check that call ids are unique in the whole conversation, not only in their turn."""
     for number, block in enumerate(message["content"]):
         if block.get("type") == "tool_use":
             if block.get("id") in called:
@@ -258,7 +258,7 @@ def _is_paused(message: Wire) -> bool:
 
 
 def _check_turn_start(messages: list[Wire]) -> Iterator[str]:
-    """Inside a turn with tool calls, the first assistant message must begin with a thought."""
+    """Check that the first assistant message of a turn with tool calls begins with a thought."""
     first = len(messages)
     for place in range(len(messages) - 1, -1, -1):
         if messages[place]["role"] == "assistant":

@@ -1,8 +1,8 @@
-"""Rules of Gemini: a reply is signed on its first call, or after its text if it has no call.
+"""Rules of Gemini: a reply carries a signature on its first call, or after its text if it has no call.
 
 Written from the documented rules, not copied from a server. For models that demand it, the first call of each step of
 the current turn must carry its signature. A signature that comes back must be one issued for this model and this part,
-or the documented stand-in.
+or the documented placeholder.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _read_request(request: Request) -> ServedRequest:
 
 
 def _check_order(request: Request) -> Iterator[str]:
-    """A turn with calls follows a user or results, and as many results as calls follow it."""
+    """Check that a turn with calls follows a user or results, and that as many results as calls follow it."""
     contents: list[Wire] = msgspec.json.decode(request.body).get("contents") or []
     for place, content in enumerate(contents):
         before = contents[place - 1] if place else {}
@@ -128,7 +128,7 @@ def _signatures(part: Part) -> tuple[Seal, ...]:
 
 
 def _fingerprint(part: Part) -> str:
-    """Return what a signature is bound to besides the model."""
+    """Return the content that a signature covers besides the model."""
     match part:
         case ToolCall():
             return f"{part.name} {msgspec.json.encode(part.arguments, order='sorted').decode()}"

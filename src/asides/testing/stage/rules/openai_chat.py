@@ -1,8 +1,8 @@
-"""Rules of chat completions: calls paired with results, content, and what the hosts of a model family demand back.
+"""Rules of chat completions: calls paired with results, content, and the thinking that hosts of a family demand back.
 
 Written from the documented rules and from reported errors, not copied from a server. The model's name decides which
-hosts are played; an unknown name is checked only for what all hosts check. The families are stated here a second time,
-independent of the providers' rows, so that tests compare the two.
+hosts the stage imitates; for an unknown name, only the rules of all hosts apply. The families are stated here a second
+time, independent of the providers' rows, so that tests compare the two.
 """
 
 from __future__ import annotations
@@ -154,22 +154,22 @@ def _check_thinking(messages: list[Wire], family: Family, *, thinks: bool) -> It
     for place, message in enumerate(messages):
         if message.get("role") != "assistant":
             continue
-        if family.wants == "never" and any(name in message for name in _THINKING_FIELDS):
+        if family.replay == "never" and any(name in message for name in _THINKING_FIELDS):
             yield f"messages[{place}]: reasoning_content is not supported in the input of this model."
         if not thinks or not message.get("tool_calls"):
             continue
-        required = family.wants == "tool_turns" or (family.wants == "loop" and place > turn_start)
+        required = family.replay == "tool_turns" or (family.replay == "loop" and place > turn_start)
         if required and not isinstance(message.get("reasoning_content"), str):
             yield family.demand.format(place=place)
 
 
-# --- what the hosts of a model demand ---------------------------------------------------------------------------------
+# --- the demands of the hosts of a model ------------------------------------------------------------------------------
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hosts of one family of models demand."""
+    """The demands of the hosts of one family of models."""
 
-    wants: Literal["anything", "never", "tool_turns", "loop"] = "anything"
+    replay: Literal["anything", "never", "tool_turns", "loop"] = "anything"
     """Rule for `reasoning_content`. anything: optional · never: refused · tool_turns: required on every turn with tool
     calls, even if empty · loop: required on such turns of the current loop."""
     demand: str = ""
@@ -181,9 +181,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a message may be empty."""
     closed: bool = False
     """Unknown fields are refused, ids are nine letters or digits, and only the model follows tool results."""
-    hands_out: Literal["nothing", "signed_text", "summary_and_token", "token", "plain_text", "call_signature"] = (
-        "nothing"
-    )
+    issues: Literal["nothing", "signed_text", "summary_and_token", "token", "plain_text", "call_signature"] = "nothing"
     """State in `reasoning_details`: text with a signature · a summary and an encrypted token · only the token · plain
     text; or a signature on the first call of a reply, which must come back on that call."""
 
@@ -208,40 +206,40 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
     (re.compile(pattern), family)
     for pattern, family in (
         # api-docs.deepseek.com/zh-cn/guides/reasoning_model, 2025-01.
-        (r"deepseek-r1", Family(wants="never")),
+        (r"deepseek-r1", Family(replay="never")),
         # Guide to thinking with tools, 2025-12: inside the loop.
-        (r"deepseek-v3\.[2-9]", Family(wants="loop", demand=_NOT_RETURNED, exact=True, thinks="when_asked")),
+        (r"deepseek-v3\.[2-9]", Family(replay="loop", demand=_NOT_RETURNED, exact=True, thinks="when_asked")),
         # Guide to the thinking mode, 2026-04: on turns with tool calls, in all later requests; plain turns need none.
         (
             r"deepseek-(?:v[4-9]|flash|reasoner)",
-            Family(wants="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="unless_switched_off"),
+            Family(replay="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="unless_switched_off"),
         ),
-        (r"deepseek-chat", Family(wants="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="when_asked")),
+        (r"deepseek-chat", Family(replay="tool_turns", demand=_NOT_RETURNED, exact=True, thinks="when_asked")),
         # kimi-cli's client, 2026-07: even if empty; a turn with tool calls omits empty content.
         (
             r"kimi-(?:k2\.[5-9]|k2-thinking|k[3-9]|thinking)",
-            Family(wants="tool_turns", demand=_MISSING, exact=True, thinks="unless_switched_off", takes_blanks=False),
+            Family(replay="tool_turns", demand=_MISSING, exact=True, thinks="unless_switched_off", takes_blanks=False),
         ),
         (r"kimi-|moonshot-", Family(takes_blanks=False)),
         # docs.z.ai thinking-mode, 2026-08: inside the loop, exact and in order; sending none is accepted.
         (r"glm-(?:4\.[5-9]|[5-9])", Family(exact=True, thinks="unless_switched_off")),
         # The whole turn must come back, its details verbatim; nothing in them is signed.
-        (r"minimax-m", Family(hands_out="plain_text")),
+        (r"minimax-m", Family(issues="plain_text")),
         # invalid_request_message_order, code 3230 (avante.nvim#2695, litellm#17761, hermes-agent#20154; 2026-05).
         (r"(?:magi|mi|mini|code|dev|pix)stral|pixtral|open-mi[sx]tral", Family(closed=True)),
         # A gateway that passes on its upstream's state: names with the maker in front.
-        (r"anthropic/claude", Family(hands_out="signed_text")),
-        (r"(?:openai/(?:gpt-[5-9]|o\d)|x-ai/grok)", Family(hands_out="summary_and_token")),
-        (r"google/gemini", Family(hands_out="token")),
+        (r"anthropic/claude", Family(issues="signed_text")),
+        (r"(?:openai/(?:gpt-[5-9]|o\d)|x-ai/grok)", Family(issues="summary_and_token")),
+        (r"google/gemini", Family(issues="token")),
         # thought-signatures over the chat endpoint, 2026-08: on the first call of each step of the current turn.
-        (r"(?:models/)?gemini-[3-9]", Family(hands_out="call_signature")),
+        (r"(?:models/)?gemini-[3-9]", Family(issues="call_signature")),
     )
 )
 _ANY = Family()
 
 
 def find_family(model: str) -> Family:
-    """Return what the hosts of this model demand."""
+    """Return the demands of the hosts of this model."""
     name = model.lower()
     return next((family for pattern, family in _FAMILIES if pattern.match(name)), _ANY)
 
@@ -276,9 +274,9 @@ class IssuedState:
         thought = reply.thinking.text if reply.thinking is not None else ""
         for call in reply.tool_calls:
             self._thoughts.setdefault(call.id, set()).add(thought)
-        if family.hands_out == "nothing":
+        if family.issues == "nothing":
             return events
-        if family.hands_out == "call_signature":
+        if family.issues == "call_signature":
             return self._add_signature(events, model)
         return self._add_details(events, model, family)
 
@@ -304,11 +302,11 @@ class IssuedState:
 
     def _build_entries(self, text: str, turn: int, number: int, family: Family) -> list[Wire]:
         """Build the entries of one thought. They differ from turn to turn, even for the same thought."""
-        form = _FORMATS[family.hands_out]
+        form = _FORMATS[family.issues]
         place: Wire = {"format": form, "index": number}
         shown: Wire = {"type": "reasoning.text", "text": text, **place}
         token: Wire = {"type": "reasoning.encrypted", "data": "", "id": f"rs_{turn}_{number}", "format": form}
-        match family.hands_out:
+        match family.issues:
             case "signed_text":
                 return [shown | {"signature": self._sign([shown, turn])}]
             case "summary_and_token":
@@ -339,7 +337,7 @@ class IssuedState:
     def _sign(self, content: object) -> str:
         return b64encode(hmac.digest(self._secret, msgspec.json.encode(content, order="sorted"), "sha256")).decode()
 
-    # --- checking ---------------------------------------------------------------------------------------------------
+    # --- checking -----------------------------------------------------------------------------------------------------
 
     def check(self, messages: list[Wire], model: str, family: Family) -> Iterator[str]:
         """Yield what is wrong with the state that came back: not issued here, changed, or incomplete."""
@@ -349,9 +347,9 @@ class IssuedState:
                 continue
             if family.exact:
                 yield from self._check_text(message, place)
-            if family.hands_out == "call_signature":
+            if family.issues == "call_signature":
                 yield from self._check_signatures(message, place, model, needed=place > turn_start)
-            elif family.hands_out != "nothing":
+            elif family.issues != "nothing":
                 yield from self._check_details(message, place, model, family)
 
     def _check_text(self, message: Wire, place: int) -> Iterator[str]:
@@ -364,7 +362,7 @@ class IssuedState:
     def _check_details(self, message: Wire, place: int, model: str, family: Family) -> Iterator[str]:
         details = message.get(DETAILS)
         if not details:
-            if message.get("reasoning") and family.hands_out in ("signed_text", "token"):
+            if message.get("reasoning") and family.issues in ("signed_text", "token"):
                 yield f"messages[{place}]: reasoning came back without its reasoning_details."
             return
         found = [self._entries.get(_encode_sorted(entry)) for entry in details]

@@ -67,7 +67,7 @@ class _ResponsesRules:
         self._follower: dict[str, str] = {}
         self._leader: dict[str, str] = {}
 
-    # --- refusing ---------------------------------------------------------------------------------------------------
+    # --- refusing -----------------------------------------------------------------------------------------------------
 
     def refuse(self, request: Request) -> str | None:
         """Return why the provider refuses this request, in its words; None if it accepts it."""
@@ -133,7 +133,7 @@ class _ResponsesRules:
                 waiting.discard(call)
         yield from (f"No tool output found for function call {call}." for call in sorted(waiting))
 
-    # --- sealing ----------------------------------------------------------------------------------------------------
+    # --- sealing ------------------------------------------------------------------------------------------------------
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
         """Return the events as the endpoint sends them: its ids, summaries if asked for, encrypted reasoning."""
