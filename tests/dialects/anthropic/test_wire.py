@@ -1,0 +1,105 @@
+"""What fields of Messages mean: counts from several reports, stop reasons, and errors of every shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.dialects.anthropic.wire import (
+    BLOCKS,
+    STATUSES,
+    UsageSoFar,
+    WireUsage,
+    build_error,
+    compact,
+    decode_error,
+    is_given,
+    map_stop_reason,
+)
+from asides.values.errors import AuthError, BadRequest, NotFound, Overloaded, ProviderError, RateLimited
+from asides.values.events import StopKind
+from asides.values.usage import Usage
+from tests.dialects.anthropic.messages import claude
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("tool_use", "tool_calls"),
+        ("pause_turn", "pause"),
+        ("refusal", "refusal"),
+        ("GUARDRAIL_INTERVENED", "content_filter"),
+        ("novel", "unknown"),
+    ],
+)
+def test_stop_reasons(raw: str, reason: StopKind) -> None:
+    assert map_stop_reason(raw) == reason
+
+
+def test_reports_are_merged_and_the_cache_is_input() -> None:
+    counts = UsageSoFar()
+    first = WireUsage(input_tokens=10, cache_read_input_tokens=3, cache_creation_input_tokens=2, output_tokens=1)
+    assert counts.merge(first) == Usage(15, 1, None, 3, 16, "derived")
+    later = msgspec.convert({"output_tokens": 20, "output_tokens_details": {"thinking_tokens": 5}}, WireUsage)
+    assert counts.merge(later) == Usage(15, 20, 5, 3, 35, "derived")
+    assert UsageSoFar().merge(WireUsage()) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "says", "request_id"),
+    [
+        (
+            429,
+            {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}, "request_id": "q1"},
+            RateLimited,
+            "answered 429 (rate_limit_error): Slow.",
+            "q1",
+        ),
+        (403, {"Message": "Not yours"}, AuthError, "answered 403: Not yours.", "h1"),
+        (404, [{"error": {"code": 404, "message": "No such", "status": "NOT_FOUND"}}], NotFound, "No such", "h1"),
+        (400, {"detail": "odd"}, BadRequest, "answered 400: odd.", "h1"),
+        (400, {"error": {"message": {"message": "inner", "type": "t"}}}, BadRequest, "answered 400 (t): inner.", "h1"),
+        (500, "<html>Bad</html>", Overloaded, "answered 500", "h1"),
+        (500, "", Overloaded, "answered 500", "h1"),
+    ],
+)
+def test_an_error_body_of_any_shape(
+    status: int, body: Any, kind: type[ProviderError], says: str, request_id: str
+) -> None:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    error = decode_error(status, {"request-id": "h1"}, raw, claude())
+    assert type(error) is kind
+    assert says in str(error)
+    assert (error.status, error.request_id, error.body) == (status, request_id, raw)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("overloaded_error", Overloaded),
+        ("authentication_error", AuthError),
+        ("invalid_request_error", BadRequest),
+        ("throttlingException", RateLimited),
+    ],
+)
+def test_an_error_inside_of_a_stream_has_the_status_that_it_would_have_had(
+    code: str, kind: type[ProviderError]
+) -> None:
+    error = build_error(200, {}, {"type": code, "message": "m"}, b"", claude())
+    assert type(error) is kind
+    assert (error.status, error.code) == (STATUSES[code.lower()], code)
+
+
+def test_raw_fields_are_given_or_not_and_compact() -> None:
+    absent, null, given = (
+        BLOCKS.decode(raw).input for raw in (b'{"type":"a"}', b'{"input":null}', b'{"input":{"a": 1}}')
+    )
+    assert [is_given(raw) for raw in (absent, null, given)] == [False, False, True]
+    assert compact(given) == b'{"a":1}'
