@@ -17,7 +17,7 @@ from asides.options import Timeout
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncResponse
 from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
-from tests.loopback import Heard, saying, serving, whole_response
+from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
 FIRST = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
 
@@ -90,7 +90,7 @@ async def test_a_body_read_to_its_end_gives_its_connection_back_and_a_closed_one
 async def test_bytes_come_as_soon_as_they_are_there_and_patience_ends_a_wait(transport: AiohttpTransport) -> None:
     gate = threading.Event()
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(FIRST)
         gate.wait(5)
         connection.sendall(b"3\r\ntwo\r\n0\r\n\r\n")
@@ -105,7 +105,7 @@ async def test_bytes_come_as_soon_as_they_are_there_and_patience_ends_a_wait(tra
         assert await read_all(response) == b"two"
 
 
-def answer_and_wait(_: Heard, connection: socket.socket) -> bool:
+def answer_and_wait(_: ReceivedRequest, connection: socket.socket) -> bool:
     connection.sendall(FIRST)
     connection.recv(1)
     return False
@@ -136,7 +136,7 @@ async def test_silence_between_two_bytes_is_given_up(transport: AiohttpTransport
     ("timeout", "says"), [(Timeout(first_byte=0.05), r"0\.05 s"), (Timeout(total=0.05), "whole call")]
 )
 async def test_a_server_that_says_nothing_is_given_up(transport: AiohttpTransport, timeout: Timeout, says: str) -> None:
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.recv(1)
         return False
 

@@ -16,7 +16,7 @@ from asides.options import Timeout
 from asides.transports.protocols import Response
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
-from tests.loopback import Heard, saying, serving, whole_response
+from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
 FIRST = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
 
@@ -89,7 +89,7 @@ def test_a_body_read_to_its_end_gives_its_connection_back_and_a_closed_one_does_
 def test_bytes_come_as_soon_as_they_are_there_and_patience_ends_a_wait(transport: Urllib3Transport) -> None:
     gate = threading.Event()
 
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(FIRST)
         gate.wait(5)
         connection.sendall(b"3\r\ntwo\r\n0\r\n\r\n")
@@ -105,7 +105,7 @@ def test_bytes_come_as_soon_as_they_are_there_and_patience_ends_a_wait(transport
 
 
 def test_another_thread_may_close_a_response_that_waits(transport: Urllib3Transport) -> None:
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(FIRST)
         connection.recv(1)
         return False
@@ -126,7 +126,7 @@ def test_another_thread_may_close_a_response_that_waits(transport: Urllib3Transp
     [(Timeout(first_byte=0.05), r"0\.05 s"), (Timeout(total=0.05), "whole call")],
 )
 def test_a_server_that_says_nothing_is_given_up(transport: Urllib3Transport, timeout: Timeout, says: str) -> None:
-    def answer(_: Heard, connection: socket.socket) -> bool:
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.recv(1)
         return False
 

@@ -95,7 +95,7 @@ def test_a_part_of_a_user(part: dict[str, Any], expected: Part) -> None:
 
 
 def test_items_of_one_turn_are_one_message_and_speakers_begin_new_ones() -> None:
-    items = [
+    items: list[dict[str, Any]] = [
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": "?"},
         {"role": "user", "content": "!"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.providers.models.gpt import GPT_MODELS, GPT_SUMMARISED, gpt_oss
+from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, gpt_oss
 from asides.values.thinking import Effort
 from tests.providers.models.rules import rule_of, without_proof
 
@@ -89,7 +89,7 @@ def test_older_models_take_no_schema(model: str, takes: str | None) -> None:
 
 
 def test_a_model_that_reasons_hides_it_in_chat_and_summarises_it_in_responses() -> None:
-    for chat, responses in zip(GPT_MODELS, GPT_SUMMARISED, strict=True):
+    for chat, responses in zip(GPT_MODELS, GPT_RESPONSES_MODELS, strict=True):
         if chat.thinking == "never":
             assert responses is chat
         else:
@@ -111,9 +111,9 @@ def test_chat_refuses_tools_beside_thinking_from_5_4_on_and_one_model_has_more_e
         "gpt-5.5*",
         "gpt-5.4*",
     ]
-    differ = [a.models for a, b in zip(GPT_MODELS, GPT_SUMMARISED, strict=True) if a.efforts != b.efforts]
+    differ = [a.models for a, b in zip(GPT_MODELS, GPT_RESPONSES_MODELS, strict=True) if a.efforts != b.efforts]
     assert differ == ["gpt-6.1-sol*"]
-    assert rule_of("gpt-6.1-sol", GPT_SUMMARISED).efforts == MAX
+    assert rule_of("gpt-6.1-sol", GPT_RESPONSES_MODELS).efforts == MAX
 
 
 def test_the_open_weights_always_think_at_three_efforts() -> None:
@@ -122,4 +122,4 @@ def test_the_open_weights_always_think_at_three_efforts() -> None:
 
 
 def test_every_rule_has_a_date_and_a_source() -> None:
-    assert without_proof((*GPT_MODELS, *GPT_SUMMARISED, gpt_oss("*", "2026-08", "a card"))) == []
+    assert without_proof((*GPT_MODELS, *GPT_RESPONSES_MODELS, gpt_oss("*", "2026-08", "a card"))) == []

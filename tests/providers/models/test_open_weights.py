@@ -12,7 +12,7 @@ from asides.providers.models.open_weights import (
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
     TINY_REASONER,
-    hosted_and,
+    extend_hosted,
     open_weights,
 )
 from asides.providers.provider import ModelRule
@@ -76,10 +76,10 @@ def test_the_switch_in_a_template_has_its_own_name(model: str, key: str) -> None
 
 def test_a_host_s_own_rules_come_first_and_replace_ours_of_the_same_name() -> None:
     own = (ModelRule(models="mine*"), ModelRule(models="*qwen3*", thinking="never"))
-    rules = hosted_and(*own)
+    rules = extend_hosted(*own)
     assert rules[:2] == own
     assert rules[2:] == tuple(rule for rule in HOSTED if rule.models != "*qwen3*")
-    assert hosted_and() == HOSTED
+    assert extend_hosted() == HOSTED
 
 
 def test_every_grammar_is_one_that_we_read() -> None:

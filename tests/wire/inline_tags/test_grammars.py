@@ -148,7 +148,7 @@ def test_each_matcher_finds_its_roles() -> None:
     for name, roles in expected.items():
         found = [find(getattr(rules, name), text) for text in texts]
         assert [tag and tag[0] for tag in found] == roles, name
-    within = {
+    within: dict[Any, list[Role | None]] = {
         harmony: [Role.HEADER, None, None, Role.CLOSE, Role.CLOSE, Role.CLOSE],
         think: [None, Role.OPEN, Role.CLOSE, None, None, None],
         None: [Role.HEADER, Role.OPEN, Role.CLOSE, Role.CLOSE, Role.CLOSE, Role.CLOSE],
