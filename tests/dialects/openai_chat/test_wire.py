@@ -12,12 +12,12 @@ from asides.dialects.openai_chat.wire import (
     WireUsage,
     build_error,
     decode_error,
+    find_reader,
     find_unknown_field,
     is_nothing,
     map_stop_reason,
     read_signature,
     read_usage,
-    reader_for,
 )
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import AuthError, BadRequest, Overloaded, ProviderError, RateLimited
@@ -70,11 +70,11 @@ def chunk(**delta: Any) -> bytes:
 
 
 def test_a_reader_gives_the_thinking_fields_in_their_order() -> None:
-    reader = reader_for(THINKING_FIELDS, True)
+    reader = find_reader(THINKING_FIELDS, True)
     delta = reader.decode(chunk(thinking="c", reasoning_content="a", content="x")).choices[0].delta
     assert (delta.content, reader.thinking_values(delta)) == ("x", ("a", None, "c"))
-    assert reader_for(THINKING_FIELDS, True) is reader
-    alone = reader_for(("musing",), True)
+    assert find_reader(THINKING_FIELDS, True) is reader
+    alone = find_reader(("musing",), True)
     delta = alone.decode(chunk(musing="m", reasoning="r")).choices[0].delta
     assert (alone.thinking_values(delta), alone.heuristics) == (("m",), False)
 
@@ -95,7 +95,7 @@ def test_a_reader_gives_the_thinking_fields_in_their_order() -> None:
     ],
 )
 def test_a_reader_learns_an_unknown_field(name: str, heuristics: bool, thinks: bool) -> None:
-    reader = reader_for(THINKING_FIELDS, heuristics)
+    reader = find_reader(THINKING_FIELDS, heuristics)
     with pytest.raises(msgspec.ValidationError) as caught:
         reader.decode(chunk(**{name: "so"}))
     assert find_unknown_field(caught.value) == name
@@ -107,7 +107,7 @@ def test_a_reader_learns_an_unknown_field(name: str, heuristics: bool, thinks: b
 
 def test_another_problem_is_no_unknown_field() -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
-        reader_for(THINKING_FIELDS, True).decode(b'{"choices":3}')
+        find_reader(THINKING_FIELDS, True).decode(b'{"choices":3}')
     assert find_unknown_field(caught.value) is None
 
 
