@@ -1,4 +1,4 @@
-"""The awaiting client: connections, tasks, loops, the ways to read a stream. What both share is in requirements."""
+"""The async client: connections, tasks, loops, reading a stream. Tests of both clients are in requirements."""
 
 from __future__ import annotations
 

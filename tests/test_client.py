@@ -1,4 +1,4 @@
-"""The blocking client: connections, threads, the ways to read a stream. What both share is in requirements."""
+"""The sync client: connections, threads, reading a stream. Tests of both clients are in requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: who has the say, where each value is from, and what is said about a wrong one."""
+"""Settings: precedence, the origin of each value, and errors for wrong values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same agent with three tools, in every wire language, streamed and whole, blocking and awaiting: one result."""
+"""The same agent with three tools in every dialect, streamed and whole, sync and async: one result."""
 
 from __future__ import annotations
 

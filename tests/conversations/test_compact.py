@@ -1,4 +1,4 @@
-"""Older turns as one note: only when there is too much, without thinking, and never instead of what is still needed."""
+"""Compaction: only over the limit, without thinking, and the last turns stay."""
 
 from __future__ import annotations
 

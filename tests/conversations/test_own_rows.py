@@ -1,4 +1,4 @@
-"""Rows of the caller's own: what they say of seals and details holds for histories as what ours say does."""
+"""Provider rows of the caller: their rules about seals and details apply to histories like those of built-in rows."""
 
 from __future__ import annotations
 

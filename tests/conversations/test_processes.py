@@ -1,4 +1,4 @@
-"""Conversations of several processes on one store: one goes on where another stopped, or was stopped by force."""
+"""Conversations of several processes on one store: one continues where another stopped or was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations taken elsewhere: saved and loaded, written for others and read from them."""
+"""Saved and loaded conversations, and conversations in the formats of other libraries."""
 
 from __future__ import annotations
 

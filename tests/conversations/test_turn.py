@@ -1,4 +1,4 @@
-"""A turn in both shells and every dialect: what is kept of it, however it ends."""
+"""A turn, sync and async, in every dialect: what is added to the history, however it ends."""
 
 from __future__ import annotations
 

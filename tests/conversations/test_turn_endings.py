@@ -1,4 +1,4 @@
-"""One task at a time, and every way out of a turn: left early, let go of, closed by others, Ctrl-C, cancelled."""
+"""One task at a time, and every end of a turn: left early, garbage-collected, closed, Ctrl-C, cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of a call: prompts, tools, outputs and options in all their forms, and every mistake named."""
+"""The arguments of a call: prompts, tools, outputs and options in all their forms, and an error for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refused request is repaired once, as little as possible, and the repair is told."""
+"""A refused request is repaired once, with the smallest change and a notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded bytes as a reply, and the request that would be sent: nothing of it touches the network."""
+"""Recorded bytes as a reply, and the request that would be sent. Nothing touches the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed answers through an agent: with tools, streamed, with thinking, in every dialect and every shell."""
+"""Typed answers through an agent: with tools, streamed, with thinking, in every dialect, sync and async."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to try again, and after how long: a table of verdicts."""
+"""When to try again, and after how many seconds."""
 
 from __future__ import annotations
 

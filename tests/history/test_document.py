@@ -1,4 +1,4 @@
-"""Documents: what is written is read again, by this version and by later ones, and nothing is lost unseen."""
+"""Documents round-trip, in this version and later ones, and nothing is lost without a notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of tokens: what is sent counts, what stays out does not."""
+"""Estimates of tokens: only the parts that are sent count."""
 
 from __future__ import annotations
 

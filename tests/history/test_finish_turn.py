@@ -1,4 +1,4 @@
-"""The message that a reply leaves: complete and incomplete thoughts, no cut calls, nothing that a provider refuses."""
+"""The message of a reply: complete and incomplete thoughts, no cut calls, nothing that a provider refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls and results: each call has one, and results that are there stay."""
+"""Every tool call gets a result, and existing results stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `plan` lets through, adapts, refuses and sends back."""
+"""`plan`: the parts that go back, the parts that are adapted, and requests that are refused."""
 
 from __future__ import annotations
 

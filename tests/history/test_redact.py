@@ -1,4 +1,4 @@
-"""Histories without readable thinking: no word of it anywhere, and what suffices alone is there."""
+"""Histories without readable thinking: no text of it stays, and seals that work without it do."""
 
 from __future__ import annotations
 

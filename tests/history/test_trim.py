@@ -1,4 +1,4 @@
-"""Trimmed histories: what is dropped first, what never, and that whatever remains is accepted."""
+"""Trimmed histories: the order of dropping, the messages that stay, and that providers accept the rest."""
 
 from __future__ import annotations
 

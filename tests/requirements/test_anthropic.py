@@ -425,7 +425,7 @@ def test_F13_a_conversation_that_ends_with_the_assistant_is_guarded() -> None:
         "role": "assistant",
         "content": [{"type": "text", "text": "Once upon a time"}],
     }
-    with pytest.raises(InvalidThinking, match="does not go on"):
+    with pytest.raises(InvalidThinking, match="does not continue"):
         planned(ALWAYS, messages=begun)
     assert planned(ALWAYS, messages=begun, on_conflict="adjust").prompt.messages[-1] == user("Continue.")
 

@@ -1,4 +1,4 @@
-"""The state of a flow under way: the time that is left, and the credential of a request."""
+"""The state of a running flow: the time that is left, and the credential of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row may name who starts its server: when a request goes out, off the loop, for one address and no other."""
+"""Rows with a launcher: the server starts with the first request, off the event loop, and only its address is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the connection: their kind, their words, and how much of an address they show."""
+"""Errors of the connection: their class, their text, and how much of an address they show."""
 
 from __future__ import annotations
 

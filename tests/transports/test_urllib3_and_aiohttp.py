@@ -1,4 +1,4 @@
-"""Proxies, trust, and servers that are not there or not what they seem: both shells, over real sockets."""
+"""Proxies, certificates, missing servers and servers that do not speak HTTP: both transports, over real sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed output of a real model: llama.cpp's server holds the embedded one to the schema, behind its thought."""
+"""Typed output of a real model: the schema limits its answer and not its thinking (llama.cpp, embedded model)."""
 
 from __future__ import annotations
 

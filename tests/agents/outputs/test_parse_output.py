@@ -1,4 +1,4 @@
-"""The answer out of a reply: from the answer alone, strictly first, and never from the thinking."""
+"""Parsing the answer of a reply: strict first, and never from the thinking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas for hosts that know only shapes: what they refuse is gone, told in words, or makes the schema unfit."""
+"""Schemas for hosts that know only shapes: refused keywords move into descriptions, or the schema is rejected."""
 
 from __future__ import annotations
 

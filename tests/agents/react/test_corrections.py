@@ -1,4 +1,4 @@
-"""What is said to a model that did not keep to the form."""
+"""Corrections for a model whose reply has the wrong form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reply in a code fence is read as if it stood free; a fence that is the author's own stays."""
+"""A reply inside a code fence is read without the fence; fences inside the answer stay."""
 
 from __future__ import annotations
 

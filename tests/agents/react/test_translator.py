@@ -1,4 +1,4 @@
-"""The translator: what a ReAct text means, in any chunking, and when it is said."""
+"""The translator: the events of a ReAct text in any chunking, and how early they are emitted."""
 
 from __future__ import annotations
 

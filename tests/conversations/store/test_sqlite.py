@@ -1,4 +1,4 @@
-"""The SQLite store, by one process: what goes in comes out, changes are whole, and complaints can be acted on."""
+"""The SQLite store in one process: messages round-trip, changes are atomic, and errors say what to do."""
 
 from __future__ import annotations
 

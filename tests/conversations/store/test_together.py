@@ -1,4 +1,4 @@
-"""A store under many hands: processes and threads that write at once, readers among them, and kill -9 at any moment."""
+"""A store used by many processes and threads at once, with readers, and with kill -9 at any moment."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from asides.agents.tools.call_arguments import read_call
 from asides.agents.tools.runnable import Approval, Runnable
 from asides.agents.tools.signatures import (
     Signature,
-    UndefinedType,
+    _UndefinedType,
     build_unbound_error,
     is_unbound_method,
     read_signature,
@@ -69,7 +69,7 @@ class FunctionTool(Generic[Given, Value]):
         self.blocking = not (inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(called))
         """Whether calling the function does the work; False for an async function, which returns an awaitable."""
         # An annotation may name a type that is defined later. The signature is then read when the tool is first used.
-        with contextlib.suppress(UndefinedType):
+        with contextlib.suppress(_UndefinedType):
             self._read_signature()
 
     def _read_signature(self) -> Signature:

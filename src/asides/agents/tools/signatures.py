@@ -21,7 +21,7 @@ from asides.values.tools import Tool
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class UndefinedType(ConfigError):
+class _UndefinedType(ConfigError):
     """An annotation names a type that is not defined, or not yet."""
 
 
@@ -162,7 +162,7 @@ def _build_reader(function: str, parameter: DeclaredParameter) -> Reader:
     try:
         return build_reader(parameter.kind)
     except NameError as error:
-        raise UndefinedType(
+        raise _UndefinedType(
             f"the parameter {parameter.name} of the tool {function} cannot be read ({error})."
         ) from None
     except (TypeError, ValueError) as error:
@@ -202,7 +202,7 @@ def _read_declarations(function: Callable[..., Any], name: str) -> list[Declared
         hints = _read_hints(function)
         signature = inspect.signature(function)
     except NameError as error:
-        raise UndefinedType(
+        raise _UndefinedType(
             f"the signature of the tool {name} cannot be read ({error}). To do: correct it, or define the type "
             "outside of any function."
         ) from None

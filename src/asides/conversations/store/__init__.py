@@ -1,6 +1,6 @@
-"""The protocol of a store of conversations (`Store`), with its values and errors.
+"""Stores of conversations: the protocol `Store`, its values and its errors. `sqlite` implements it.
 
-Not here: the store in SQLite (sqlite), and whether thinking may be stored (conversations).
+Not here: the SQL (tables), and whether thinking may be stored (conversations).
 """
 
 from __future__ import annotations
