@@ -359,3 +359,38 @@ def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(sour
         elif isinstance(node, ast.ExceptHandler) and node.type is None:
             found.append(f"{node.lineno} a bare except")
     assert found == []
+
+
+# Modules without a test module of their name, each with the reason.
+_TESTED_ELSEWHERE: dict[str, str] = {
+    "agents/tools/runnable.py": "protocols and values, no behaviour",
+    "conversations/async_.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
+    "conversations/sync.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
+    "dialects/model_list_formats.py": "one list for each dialect, all in dialects/test_model_lists.py",
+    "flows/call.py": "values, no behaviour",
+    "flows/run_config.py": "values, no behaviour",
+    "local/llama_server.py": "the program of a child process, which local/test_child_process.py starts",
+    "testing/conformance/check_next_turn.py": "test_broken_toys.py has a toy that fails each check",
+    "testing/conformance/check_replies.py": "test_broken_toys.py has a toy that fails each check",
+    "testing/conformance/check_requests.py": "test_broken_toys.py has a toy that fails each check",
+    "testing/conformance/check_sockets.py": "test_broken_toys.py has a toy that fails each check",
+    "testing/conformance/check_surprises.py": "test_broken_toys.py has a toy that fails each check",
+    "transports/protocols.py": "protocols, no behaviour",
+    "values/model_info.py": "values, no behaviour",
+    "values/notices.py": "a value, no behaviour",
+}
+
+
+def test_a_module_with_behaviour_has_a_test_module_of_its_name() -> None:
+    """`tests/` mirrors `src/asides/`: a reader of a file finds its tests at the same path."""
+    modules = {source.where for source in sources() if source.path.stem not in ("__init__", "__main__")}
+    tested = {where for where in modules if _test_module_of(where).exists()}
+    missing = modules - tested - set(_TESTED_ELSEWHERE)
+    assert sorted(missing) == [], "write the test module of its name, or give the reason why it needs none"
+    needless = set(_TESTED_ELSEWHERE) - (modules - tested)
+    assert sorted(needless) == [], "it has a test module of its name, or is gone: take it off the list"
+
+
+def _test_module_of(where: str) -> Path:
+    module = Path(where)
+    return _ROOT / "tests" / module.parent / f"test_{module.stem}.py"

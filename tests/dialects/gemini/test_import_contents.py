@@ -1,0 +1,126 @@
+"""Contents as clients write them, as messages: each part, calls without ids, and errors that name the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.dialects.gemini.import_contents import import_contents, import_texts
+from asides.values.errors import ConfigError
+from asides.values.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    assistant,
+    user,
+)
+from asides.values.thinking import Seal, Thought
+
+SIGNED = (Seal("thought_signature", "s"),)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"text": "a"}, Text("a")),
+        ({"inlineData": {"mimeType": "image/png", "data": "eA=="}}, Image(data=b"x")),
+        ({"inlineData": {"mimeType": "text/plain", "data": "_-8="}}, File(data=b"\xff\xef", media_type="text/plain")),
+        (
+            {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://a"}},
+            Image(url="https://a", media_type="image/jpeg"),
+        ),
+        ({"fileData": {"fileUri": "https://a"}}, File(url="https://a")),
+        ({"new": 1}, UnknownPart('{"new":1}')),
+    ],
+)
+def test_a_part_of_a_user(part: dict[str, Any], expected: Part) -> None:
+    assert import_contents([{"parts": [part]}]) == (Message("user", (expected,)),)
+    assert import_contents([{"role": "user", "parts": part}]) == (Message("user", (expected,)),)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"text": "a", "thoughtSignature": "s"}, Text("a", SIGNED)),
+        ({"text": "so", "thought": True}, Thought("so", "summary", "block")),
+        ({"text": "", "thought": True, "thoughtSignature": "s"}, Thought("", "hidden", "block", seals=SIGNED)),
+        ({"functionCall": {"id": "c1", "name": "f", "args": {"a": 1}}}, ToolCall("c1", "f", {"a": 1})),
+        ({"functionCall": {"name": "f"}}, ToolCall("call_1_f", "f")),
+        (
+            {"inlineData": {"mimeType": "image/png", "data": "eA=="}, "thoughtSignature": "s"},
+            Image(data=b"x", seals=SIGNED),
+        ),
+        ({"executableCode": {"code": "1"}}, ServerTool("executableCode", json='{"executableCode":{"code":"1"}}')),
+        ({"new": 1}, UnknownPart('{"new":1}')),
+    ],
+)
+def test_a_part_of_the_model(part: dict[str, Any], expected: Part) -> None:
+    assert import_contents([{"role": "model", "parts": [part]}]) == (assistant(expected),)
+
+
+@pytest.mark.parametrize(
+    ("response", "text", "is_error"),
+    [
+        ({"output": "42"}, "42", False),
+        ({"result": "42"}, "42", False),
+        ({"error": "no"}, "no", True),
+        ({"output": "42", "unit": "m"}, '{"output":"42","unit":"m"}', False),
+        ({"degrees": 3}, '{"degrees":3}', False),
+        (None, "", False),
+    ],
+)
+def test_a_result_is_its_text_or_its_json(response: Any, text: str, is_error: bool) -> None:
+    answer = {"functionResponse": {"id": "c1", "name": "f", "response": response}}
+    assert import_contents([{"parts": [answer]}]) == (
+        Message("tool", (ToolResult("c1", text, "f", is_error=is_error),)),
+    )
+
+
+def test_a_result_without_an_id_belongs_to_the_first_call_without_a_result() -> None:
+    def answer(name: str, **fields: Any) -> dict[str, Any]:
+        return {"functionResponse": {"name": name, "response": {"output": "x"}, **fields}}
+
+    calls = [{"functionCall": {"name": name, **more}} for name, more in (("f", {}), ("f", {"id": "b"}), ("g", {}))]
+    contents = [
+        {"role": "model", "parts": calls},
+        {"role": "function", "parts": [answer("f"), answer("f"), answer("g"), answer("f"), {"text": "and?"}]},
+        {"role": "model", "parts": [{"text": "a"}]},
+        {"role": "tool", "parts": [answer("g")]},
+    ]
+    _, results, words, _, late = import_contents(contents)
+    ids = [part.call_id for part in results.parts if isinstance(part, ToolResult)]
+    assert ids == ["call_1_f", "b", "call_3_g", "call_f"]
+    assert words == user("and?")
+    assert late == Message("tool", (ToolResult("call_g", "x", "g"),)), "a turn that is over waits for nothing"
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [("a", ["a"]), ("", []), ({"parts": [{"text": "a"}, {"text": ""}, {"inlineData": {}}]}, ["a"]), ({}, [])],
+)
+def test_the_texts_of_a_system_instruction(content: Any, texts: list[str]) -> None:
+    assert import_texts(content) == texts
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (3, "a content is an object with a role and parts"),
+        ({"parts": 3}, "parts is a list of objects"),
+        ({"parts": [3]}, "parts is a list of objects"),
+        ({"role": "robot", "parts": []}, "the role 'robot' is not known"),
+        ({"parts": [{"functionResponse": {}}]}, "a functionResponse has no name"),
+        ({"role": "model", "parts": [{"functionCall": {}}]}, "a functionCall has no name"),
+        ({"parts": [{"inlineData": {"mimeType": "image/png", "data": "%"}}]}, "is not base64"),
+    ],
+)
+def test_a_wrong_content_is_named_with_its_place(content: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^contents\[1\]: .*{says}"):
+        import_contents([{"parts": []}, content])
