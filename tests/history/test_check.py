@@ -23,7 +23,8 @@ def check(rule: ModelRule, prompt: Prompt, on_conflict: OnConflict = "adjust") -
 
 
 def prompt(**fields: Any) -> Prompt:
-    return Prompt(**{"messages": (user("?"),), **fields})
+    given: dict[str, Any] = {"messages": (user("?"),), **fields}
+    return Prompt(**given)
 
 
 OPTIONAL = ModelRule(thinking="optional", efforts=("low", "high"), budget=(1024, 8000))

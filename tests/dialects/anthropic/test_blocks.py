@@ -47,7 +47,7 @@ def read(begin: Callable[[list[Event]], OpenBlock], *deltas: dict[str, Any]) -> 
 def test_a_text_comes_in_deltas_with_its_citations_at_the_end() -> None:
     target = claude()
     citation = {"type": "char_location", "cited_text": "x"}
-    deltas = [
+    deltas: list[dict[str, Any]] = [
         {"type": "text_delta", "text": "4"},
         {"type": "text_delta", "text": "2"},
         {"type": "citations_delta", "citation": citation},
