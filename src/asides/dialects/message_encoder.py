@@ -56,7 +56,7 @@ def add_notice(notices: list[Notice], code: str, detail: str) -> None:
 def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
     """Encode a part that the dialect cannot send: nothing, and a notice."""
     kind = type(part).__name__
-    add_notice(notices, "part_not_sent", f"a {kind} part of a {role} message cannot be sent in this dialect")
+    add_notice(notices, "part_not_sent", f"this dialect cannot send {kind} parts of the role {role!r}")
     return []
 
 
