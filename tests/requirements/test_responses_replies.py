@@ -148,7 +148,7 @@ def test_D10_content_as_a_bare_string_is_text() -> None:
 
 @pytest.mark.parametrize("kind", ["chat.completion", "list", "error"])
 def test_D11_another_kind_of_object_breaks_the_dialect(kind: str) -> None:
-    with pytest.raises(errors.ProtocolError, match="no response") as caught:
+    with pytest.raises(errors.ProtocolError, match="not a response") as caught:
         read(json.dumps({"object": kind, "id": "1", "choices": []}).encode())
     assert caught.value.dialect == DIALECT
 

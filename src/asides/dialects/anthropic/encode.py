@@ -1,7 +1,7 @@
 """Encodes a planned prompt as a Messages request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
 In order: the request, thinking, messages, user parts, assistant parts. Not here: whether the model accepts the settings
-(history/plan).
+(history/check).
 """
 
 from __future__ import annotations

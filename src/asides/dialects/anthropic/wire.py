@@ -121,7 +121,7 @@ class UsageSoFar:
     def merge(self, later: WireUsage) -> Usage:
         """Merge a later report; return the normalised counts.
 
-        On this wire `input_tokens` does not include tokens read from the cache or written to it.
+        In this dialect `input_tokens` does not include tokens read from the cache or written to it.
         """
         counts = self._counts
         for name in WireUsage.__struct_fields__:

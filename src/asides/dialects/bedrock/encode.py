@@ -1,6 +1,6 @@
 """Encodes a planned prompt as a Converse request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, thinking, messages. Not here: whether the model accepts the settings (history/plan), and the
+In order: the request, thinking, messages. Not here: whether the model accepts the settings (history/check), and the
 signature of a request that is sent without a key (providers/credentials).
 """
 

@@ -1,7 +1,7 @@
 """Encodes a planned prompt as a v2 chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, messages. Not here: which thoughts go back, and whether the model accepts the settings
-(history/plan).
+In order: the request, messages. Not here: which thoughts go back (history/plan), and whether the model accepts the
+settings (history/check).
 """
 
 from __future__ import annotations

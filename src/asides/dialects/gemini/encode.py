@@ -1,7 +1,7 @@
 """Encodes a planned prompt as a generateContent request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
 In order: the request, thinking. Not here: the contents (encode_contents), and whether the model accepts the settings
-(history/plan).
+(history/check).
 """
 
 from __future__ import annotations

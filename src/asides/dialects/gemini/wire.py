@@ -143,7 +143,7 @@ def find_raw_part(payload: bytes, candidate: int, place: int) -> str:
 
 
 def read_usage(usage: WireUsage) -> Usage:
-    """Normalise the counts: on this wire the output excludes thinking."""
+    """Normalise the counts: the output of this dialect excludes thinking."""
     return normalise_usage(
         input=usage.prompt_token_count,
         output=usage.candidates_token_count,

@@ -1,7 +1,7 @@
 """Encodes a planned prompt as a Responses request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
 In order: the request, items of the history, input parts. Not here: whether the model accepts the settings
-(history/plan).
+(history/check).
 """
 
 from __future__ import annotations
