@@ -126,7 +126,7 @@ def test_unknown_and_forbidden_calls_are_answered_without_a_run() -> None:
         ("", "The call of act was not allowed. To do: go on without it."),
         (1, "The call of act was not allowed. To do: go on without it."),
         ("not today.", "The call of act was not allowed: not today. To do: go on without it."),
-        (ValueError("x"), "The call of act was not allowed: the approval could not be had. To do: go on without it."),
+        (ValueError("x"), "The call of act was not allowed: the approval handler failed. To do: go on without it."),
     ],
 )
 def test_a_call_that_needs_approval_runs_only_after_a_clear_yes(verdict: Any, text: str) -> None:
@@ -191,7 +191,7 @@ def test_a_call_may_take_what_its_tool_says_or_the_agent_and_never_more_than_is_
     ("outcome", "text"),
     [
         (Raised(ValueError("no such city")), "ValueError: no such city"),
-        (TimedOut(2.0), "a was given up after 2 s: it took too long. To do: ask for less of it."),
+        (TimedOut(2.0), "a was given up after 2 s: it took too long. To do: ask for less."),
     ],
 )
 def test_a_tool_that_fails_gives_the_model_an_error(outcome: JobOutcome, text: str) -> None:
@@ -205,7 +205,7 @@ def test_a_fatal_exception_ends_the_turn_after_all_results_are_in() -> None:
     problem = KeyError("gone")
     config: RunConfig[Any] = RunConfig(tools={"a": Made("a", fatal=(LookupError,)), "b": Made("b")})
     turn = ToolTurn([call("a", 1), call("b", 2)], config, 1)
-    with pytest.raises(ToolFailed, match="the tool a raised KeyError, which it calls fatal") as caught:
+    with pytest.raises(ToolFailed, match="the tool a raised KeyError, which it declares fatal") as caught:
         Driver(turn, fail={"a": Raised(problem)}).run()
     assert (caught.value.call, caught.value.__cause__) == (call("a", 1), problem)
     assert [(result.call_id, result.is_error) for result in turn.results] == [("c1", True), ("c2", False)]

@@ -122,7 +122,7 @@ UNSET = Thinking()
             prompt(messages=PREFILLED),
             {"messages": (*PREFILLED, Message("user", (Text("Continue."),)))},
             "messages",
-            ("prefill_adjusted", "to go on", "a request to continue"),
+            ("prefill_adjusted", "to continue", "a request to continue"),
             id="words of the assistant at the end",
         ),
         pytest.param(

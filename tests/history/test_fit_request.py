@@ -67,7 +67,7 @@ def mapped(asked: int, sent: str, nearest: str) -> Contradiction:
             [
                 Contradiction(
                     "form_adjusted",
-                    "this model cannot be told to think only between calls of tools",
+                    "this model cannot be asked to think only between calls of tools",
                     "thinking",
                     "between_tools",
                     "auto",

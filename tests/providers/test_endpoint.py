@@ -32,7 +32,7 @@ DISABLED = Notice(
     "chat",
 )
 IGNORED = Notice(
-    "endpoint_ignored", "the endpoint is chat or responses; what was given is neither and was ignored", "endpoint"
+    "endpoint_ignored", "the endpoint is chat or responses; the given value is neither and was ignored", "endpoint"
 )
 
 
@@ -67,7 +67,7 @@ def wish(
         (NAMES_RESPONSES, PLAIN, PROXY, wish(), Choice(RESPONSES, "the row names it")),
         # 4. The model exists only there; 5. the provider stores the conversation.
         (CHOOSES, ONLY_RESPONSES, PROXY, wish(enabled=False), Choice(RESPONSES, "the model exists only there")),
-        (CHOOSES, PLAIN, PROXY, wish(stateful=True), Choice(RESPONSES, "only there the provider keeps conversations")),
+        (CHOOSES, PLAIN, PROXY, wish(stateful=True), Choice(RESPONSES, "the provider stores conversations only there")),
         # 6. The settings, at an address that is not the provider's own.
         (CHOOSES, PLAIN, PROXY, wish(enabled=True), Choice(RESPONSES, "openai_responses_enabled is set")),
         (CHOOSES, THINKS, PROXY, wish(thinking=True), Choice(CHAT, "the address is not the provider's own")),

@@ -148,7 +148,7 @@ async def test_a_server_that_says_nothing_is_given_up(transport: AiohttpTranspor
 
 
 async def test_an_address_that_is_none_is_a_mistake_of_the_settings(transport: AiohttpTransport) -> None:
-    with pytest.raises(ConfigError, match="does not read as an address"):
+    with pytest.raises(ConfigError, match="is not a valid address"):
         await get(transport, "http:///v1").head()
 
 

@@ -138,7 +138,7 @@ def test_a_server_that_says_nothing_is_given_up(transport: Urllib3Transport, tim
 
 
 def test_an_address_that_is_none_is_a_mistake_of_the_settings(transport: Urllib3Transport) -> None:
-    with pytest.raises(ConfigError, match="does not read as an address"):
+    with pytest.raises(ConfigError, match="is not a valid address"):
         get(transport, "http:///v1").head()
 
 

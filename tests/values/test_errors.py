@@ -96,7 +96,7 @@ def test_the_kind_of_an_answer(status: int, message: str, code: str | None, kind
         ),
         (
             from_status(200, provider="example", message="odd"),
-            "example reported an error: odd. To do: see .body for what they sent.",
+            "example reported an error: odd. To do: see .body for the response.",
         ),
         (
             MissingKey("example", ("EXAMPLE_KEY", "OTHER_KEY")),

@@ -92,7 +92,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="attach an image, a PDF or a text file, or a URL; repeatable",
     )
-    prompt.add_argument("--schema", metavar="FILE", help="a file with a JSON schema that the answer must match")
+    prompt.add_argument("--schema", metavar="FILE", help="a file with a JSON schema for the answer")
     prompt.add_argument("--max-tokens", type=int, metavar="N", help="limit of the whole output, thinking included")
     prompt.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
     prompt.add_argument("--top-p", type=float, metavar="X", help="nucleus sampling: use only the likeliest tokens")

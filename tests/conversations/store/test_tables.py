@@ -58,7 +58,7 @@ def test_another_version_is_a_conflict_and_nothing_is_written(
     connection: sqlite3.Connection, name: str, expected: int, found: int | None
 ) -> None:
     before = tables.append(connection, "a", [ONE], None, None, 10.0)
-    with pytest.raises(StoreConflict, match="changed by somebody else") as caught:
+    with pytest.raises(StoreConflict, match="changed by another process") as caught:
         tables.replace(connection, name, [TWO], expected, None, None, 20.0)
     assert (caught.value.name, caught.value.expected, caught.value.found) == (name, expected, found)
     assert (tables.about(connection, "a"), tables.names(connection)) == (before, ("a",))
@@ -78,14 +78,14 @@ def test_a_message_or_a_head_that_does_not_read_is_an_error(connection: sqlite3.
     tables.append(connection, "a", [ONE, TWO], None, None, 10.0)
     for damage in (b"{", 3):
         connection.execute("UPDATE messages SET message = ? WHERE place = 1", (damage,))
-        with pytest.raises(StoreError, match="message 1 of the conversation 'a' does not read"):
+        with pytest.raises(StoreError, match="message 1 of the conversation 'a' cannot be read"):
             tables.load(connection, "a", 0)
         first = tables.load(connection, "a", 2)
         assert first is not None
         assert first.messages == ()
     for damage in (b"{", 3):
         connection.execute("UPDATE conversations SET usage = ?", (damage,))
-        with pytest.raises(StoreError, match="the head of the conversation 'a' does not read"):
+        with pytest.raises(StoreError, match="the head of the conversation 'a' cannot be read"):
             tables.about(connection, "a")
 
 

@@ -104,7 +104,7 @@ def test_a_turn_is_a_message(turn: dict[str, Any], message: Message) -> None:
 def test_a_text_is_a_string_or_text_blocks() -> None:
     assert (import_texts("a"), import_texts(""), import_texts(None)) == ((Text("a"),), (), ())
     assert import_texts([{"type": "text", "text": "a", **CACHED}]) == (Text("a", cache=True),)
-    with pytest.raises(ConfigError, match="only text blocks can stand here"):
+    with pytest.raises(ConfigError, match="only text blocks are allowed here"):
         import_texts([{"type": "novel"}])
 
 

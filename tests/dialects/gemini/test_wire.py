@@ -96,7 +96,7 @@ def test_an_error_body_of_any_shape(
 def test_a_blocked_prompt_says_why() -> None:
     feedback = PromptFeedback(block_reason="SAFETY", block_reason_message="Not this.")
     error = build_blocked_prompt(feedback, b"{}", target())
-    assert "the prompt was stopped by the content filter (Not this)." in str(error)
+    assert "the content filter blocked the prompt (Not this)." in str(error)
     assert (error.status, error.code) == (200, "SAFETY")
 
 

@@ -117,7 +117,7 @@ def test_the_end_says_why_and_whether_a_thought_was_cut(
         (b"", ConnectionLost, "sent no event"),
         (b"<html>", ProtocolError, ""),
         (b"{", ProtocolError, ""),
-        (b'{"object":"chat.completion"}', ProtocolError, "'chat.completion', no response"),
+        (b'{"object":"chat.completion"}', ProtocolError, "'chat.completion', not a response"),
         (b'{"error":{"code":"rate_limit_exceeded","message":"Slow down"}}', RateLimited, "Slow down"),
         (b'{"message":"Rate limit reached"}', RateLimited, "Rate limit reached"),
         (stream(message("a"))[:-40], AsidesError, ""),

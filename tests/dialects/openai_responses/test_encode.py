@@ -278,12 +278,12 @@ def test_the_result_of_a_custom_call_is_custom() -> None:
 @pytest.mark.parametrize(
     ("parts", "to", "sent", "says"),
     [
-        ((Thought("plan"), Text("a")), None, 0, "without anything that this endpoint takes back"),
+        ((Thought("plan"), Text("a")), None, 0, "has nothing that this endpoint takes back"),
         (
             (Thought("plan", seals=entry(type="reasoning", id="rs_1")), Text("a")),
             None,
             0,
-            "without its encrypted content and nothing is stored",
+            "has no encrypted content, and nothing is stored",
         ),
         ((Thought("plan", seals=entry(type="reasoning", id="rs_1")), Text("a")), target(PLAIN), 1, ""),
         ((Thought("plan"), Text("a")), target(PLAIN), 1, ""),
