@@ -44,7 +44,8 @@ STATELESS: dict[str, Any] = {"store": False, "include": [ENCRYPTED]}
 
 def body_of(to: Target | None = None, **fields: Any) -> tuple[dict[str, Any], list[str]]:
     """The body without the model and the input, and the codes of the notices."""
-    request, notices = encode(Prompt(**{"messages": (user("?"),), "stream": False, **fields}), to or target())
+    given: dict[str, Any] = {"messages": (user("?"),), "stream": False, **fields}
+    request, notices = encode(Prompt(**given), to or target())
     body = json.loads(request.body)
     assert body.pop("model") == "made-up"
     assert body.pop("input") == [{"role": "user", "content": "?"}]

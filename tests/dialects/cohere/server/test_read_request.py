@@ -32,7 +32,8 @@ def served(**fields: Any) -> ServedRequest:
 
 
 def prompt(**fields: Any) -> Prompt:
-    return Prompt(**{"messages": (user("?"),), "stream": False, **fields})
+    given: dict[str, Any] = {"messages": (user("?"),), "stream": False, **fields}
+    return Prompt(**given)
 
 
 LOOK = {"type": "function", "function": {"name": "look", "description": "d", "parameters": {"type": "object"}}}
