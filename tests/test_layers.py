@@ -363,7 +363,7 @@ def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(sour
 
 # Modules without a test module of their name, each with the reason.
 _TESTED_ELSEWHERE: dict[str, str] = {
-    "agents/tools/runnable.py": "protocols and values, no behaviour",
+    "agents/tools/executor.py": "protocols and values, no behaviour",
     "conversations/async_.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
     "conversations/sync.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
     "dialects/model_list_formats.py": "one list for each dialect, all in dialects/test_model_lists.py",

@@ -4,10 +4,10 @@ from asides import aio as aio
 from asides.agents.async_ import AsyncAgent as AsyncAgent
 from asides.agents.mcp.mcp_server import McpServer as McpServer
 from asides.agents.sync import Agent as Agent
+from asides.agents.tools.executor import BadArguments as BadArguments
 from asides.agents.tools.function_tool import FunctionTool as FunctionTool
 from asides.agents.tools.function_tool import ToolLike as ToolLike
 from asides.agents.tools.function_tool import tool as tool
-from asides.agents.tools.runnable import BadArguments as BadArguments
 from asides.aio import AsyncClient as AsyncClient
 from asides.aio import AsyncStream as AsyncStream
 from asides.client import Client as Client

@@ -8,8 +8,8 @@ import pytest
 
 import asides
 from asides.agents.config import resolve_approval
+from asides.agents.tools.executor import Approval
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.runnable import Approval
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import ToolCall
 from tests.agents.three_tools import KEY, MODELS

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.agents.tools.runnable import Approval, Job, JobOutcome, Raised, Returned, TimedOut
+from asides.agents.tools.executor import Approval, Job, JobOutcome, Raised, Returned, TimedOut
 from asides.flows.run_config import RunConfig, Verdict
 from asides.flows.steps import Emit, Flow, Now, RunTools
 from asides.flows.tool_turn import ToolTurn

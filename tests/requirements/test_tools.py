@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import asides
+from asides.agents.tools.executor import Raised, Returned, Runnable
 from asides.agents.tools.function_tool import build_toolset, tool
 from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
-from asides.agents.tools.runnable import Raised, Returned, Runnable
 from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, user
 
 PICTURE = Image(data=b"\x89PNG", media_type="image/png")

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.agents.tools.runnable import Job, JobOutcome, Returned
+from asides.agents.tools.executor import Job, JobOutcome, Returned
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
 from asides.flows.steps import Allow, Emit, Flow, Head, Now, Open, Read, RunTools, Sleep

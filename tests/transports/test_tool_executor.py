@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from asides.agents.tools.runnable import Job, JobOutcome, Raised, Returned, TimedOut
+from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, TimedOut
 from asides.transports.tool_executor import run_jobs, run_jobs_async
 from asides.values.messages import ToolCall
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias, get_args
 
 import msgspec
 
+from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset
-from asides.agents.tools.runnable import Approval, Runnable
 from asides.flows.agent import Run
 from asides.flows.build_call import CallBuilder
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig

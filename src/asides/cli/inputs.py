@@ -25,7 +25,7 @@ from asides.values.messages import File, Image, Message, Part, Text, ToolCall
 if TYPE_CHECKING:
     # Tools load most of the library. They are imported when `--tools` is given, so that `separate` starts fast.
     from asides.agents.config import AgentOptions
-    from asides.agents.tools.runnable import Runnable
+    from asides.agents.tools.executor import Runnable
 
 # Most pipes are readable sooner. After this wait, a note says that standard input is read.
 _STDIN_WAIT_SECONDS = 1.0

@@ -22,7 +22,7 @@ from asides.dialects.dialect import HttpRequest
 
 if TYPE_CHECKING:
     # A plain call loads nothing that only agents need.
-    from asides.agents.tools.runnable import Job, JobOutcome
+    from asides.agents.tools.executor import Job, JobOutcome
     from asides.values.result import RunEvent
 
 Whole = TypeVar("Whole")

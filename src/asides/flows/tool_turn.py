@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, Runnable
 from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
-from asides.agents.tools.runnable import Job, JobOutcome, Raised, Returned, Runnable
 from asides.flows.run_config import Approve, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
 from asides.values.errors import ToolFailed

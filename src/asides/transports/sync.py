@@ -22,7 +22,7 @@ from asides.values.events import Event
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
-    from asides.agents.tools.runnable import JobOutcome
+    from asides.agents.tools.executor import JobOutcome
 
 Item = TypeVar("Item")
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from asides.agents.tools.runnable import Job, JobOutcome, Raised, Returned, TimedOut
+from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, TimedOut
 from asides.values.messages import ToolCall
 
 # How often to check, in seconds, whether another thread has closed the stream.

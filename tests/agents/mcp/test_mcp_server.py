@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asides.agents.mcp.mcp_server import McpServer
-from asides.agents.tools.runnable import BadArguments, Runnable
+from asides.agents.tools.executor import BadArguments, Runnable
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Text, ToolCall
 from tests.agents.mcp.running import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from asides.agents.tools.executor import Raised, Returned, Runnable
 from asides.agents.tools.results import build_result
-from asides.agents.tools.runnable import Raised, Returned, Runnable
 from asides.values.messages import ToolCall, ToolResult
 
 

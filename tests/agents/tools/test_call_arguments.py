@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
+from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.runnable import BadArguments
 from asides.values.messages import ToolCall
 from tests.agents.tools.calls import call
 

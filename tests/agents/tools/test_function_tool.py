@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 import asides
+from asides.agents.tools.executor import BadArguments, Runnable
 from asides.agents.tools.function_tool import FunctionTool, tool
-from asides.agents.tools.runnable import BadArguments, Runnable
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall
 from asides.values.tools import Tool

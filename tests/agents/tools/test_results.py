@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
+from asides.agents.tools.executor import BadArguments, Raised, Returned, TimedOut
 from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
-from asides.agents.tools.runnable import BadArguments, Raised, Returned, TimedOut
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result, Step

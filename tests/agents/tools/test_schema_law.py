@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import FunctionTool, tool
-from asides.agents.tools.runnable import BadArguments
 from asides.values.messages import ToolCall
 
 NAMES = ("a", "b", "c")

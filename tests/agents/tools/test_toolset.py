@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset, find_runnable, tool
-from asides.agents.tools.runnable import Approval, Runnable
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall
 from asides.values.tools import Tool

@@ -12,8 +12,8 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
+from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import tool
-from asides.agents.tools.runnable import BadArguments
 from asides.agents.tools.type_readers import (
     MsgspecReader,
     PydanticReader,

@@ -24,7 +24,7 @@ from asides.agents.mcp.names_and_results import (
     sanitize_name,
 )
 from asides.agents.mcp.session import ConnectionLost, RequestRefused, ServerInfo, Session
-from asides.agents.tools.runnable import Approval, BadArguments
+from asides.agents.tools.executor import Approval, BadArguments
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall, ToolResult
 from asides.values.tools import Tool

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from asides.agents.tools.runnable import BadArguments
+from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.signatures import Parameter, Parameters
 from asides.agents.tools.type_readers import TypeMismatch
 from asides.values.json_schema import resolve_reference

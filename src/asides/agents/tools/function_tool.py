@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cas
 import msgspec
 
 from asides.agents.tools.call_arguments import read_call
-from asides.agents.tools.runnable import Approval, Runnable
+from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.signatures import (
     Signature,
     _UndefinedType,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from asides.agents.tools.runnable import BadArguments, JobOutcome, Raised, Returned, TimedOut
+from asides.agents.tools.executor import BadArguments, JobOutcome, Raised, Returned, TimedOut
 from asides.agents.tools.type_readers import encode_custom
 from asides.values.errors import redact_keys
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
