@@ -13,6 +13,7 @@ import msgspec
 
 from asides.history.check import OnConflict
 from asides.providers.credentials import Secret
+from asides.providers.quirks import TagPosition
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.reply import Reply
@@ -100,6 +101,7 @@ class SharedOptions(TypedDict, total=False):
     # how to read the response
     thinking_field: str | Sequence[str] | None
     tags: TagsLike | None
+    tag_position: TagPosition | None
     starts_inside: bool | None
     heuristics: bool | None
     keep_raw: bool | None
@@ -189,6 +191,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     # how to read the response
     thinking_field: str | tuple[str, ...] | None = None
     tags: Any = None
+    tag_position: TagPosition | None = None
     starts_inside: bool | None = None
     heuristics: bool | None = None
     keep_raw: bool | None = None

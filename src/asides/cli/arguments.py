@@ -70,6 +70,11 @@ def _add_thinking(parser: argparse.ArgumentParser) -> None:
         help="do not print the thinking, whatever the settings say",
     )
     thinking.add_argument(
+        "--tag-position",
+        choices=("auto", "leading", "anywhere"),
+        help="where in the answer tags such as <think> count as thinking; default: as the provider's row says",
+    )
+    thinking.add_argument(
         "--on-conflict",
         choices=("raise", "adjust"),
         help="when the model does not allow an option: raise an error (default), or adjust to the nearest it allows",

@@ -45,6 +45,7 @@ _PlainOption: TypeAlias = Literal[
     "timeout",
     "retries",
     "on_conflict",
+    "tag_position",
 ]
 _PLAIN_OPTIONS: tuple[_PlainOption, ...] = get_args(_PlainOption)
 

@@ -80,12 +80,19 @@ def find_facts(name: str) -> DialectFacts:
     return facts if isinstance(facts, DialectFacts) else DialectFacts()
 
 
-def is_sealed_elsewhere(thought: Thought, name: str) -> bool:
-    """Whether a seal of unknown origin was made in another dialect, judged by its kind. False if the seal kinds of the
-    dialect are not known.
+def is_made_elsewhere(thought: Thought, name: str) -> bool:
+    """Whether a thought of unknown origin was made in another dialect, judged by its form and the kinds of its seals.
+    False if the seal kinds of the dialect are not known.
     """
+    facts = find_facts(name)
     kinds = {seal.kind for seal in thought.seals if seal.value and seal.origin is None}
-    own = find_facts(name).seal_kinds if kinds else None
+    if (
+        facts.thinks_in_blocks
+        and thought.source in ("field", "tags")
+        and not kinds.intersection(facts.seal_kinds or ())
+    ):
+        return True
+    own = facts.seal_kinds if kinds else None
     if own is None or thought.via == "content":  # chat hosts whose content list holds thinking may sign it too
         return False
     return any(kind not in own and kind in (find_facts(other).seal_kinds or ()) for kind in kinds for other in DIALECTS)

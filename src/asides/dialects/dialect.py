@@ -89,6 +89,9 @@ class DialectFacts(msgspec.Struct, frozen=True):
 
     json_mode: bool = True
     """Whether a request can ask for JSON without a schema."""
+    thinks_in_blocks: bool = False
+    """Thinking goes back only as a block of this dialect. A thought of unknown origin that came in a field beside the
+    answer, or in tags, was made elsewhere."""
     seal_kinds: tuple[str, ...] | None = None
     """The kinds of seals that are made in this dialect and in few others; None if not known."""
     refusals_as_text: bool = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from asides.dialects import plain_row
 from asides.dialects.openai_chat.import_messages import import_message
 from asides.flows.call import Call, Policy
 from asides.flows.list_models import ModelListCall
@@ -30,7 +31,7 @@ from asides.options import (
 )
 from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import RESPONSES, Choice, EndpointRequest, choose_endpoint, is_responses_disabled
-from asides.providers.find import find_host, find_target
+from asides.providers.find import find_host, find_rule, find_target
 from asides.providers.provider import Provider, Target, settle
 from asides.providers.quirks import trim_names
 from asides.settings import Settings, load_settings
@@ -65,7 +66,7 @@ class CallBuilder:
         choice = _choose_dialect(found, read, given)
         target = self._adjust_target(found, choice, read, given)
         self._check_tools(read, target, given)
-        notices = (*self.settings.notices, *notices, *choice.notices, *_notice_lost_state(read, target))
+        notices = (*self.settings.notices, *notices, *choice.notices, *_notice_target(read, target))
         return Call(read, target, _read_policy(given), _find_key(target, given, needs_key), notices, choice.why)
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
@@ -110,7 +111,7 @@ class CallBuilder:
         changes: dict[str, Any] = {}
         tags = found.facts.tags
         if choice.dialect != found.dialect and (row := found.provider.with_dialect(choice.dialect)) is not None:
-            rule = row.rule(found.family or found.model)
+            rule = find_rule(row, found.family or found.model, foreign=found.foreign)
             tags = settle(rule, row.quirks).tags
             changes = {"provider": row, "rule": rule, "chosen_dialect": choice.dialect}
         if prompt.thinking.show == "raw":
@@ -155,13 +156,17 @@ def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice
     return choose_endpoint(found, request)
 
 
-def _notice_lost_state(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """A notice if the caller asks for stored state and the endpoint stores none."""
-    if prompt.state == ProviderState() or target.dialect == RESPONSES:
-        return ()
-    return (
-        Notice("state_not_sent", "this endpoint stores no conversations; everything is sent each time", "stateful"),
-    )
+def _notice_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
+    """Notices about the target: a foreign address, and an endpoint that stores no state though the caller asks."""
+    notices: tuple[Notice, ...] = ()
+    if target.foreign:
+        plain = plain_row(target.dialect).name
+        detail = f"the address is not one of {target.provider.name}'s own; replies are read as with {plain}"
+        notices = (Notice("foreign_address", detail, "base_url"),)
+    if prompt.state != ProviderState() and target.dialect != RESPONSES:
+        detail = "this endpoint stores no conversations; everything is sent each time"
+        notices = (*notices, Notice("state_not_sent", detail, "stateful"))
+    return notices
 
 
 def _read_decoding_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
@@ -174,11 +179,13 @@ def _read_decoding_facts(given: CallOptions, row_tags: object) -> dict[str, Any]
         facts["heuristics"] = given.heuristics
     if given.tags is not None:
         facts["tags"] = _read_tags(given.tags)
+    if given.tag_position is not None:
+        facts["tag_position"] = given.tag_position
     if given.starts_inside is not None:
         facts["starts_inside"] = given.starts_inside
-        if given.starts_inside and "tags" not in facts and not row_tags:
-            # The row lists no inline tags for this host, but the caller says that it sends them.
-            facts["tags"] = DEFAULT_TAGS
+    if (given.starts_inside or given.tag_position is not None) and "tags" not in facts and not row_tags:
+        # The row lists no inline tags for this host, but the caller says that it sends them.
+        facts["tags"] = DEFAULT_TAGS
     return facts
 
 

@@ -22,7 +22,7 @@ from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, plan
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProviderError, TransportError
-from asides.values.events import Event, Warned
+from asides.values.events import Event, ThinkingDelta, Warned
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
@@ -42,7 +42,7 @@ class ResponseReader:
     An exchange feeds it read by read, `decode` all at once.
     """
 
-    __slots__ = ("_feed", "_feed_fold", "_fold", "_keep_raw", "_lost", "_revealed", "_warnings", "decoder")
+    __slots__ = ("_feed", "_feed_fold", "_fold", "_keep_raw", "_lost", "_off", "_revealed", "_warnings", "decoder")
 
     def __init__(
         self,
@@ -51,13 +51,16 @@ class ResponseReader:
         *,
         keep_raw: bool = True,
         revealed: tuple[Revealed, ...] = (),
+        off: bool = False,
     ) -> None:
+        """`off`: thinking was turned off, so a reply that has some says so in a notice."""
         self.decoder = decoder
         self._feed = decoder.feed
         self._fold = Fold()
         self._feed_fold = self._fold.feed
         self._keep_raw = keep_raw
         self._revealed = revealed
+        self._off = off
         self._warnings: list[Event] = [Warned(notice) for notice in notices]
         self._lost: TransportError | None = None
 
@@ -79,6 +82,9 @@ class ResponseReader:
         events = self.decoder.finish()
         if lost is not None and self.decoder.failure is None:
             notice = Notice("connection_lost_at_end", "the connection broke after the last event; nothing is missing")
+            events = [*events[:-1], Warned(notice), events[-1]]
+        if self._off and events and (self._fold.has_thinking or any(map(_is_thinking, events))):
+            notice = Notice("thought_though_off", "thinking was turned off, and the reply has some", "thinking", "off")
             events = [*events[:-1], Warned(notice), events[-1]]
         return self._fold_events(events)
 
@@ -203,7 +209,9 @@ class Exchange:
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
         decoder = dialect.decoder(self._choose_decode_target())
         keep_raw = self._call.policy.keep_raw
-        self._reader = reader = ResponseReader(decoder, notices, keep_raw=keep_raw, revealed=self._list_revealed())
+        self._reader = reader = ResponseReader(
+            decoder, notices, keep_raw=keep_raw, revealed=self._list_revealed(), off=not self._thinks
+        )
         feed = reader.feed
         step = _READ
         data = b"?"
@@ -239,6 +247,10 @@ class Exchange:
         if self._call.policy.thinking_encrypted:
             revealed.append("thinking_encrypted")
         return tuple(revealed)
+
+
+def _is_thinking(event: Event) -> bool:
+    return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
 
 
 def _log_plan(provider: str, planned: Plan) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from asides import dialects
 from asides.history.redact import is_thinking
 from asides.providers.find import find_provider
-from asides.providers.provider import Provider, Quirks, ReplayAs, Target
+from asides.providers.provider import THINKING_FIELDS, Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.messages import Message, Part, Prompt, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
@@ -269,7 +269,7 @@ def _export_chat(message: Message) -> list[Any]:
     if details and encoded:
         if {thought.via for thought in thoughts} == {_DETAILS}:
             # The text is already in the entries.
-            encoded[0].pop(Quirks().replay_field, None)
+            encoded[0].pop(THINKING_FIELDS[0], None)
         encoded[0][_DETAILS] = [msgspec.Raw(entry.encode()) for entry in details if entry is not None]
     return list(_to_plain(encoded))
 

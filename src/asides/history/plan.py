@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects import find_facts, is_sealed_elsewhere, plain_row
+from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.history.check import OnConflict, check_request
 from asides.history.pair import add_missing_results, drop_orphan_results
 from asides.providers.provider import ReplayRule, Target
@@ -158,12 +158,15 @@ def _find_drop_reason(thought: Thought, replays: bool, rule: ReplayRule, target:
         return "its text was not saved, and it cannot go back without it"
     if not thought.can_replay:
         return "the reply broke off inside it, or the messages before it were changed"
-    if thought.origin is not None and not _is_same_host(thought.origin, target):
-        return "another provider or endpoint made it"
+    if thought.origin is not None:
+        if not _is_same_host(thought.origin, target):
+            return "another provider or endpoint made it"
+        if thought.origin.model not in ("", target.model) and not rule.other_models:
+            return "another model made it"
     if any(not _is_own_seal(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
-    if thought.origin is None and is_sealed_elsewhere(thought, target.dialect):
-        return "its seals were made in another dialect"
+    if thought.origin is None and is_made_elsewhere(thought, target.dialect):
+        return "it was made in another dialect"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"
     return "" if replays else f"replay rule: {rule.when}"

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from asides.providers.find import is_own_address
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.notices import Notice
@@ -122,21 +123,9 @@ def _choose_by_default(
 
 def is_canonical(target: Target) -> bool:
     """Whether the address is exactly the provider's own: scheme, host, port and path."""
-    address = urlsplit(target.base_url)
-    row = target.provider
-    if address.scheme != "https" or not address.hostname:
+    row, address = target.provider, urlsplit(target.base_url)
+    if target.foreign or address.scheme != "https" or not is_own_address(row, target.base_url):
         return False
-    if row.own_hosts:
-        named = any(_matches_host(address.hostname.lower(), host) for host in row.own_hosts)
-        return named and "/deployments/" not in address.path and address.port in (None, 443)
-    own = urlsplit(row.base_url)
-    same_port = address.port in (None, 443) and own.port in (None, 443)
-    return (
-        address.hostname.lower() == (own.hostname or "")
-        and same_port
-        and address.path.rstrip("/") == own.path.rstrip("/")
-    )
-
-
-def _matches_host(hostname: str, host: str) -> bool:
-    return hostname == host or (host.startswith(".") and hostname.endswith(host) and len(hostname) > len(host))
+    if not row.base_url:
+        return bool(row.own_hosts) and "/deployments/" not in address.path
+    return address.path.rstrip("/") == urlsplit(row.base_url).path.rstrip("/")

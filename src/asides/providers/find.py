@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from ipaddress import ip_address
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import ModelRule, Provider, Target
+from asides.providers.quirks import THINKING_FIELDS, Quirks
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
@@ -44,9 +46,10 @@ def find_target(
     wins over the row's variables, and those win over its own address. `family` is the model's public name if the
     address uses another; it decides which rules apply. `rows` are the caller's and win over ours of the same name.
     """
-    provider, name = _split_model(model, rows)
-    provider, address = _resolve_address(provider, name, base_url, environ)
-    return Target(provider, name, address, provider.rule(family or name), family)
+    row, name = _split_model(model, rows)
+    provider, address, foreign = _resolve_address(row, name, base_url, environ)
+    rule = find_rule(provider, family or name, foreign=foreign)
+    return Target(provider, name, address, rule, family, foreign=foreign)
 
 
 def find_host(
@@ -57,8 +60,8 @@ def find_host(
     environ: Mapping[str, str] | None = None,
 ) -> Target:
     """The target of a request that concerns a provider and no model."""
-    provider, address = _resolve_address(find_provider(name, rows), "", base_url, environ)
-    return Target(provider, "", address)
+    provider, address, foreign = _resolve_address(find_provider(name, rows), "", base_url, environ)
+    return Target(provider, "", address, foreign=foreign)
 
 
 def find_provider(name: str, rows: Sequence[Provider] = ()) -> Provider:
@@ -178,12 +181,14 @@ def _list_some(names: Iterable[str]) -> str:
 
 
 def _resolve_address(
-    provider: Provider, model: str, explicit: str | None, environ: Mapping[str, str] | None
-) -> tuple[Provider, str]:
-    """The address of a model, and the row with the query of that address."""
+    row: Provider, model: str, explicit: str | None, environ: Mapping[str, str] | None
+) -> tuple[Provider, str, bool]:
+    """The row for the address of a model, that address, and whether it is foreign."""
     environ = os.environ if environ is None else environ
-    address, query = _build_address(provider, model, explicit, environ)
-    return provider if query == provider.query else msgspec.structs.replace(provider, query=query), address
+    address, query = _build_address(row, model, explicit, environ)
+    foreign = not is_own_address(row, address)
+    provider = adapt_to_foreign_address(row) if foreign else row
+    return provider if query == row.query else msgspec.structs.replace(provider, query=query), address, foreign
 
 
 def _build_address(
@@ -277,3 +282,107 @@ def _build_azure_address(base: str, query: Query, model: str) -> tuple[str, Quer
     if version and version not in _UNDATED:
         return f"{root}/openai/deployments/{quote(model, safe='')}", query
     return f"{root}/openai/v1", tuple(pair for pair in query if pair[1] == "preview")
+
+
+# --- foreign addresses ------------------------------------------------------------------------------------------------
+
+
+def is_own_address(row: Provider, address: str) -> bool:
+    """Whether the row's facts hold at this address.
+
+    They hold at the provider's own hosts. The facts of software that people run themselves, and of a row without an
+    address, hold wherever its user says.
+    """
+    own = urlsplit(_VARIABLE.sub("0", row.base_url))
+    if not own.hostname:
+        own_hosts = row.own_hosts
+    elif is_loopback(own.hostname):
+        return True
+    else:
+        own_hosts = (urlsplit(row.base_url).netloc, *row.own_hosts)
+    if not own_hosts:
+        return True
+    parts = urlsplit(address)
+    port = parts.port
+    given = (parts.hostname or "") + (f":{port}" if port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else "")
+    return parts.scheme == (own.scheme or "https") and any(_matches_host(given, host) for host in own_hosts)
+
+
+def _matches_host(given: str, own: str) -> bool:
+    if own.startswith("."):
+        return given.endswith(own) and not given.startswith(".")
+    # "$REGION" stands for one part of a host name.
+    pattern = "[^.]+".join(map(re.escape, _VARIABLE.split(own)[::2]))
+    return re.fullmatch(pattern, given) is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name means this machine: `localhost`, a name below it, or a loopback address."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# Rows and rules for foreign addresses, each made once. Stored with their sources, so that no other object takes an id.
+_FOREIGN_ROWS: dict[int, tuple[Provider, Provider]] = {}
+_FOREIGN_RULES: dict[tuple[int, int], tuple[ModelRule, ModelRule, ModelRule]] = {}
+_MOST_FOREIGN = 1024
+
+
+def adapt_to_foreign_address(row: Provider) -> Provider:
+    """The row for a server at an address that is not the provider's own.
+
+    The row still decides how to ask. How replies are read, and when thoughts go back, is as with a server of which
+    nothing is known, in every dialect of the row: "this host never inlines" is a fact about the provider's own host.
+    """
+    known = _FOREIGN_ROWS.get(id(row))
+    if known is None:
+        plain = plain_row(row.dialect)
+        also = tuple(
+            msgspec.structs.replace(
+                variant,
+                quirks=_read_anything(variant.quirks),
+                replay=plain_row(variant.dialect).replay,
+            )
+            for variant in row.also
+        )
+        adapted = msgspec.structs.replace(
+            row, quirks=_read_anything(row.quirks), replay=plain.replay, also=also, limits_tools=plain.limits_tools
+        )
+        if len(_FOREIGN_ROWS) >= _MOST_FOREIGN:
+            _FOREIGN_ROWS.clear()
+        known = _FOREIGN_ROWS[id(row)] = (row, adapted)
+    return known[1]
+
+
+def _read_anything(quirks: Quirks) -> Quirks:
+    fields = tuple(dict.fromkeys((*quirks.thinking_in, *THINKING_FIELDS)))
+    return msgspec.structs.replace(
+        quirks, tags=None, tag_position="auto", thinking_in=fields, heuristics=True, fields=()
+    )
+
+
+def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
+    """The rule of a model. At a foreign address the model's facts stay; what its content may look like, and a model
+    that the row does not know, are as in the plain row of the dialect."""
+    rule = row.rule(model)
+    if not foreign:
+        return rule
+    plain = plain_row(row.dialect).rule(model)
+    known = _FOREIGN_RULES.get((id(rule), id(plain)))
+    if known is None:
+        merged = plain
+        if rule.models != "*":
+            merged = msgspec.structs.replace(
+                rule,
+                tags=rule.tags or plain.tags,
+                starts_inside=rule.starts_inside or plain.starts_inside,
+                thinks_though_off=rule.thinks_though_off or plain.thinks_though_off,
+            )
+        if len(_FOREIGN_RULES) >= _MOST_FOREIGN:
+            _FOREIGN_RULES.clear()
+        known = _FOREIGN_RULES[id(rule), id(plain)] = (rule, plain, merged)
+    return known[2]

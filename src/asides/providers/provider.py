@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from asides.providers.quirks import (
+    ANY_TAGS,
     THINKING_FIELDS,
     AskBy,
     OutputLimit,
@@ -158,6 +159,8 @@ class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     models: str = "*"
     when: ReplayWhen = "never"
+    other_models: bool = False
+    """Whether thoughts of other models of the host go back too."""
     since: str = ""
     source: str = ""
 
@@ -236,7 +239,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limits_tools: bool = False
     """The default limits on tools apply here."""
     own_hosts: tuple[str, ...] = ()
-    """The provider's own hosts, where `base_url` does not name them; a leading dot means all subdomains."""
+    """The provider's own hosts besides that of `base_url`; a leading dot means all subdomains."""
     host: str = ""
     """The provider's name in the origin of thoughts, where several rows are one host; "" = the row's own."""
     docs: str = ""
@@ -330,6 +333,8 @@ def settle(rule: ModelRule, quirks: Quirks) -> Facts:
             own = getattr(rule, name, None)
             facts[name] = getattr(quirks, name) if own is None else own
         facts["fields"] = (*quirks.fields, *rule.fields)
+        if facts["tags"] is None:
+            facts["tags"] = ANY_TAGS
         if len(_SETTLED) >= _MOST_FOUND:
             _SETTLED.clear()
         # Stored with the rule and the quirks, so that no other objects can take their ids.
@@ -348,6 +353,8 @@ class Target(msgspec.Struct, frozen=True):
     """The model's public name, where the address uses another name (a deployment)."""
     chosen_dialect: str | None = None
     """The dialect for this call, where the row leaves a choice."""
+    foreign: bool = False
+    """The address is not the provider's own, so any server may answer (find)."""
     shows_raw: bool = False
     """The caller asked to see raw reasoning beside a summary (`show="raw"`)."""
     overrides: tuple[tuple[str, Any], ...] = ()

@@ -53,6 +53,21 @@ OutputLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SystemRole: TypeAlias = Literal["system", "developer"]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
+ANY_TAGS: Tags = (
+    "think",
+    "thinking",
+    "thought",
+    "reasoning",
+    "analysis",
+    "[think]",
+    "harmony",
+    "gemma",
+    "seed",
+    "mm",
+    "kimi",
+)
+"""Every grammar that a server without a parser may leave in the content."""
+
 THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -67,8 +82,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The fields that carry thinking, in order of precedence; two with the same text count once."""
     heuristics: bool = True
     """Treat unknown fields that are named like thinking as thinking, with a warning."""
-    tags: Tags = ()
-    """The inline tag grammars that can occur in content; () for hosts that never inline."""
+    tags: Tags | None = None
+    """The inline tag grammars that can occur in content; () for hosts that never inline. None: nobody knows, so all
+    grammars count (`ANY_TAGS`)."""
     tag_position: TagPosition = "auto"
     fragmented_tags: bool = False
     """It closes and reopens its tag in every chunk: adjacent blocks are one thought."""
@@ -84,8 +100,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Ask for usage in a stream with `stream_options`; some hosts refuse the field and send usage anyway."""
     system_role: SystemRole = "system"
     replay_as: ReplayAs = "field"
-    replay_field: str = "reasoning_content"
-    """The field for thinking that came in an unknown field."""
+    replay_field: str | None = None
+    """The field for thinking that came in an unknown field or was imported. None: an imported thought keeps its field,
+    and `reasoning_content` is for unknown ones."""
     empty_thinking: bool = False
     """Turns that must carry thinking carry the field even when it is empty."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"

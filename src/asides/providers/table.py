@@ -33,7 +33,6 @@ from asides.providers.models.makers import (
     QWEN_MODELS,
 )
 from asides.providers.models.open_weights import (
-    ANY_TAGS,
     HOSTED,
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
@@ -52,6 +51,7 @@ from asides.providers.provider import (
     Sampled,
     ThinkingForm,
 )
+from asides.providers.quirks import Tags
 from asides.values.errors import UnknownProvider
 from asides.values.thinking import Effort
 
@@ -109,9 +109,12 @@ def _messages(
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct",
     path: str = "/messages",
     clone: bool = False,
+    tags: Tags | None = (),
 ) -> Quirks:
-    """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing."""
+    """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing. `tags` is
+    None for a server that may inline anything."""
     return Quirks(
+        tags=tags,
         ask_by="thinking_toggle",
         auth=auth,
         path=path,
@@ -216,9 +219,7 @@ _LLAMACPP = Provider(
     name="llamacpp",
     also=(
         _responses(
-            quirks=Quirks(
-                tags=ANY_TAGS, raw_reasoning="shown", hides_truncation=True, output_with_tools=_SCHEMA_WITH_TOOLS
-            ),
+            quirks=Quirks(raw_reasoning="shown", hides_truncation=True, output_with_tools=_SCHEMA_WITH_TOOLS),
             replay="tool_turns",
             tier="verified",
             source="recorded; it reads content[0].text of a reasoning item back (pydantic-ai profiles/openai.py)",
@@ -234,7 +235,6 @@ _LLAMACPP = Provider(
     quirks=Quirks(
         ask_by="template_and_effort",
         budget_in="reasoning_budget_tokens",
-        tags=ANY_TAGS,
         output_with_tools=_SCHEMA_WITH_TOOLS,
     ),
     models=(TINY_REASONER, *SELF_HOSTED_AUTO),
@@ -268,9 +268,7 @@ _BEDROCK_AS_MESSAGES = ModelVariant(
 
 # --- Ollama, in its own dialect and in two others ---------------------------------------------------------------------
 
-_OLLAMA = Quirks(
-    ask_by="think", thinking_in=("thinking",), tags=ANY_TAGS, path="/api/chat", output_with_tools=_SCHEMA_WITH_TOOLS
-)
+_OLLAMA = Quirks(ask_by="think", thinking_in=("thinking",), path="/api/chat", output_with_tools=_SCHEMA_WITH_TOOLS)
 
 # In Ollama's library, these sizes are the models that always think. With `think: false` they think in the content,
 # after a tag that their template opened (recorded: qwen3:4b).
@@ -301,7 +299,7 @@ _OLLAMA_REPLAY = (
 
 _OLLAMA_AS_CHAT = ModelVariant(
     dialect="openai_chat",
-    quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning", output_with_tools=_SCHEMA_WITH_TOOLS),
+    quirks=Quirks(replay_field="reasoning", output_with_tools=_SCHEMA_WITH_TOOLS),
     models=SELF_HOSTED,
     replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
     tier="verified",
@@ -310,7 +308,7 @@ _OLLAMA_AS_CHAT = ModelVariant(
 )
 
 _OLLAMA_AS_RESPONSES = _responses(
-    quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+    quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
     models=SELF_HOSTED,
     replay="tool_turns",
     since="2026-08-21",
@@ -318,9 +316,15 @@ _OLLAMA_AS_RESPONSES = _responses(
 )
 
 
+# OpenAI and xAI send thinking in its own items, never in the text.
+_APART = Quirks(tags=(), encrypted_reasoning=True)
+
 _OPENAI_RESPONSES = _responses(
-    models=GPT_RESPONSES_MODELS, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}"
+    models=GPT_RESPONSES_MODELS, quirks=_APART, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}"
 )
+
+# Data residency: us.api.openai.com, eu.api.openai.com (platform.openai.com/docs/guides/your-data, 2026-11).
+_OPENAI_HOSTS = (".api.openai.com",)
 
 PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,8 +334,9 @@ PROVIDERS: tuple[Provider, ...] = (
         title="OpenAI",
         base_url="https://api.openai.com/v1",
         base_url_env=("OPENAI_BASE_URL",),
+        own_hosts=_OPENAI_HOSTS,
         key_env=("OPENAI_API_KEY",),
-        quirks=Quirks(output_limit="max_completion_tokens"),
+        quirks=Quirks(tags=(), output_limit="max_completion_tokens"),
         models=GPT_MODELS,
         also=(_OPENAI_RESPONSES,),
         chooses=True,
@@ -348,12 +353,15 @@ PROVIDERS: tuple[Provider, ...] = (
         dialect="openai_responses",
         base_url="https://api.openai.com/v1",
         base_url_env=("OPENAI_BASE_URL",),
+        own_hosts=_OPENAI_HOSTS,
         key_env=("OPENAI_API_KEY",),
         quirks=_OPENAI_RESPONSES.quirks,
         models=GPT_RESPONSES_MODELS,
         replay=_OPENAI_RESPONSES.replay,
         also=(
-            ModelVariant(dialect="openai_chat", quirks=Quirks(output_limit="max_completion_tokens"), models=GPT_MODELS),
+            ModelVariant(
+                dialect="openai_chat", quirks=Quirks(tags=(), output_limit="max_completion_tokens"), models=GPT_MODELS
+            ),
         ),
         docs="https://platform.openai.com/docs/api-reference/responses",
         tier="verified",
@@ -366,8 +374,9 @@ PROVIDERS: tuple[Provider, ...] = (
         host="openai",
         base_url="https://api.openai.com/v1",
         base_url_env=("OPENAI_BASE_URL",),
+        own_hosts=_OPENAI_HOSTS,
         key_env=("OPENAI_API_KEY",),
-        quirks=Quirks(output_limit="max_completion_tokens"),
+        quirks=Quirks(tags=(), output_limit="max_completion_tokens"),
         models=GPT_MODELS,
         docs="https://platform.openai.com/docs/api-reference/chat",
         tier="verified",
@@ -380,12 +389,12 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_COMPATIBLE_BASE_URL",),
         key_env=("OPENAI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
         models=(TINY_REASONER, *SELF_HOSTED_AUTO),
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+                quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
                 source="whatever goes back to whom it came from",
             ),
         ),
@@ -412,7 +421,7 @@ PROVIDERS: tuple[Provider, ...] = (
         also=(
             _responses(
                 models=(*GPT_RESPONSES_MODELS, *HOSTED),
-                quirks=Quirks(auth="api-key", encrypted_reasoning=True),
+                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
             ),
@@ -427,7 +436,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="deepseek",
         also=(
             _responses(
-                quirks=Quirks(raw_reasoning="shown", call_order="grouped"),
+                quirks=Quirks(tags=(), raw_reasoning="shown", call_order="grouped"),
                 tier="verified",
                 source="recorded; calls must not be interleaved (pydantic-ai providers/deepseek.py)",
             ),
@@ -438,8 +447,10 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("DEEPSEEK_API_KEY",),
         # Pictures: 400 "unknown variant `image_url`" (vercel/ai#9179, 2026-07; rikkahub/rikkahub#1433, 2026-07).
         quirks=Quirks(
+            tags=(),
             ask_by="thinking_toggle_and_effort",
             empty_thinking=True,
+            replay_field="reasoning_content",
             structured_output="json_object",
             pictures=False,
         ),
@@ -461,11 +472,14 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("moonshotai",),
         base_url="https://api.moonshot.ai/v1",
         base_url_env=("MOONSHOT_BASE_URL",),
+        own_hosts=("api.moonshot.cn",),
         key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
         quirks=Quirks(
+            tags=(),
             ask_by="thinking_toggle",
             output_limit="max_completion_tokens",
             empty_thinking=True,
+            replay_field="reasoning_content",
             structured_output="json_object",
         ),
         models=KIMI_MODELS,
@@ -484,10 +498,11 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("alibaba", "dashscope"),
         base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         base_url_env=("DASHSCOPE_BASE_URL",),
+        own_hosts=("dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"),
         key_env=("DASHSCOPE_API_KEY", "ALIBABA_API_KEY"),
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
-        quirks=Quirks(ask_by="enable_thinking", structured_output="json_object", output_while_thinking=False),
+        quirks=Quirks(tags=(), ask_by="enable_thinking", structured_output="json_object", output_while_thinking=False),
         models=QWEN_MODELS,
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
@@ -501,8 +516,9 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("zhipu", "zhipuai", "glm", "bigmodel"),
         base_url="https://api.z.ai/api/paas/v4",
         base_url_env=("ZAI_BASE_URL",),
+        own_hosts=("open.bigmodel.cn",),
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
-        quirks=Quirks(ask_by="thinking_toggle", structured_output="json_object"),
+        quirks=Quirks(tags=(), ask_by="thinking_toggle", structured_output="json_object"),
         models=GLM_MODELS,
         replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
@@ -516,7 +532,7 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("glm-coding",),
         base_url="https://api.z.ai/api/coding/paas/v4",
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
-        quirks=Quirks(ask_by="thinking_toggle", structured_output="json_object"),
+        quirks=Quirks(tags=(), ask_by="thinking_toggle", structured_output="json_object"),
         models=GLM_MODELS,
         replay=(_replay("all", "2026-08", "docs.z.ai thinking-mode: clear_thinking is false here"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
@@ -530,6 +546,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="MiniMax",
         base_url="https://api.minimax.io/v1",
         base_url_env=("MINIMAX_BASE_URL",),
+        own_hosts=("api.minimaxi.com",),
         key_env=("MINIMAX_API_KEY",),
         quirks=Quirks(
             ask_by="thinking_toggle",
@@ -551,7 +568,7 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("grok",),
         base_url="https://api.x.ai/v1",
         key_env=("XAI_API_KEY",),
-        quirks=Quirks(output_limit="max_completion_tokens", output_excludes_thinking=True),
+        quirks=Quirks(tags=(), output_limit="max_completion_tokens", output_excludes_thinking=True),
         models=GROK_MODELS,
         replay=(_replay("never", "2026-08", "docs.x.ai: state goes back through the Responses API only"),),
         also=(
@@ -560,6 +577,7 @@ PROVIDERS: tuple[Provider, ...] = (
                     msgspec.structs.replace(rule, kind="summary") if rule.thinking != "never" else rule
                     for rule in GROK_MODELS
                 ),
+                quirks=_APART,
                 tier="verified",
                 source="docs.x.ai guides/reasoning: encrypted_content goes back on every turn",
             ),
@@ -786,7 +804,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="huggingface",
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown"),
+                quirks=Quirks(raw_reasoning="shown"),
                 replay="tool_turns",
                 source="vercel/ai packages/huggingface; unsure: what goes back",
             ),
@@ -795,7 +813,7 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("hf",),
         base_url="https://router.huggingface.co/v1",
         key_env=("HF_TOKEN", "HUGGINGFACE_API_KEY"),
-        quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning"),
+        quirks=Quirks(replay_field="reasoning"),
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://huggingface.co/docs/inference-providers",
@@ -866,7 +884,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # response_format is "not supported when used in combinations with the documents or tools parameters"
         # (docs.cohere.com reference/chat, 2026-08).
         quirks=Quirks(
-            ask_by="thinking_toggle", budget_in="thinking.token_budget", path="/chat", output_with_tools=False
+            tags=(), ask_by="thinking_toggle", budget_in="thinking.token_budget", path="/chat", output_with_tools=False
         ),
         models=COMMAND_MODELS,
         replay=(
@@ -886,7 +904,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="vllm",
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_SCHEMA_WITH_TOOLS),
+                quirks=Quirks(raw_reasoning="shown", output_with_tools=_SCHEMA_WITH_TOOLS),
                 replay="tool_turns",
                 tier="verified",
             ),
@@ -899,7 +917,6 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(
             ask_by="template_and_effort",
             budget_in="thinking_token_budget",
-            tags=ANY_TAGS,
             replay_field="reasoning",
             output_with_tools=_SCHEMA_WITH_TOOLS,
         ),
@@ -916,7 +933,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("SGLANG_BASE_URL",),
         key_env=("SGLANG_API_KEY",),
         key="optional",
-        quirks=Quirks(ask_by="template_and_effort", tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+        quirks=Quirks(ask_by="template_and_effort", output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
@@ -941,7 +958,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="lmstudio",
         also=(
             _responses(
-                quirks=Quirks(tags=ANY_TAGS, raw_reasoning="shown", output_with_tools=_SCHEMA_WITH_TOOLS),
+                quirks=Quirks(raw_reasoning="shown", output_with_tools=_SCHEMA_WITH_TOOLS),
                 replay="tool_turns",
                 tier="verified",
             ),
@@ -951,7 +968,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"),
         key_env=("LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
@@ -993,16 +1010,12 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="mistralrs",
-        also=(
-            _responses(
-                quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS), replay="never", tier="verified"
-            ),
-        ),
+        also=(_responses(quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS), replay="never", tier="verified"),),
         title="mistral.rs",
         base_url="http://localhost:1234/v1",
         base_url_env=("MISTRALRS_BASE_URL",),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         docs="https://github.com/EricLBuehler/mistral.rs",
         tier="verified",
@@ -1013,7 +1026,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="GPUStack",
         base_url_env=("GPUSTACK_API_BASE",),
         key_env=("GPUSTACK_API_KEY",),
-        quirks=Quirks(tags=ANY_TAGS, output_with_tools=_SCHEMA_WITH_TOOLS),
+        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08", "recorded"),),
         docs="https://docs.gpustack.ai",
@@ -1029,7 +1042,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://generativelanguage.googleapis.com/v1beta",
         base_url_env=("GOOGLE_GEMINI_BASE_URL",),
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path=""),
+        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path=""),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         also=(_GEMINI_AS_CHAT,),
@@ -1046,9 +1059,10 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://$GOOGLE_CLOUD_LOCATION-aiplatform.googleapis.com/v1beta1/projects/$GOOGLE_CLOUD_PROJECT"
         "/locations/$GOOGLE_CLOUD_LOCATION/publishers/google",
         base_url_env=("GOOGLE_VERTEX_BASE_URL",),
+        own_hosts=("aiplatform.googleapis.com",),
         addressing="regional",
         key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
-        quirks=Quirks(ask_by="thinking_level", path=""),
+        quirks=Quirks(tags=(), ask_by="thinking_level", path=""),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/thinking",
@@ -1144,7 +1158,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.anthropic.com/v1",
         key_env=("ANTHROPIC_API_KEY",),
         # Ignores response_format; unsure: from memory of its page.
-        quirks=Quirks(ask_by="thinking_toggle", structured_output="nothing"),
+        quirks=Quirks(tags=(), ask_by="thinking_toggle", structured_output="nothing"),
         docs="https://platform.claude.com/docs/en/api/openai-sdk",
         tier="verified",
         since="2026-08",
@@ -1154,7 +1168,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Ollama Cloud",
         base_url="https://ollama.com/v1",
         key_env=("OLLAMA_API_KEY",),
-        quirks=Quirks(tags=ANY_TAGS, replay_field="reasoning"),
+        quirks=Quirks(replay_field="reasoning"),
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
         also=(
@@ -1293,7 +1307,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Writer",
         base_url="https://api.writer.com/v1",
         key_env=("WRITER_API_KEY",),
-        quirks=Quirks(path="/chat"),
+        quirks=Quirks(tags=(), path="/chat"),
         docs="https://dev.writer.com/api-reference",
         tier="verified",
         since="2026-08",
@@ -1303,7 +1317,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="IBM watsonx.ai",
         base_url_env=("WATSONX_BASE_URL",),
         key_env=("WATSONX_TOKEN",),
-        quirks=Quirks(tags=ANY_TAGS),
+        quirks=Quirks(),
         models=HOSTED,
         docs="https://cloud.ibm.com/apidocs/watsonx-ai",
         tier="verified",
@@ -1327,7 +1341,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LITELLM_PROXY_API_BASE",),
         key_env=("LITELLM_PROXY_API_KEY",),
         key="optional",
-        quirks=Quirks(tags=ANY_TAGS),
+        quirks=Quirks(),
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         docs="https://docs.litellm.ai/docs/reasoning_content",
@@ -1398,6 +1412,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://$GOOGLE_CLOUD_LOCATION-aiplatform.googleapis.com/v1/projects/$GOOGLE_CLOUD_PROJECT"
         "/locations/$GOOGLE_CLOUD_LOCATION/publishers/anthropic/models",
         base_url_env=("GOOGLE_VERTEX_ANTHROPIC_BASE_URL",),
+        own_hosts=("aiplatform.googleapis.com",),
         addressing="regional",
         key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
         quirks=_messages(transport="vertex_predict", path=""),
@@ -1416,7 +1431,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("ANTHROPIC_COMPATIBLE_API_KEY",),
         key="optional",
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", clone=True),
+        quirks=_messages(auth="x-api-key", clone=True, tags=None),
         models=claude_models("*"),
         replay=(_replay("all", "2026-11", "the language of Messages: whole turns go back"),),
         docs="https://platform.claude.com/docs/en/api/messages",
@@ -1482,7 +1497,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="http://127.0.0.1:11434/v1",
         base_url_env=("OLLAMA_BASE_URL", "OLLAMA_HOST"),
         key="optional",
-        quirks=_messages(auth="nothing", clone=True),
+        quirks=_messages(auth="nothing", clone=True, tags=None),
         models=(_clone("*", "unknown", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-08-21", "ollama anthropic/anthropic.go; recorded"),),
         docs="https://docs.ollama.com/api/anthropic-compatibility",
@@ -1498,7 +1513,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LLAMACPP_BASE_URL",),
         key_env=("LLAMACPP_API_KEY", "LLAMA_API_KEY"),
         key="optional",
-        quirks=_messages(auth="x-api-key", clone=True),
+        quirks=_messages(auth="x-api-key", clone=True, tags=None),
         models=(_clone("*", "unknown", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-11", "recorded: the blocks are accepted"),),
         docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
@@ -1513,7 +1528,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("VLLM_BASE_URL",),
         key_env=("VLLM_API_KEY",),
         key="optional",
-        quirks=_messages(auth="x-api-key", clone=True),
+        quirks=_messages(auth="x-api-key", clone=True, tags=None),
         models=(_clone("*", "unknown", ("enabled", "disabled"), least=1024),),
         replay=(_replay("all", "2026-11", "recorded: the blocks are accepted"),),
         docs="https://docs.vllm.ai/en/latest/serving/",

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from asides.providers.find import adapt_to_foreign_address, is_own_address
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError, UnknownProvider
 
@@ -41,6 +42,9 @@ def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider])
     if "name" in fields:
         raise ConfigError(f"{where}: the name of the row is the name of its table; take `name` out.")
     template = _find_template(name, fields.pop("like", None), where, find)
+    address = fields.get("base_url")
+    if template is not None and isinstance(address, str) and not is_own_address(template, address):
+        template = adapt_to_foreign_address(template)
     row: dict[str, Any] = {} if template is None else msgspec.to_builtins(template)
     for field, value in fields.items():
         if field == "quirks" and isinstance(value, dict):

@@ -112,6 +112,12 @@ class Fold:
         self.started: ReplyStarted | None = None
         self.ended = False
 
+    @property
+    def has_thinking(self) -> bool:
+        """Whether thinking with text has come so far."""
+        thoughts = (block for block in self._blocks.values() if block.kind == "thought")
+        return any(piece and not piece.isspace() for block in thoughts for piece in block.pieces)
+
     def feed(self, events: Iterable[Event]) -> None:
         """Add the next events."""
         for event in events:

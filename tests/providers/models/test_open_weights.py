@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from asides.providers.models.open_weights import (
-    ANY_TAGS,
     HOSTED,
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
@@ -16,6 +15,7 @@ from asides.providers.models.open_weights import (
     open_weights,
 )
 from asides.providers.provider import ModelRule
+from asides.providers.quirks import ANY_TAGS
 from asides.wire.inline_tags import GRAMMARS
 from tests.providers.models.rules import rule_of, without_proof
 

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("bedrock", DialectFacts(json_mode=False, seal_kinds=("signature", "redacted")))
+dialect = make_lazy_dialect(
+    "bedrock", DialectFacts(json_mode=False, seal_kinds=("signature", "redacted"), thinks_in_blocks=True)
+)

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("openai_chat", DialectFacts(seal_kinds=(), refusals_as_text=True))
+dialect = make_lazy_dialect(
+    "openai_chat", DialectFacts(seal_kinds=("reasoning_details", "thought_signature"), refusals_as_text=True)
+)

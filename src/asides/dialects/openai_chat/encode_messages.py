@@ -28,6 +28,7 @@ from asides.dialects.message_encoder import (
     simplify_content,
 )
 from asides.providers.provider import ReplayAs, Target
+from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
 from asides.values.messages import (
     File,
@@ -195,7 +196,7 @@ class _MessageEncoder:
                     if text := _join_texts([thought for thought in thoughts if self.choose_field(thought) == name]):
                         fields[name] = text
                 if calls and not fields and self.marks_empty_thinking:
-                    fields[self.quirks.replay_field] = ""
+                    fields[self.quirks.replay_field or THINKING_FIELDS[0]] = ""
             case "content_list" | "tags":
                 pass
         signature = next((seal for seal in seals if seal.kind == _SIGNATURE), None)
@@ -204,8 +205,11 @@ class _MessageEncoder:
         return fields
 
     def choose_field(self, thought: Thought) -> str:
-        via = thought.via
-        return via if via is not None and via in self.thinking_in else self.quirks.replay_field
+        """The field in which the thought came. A host that names its only field gets an imported thought there."""
+        via, own = thought.via, self.quirks.replay_field
+        if via is None or via not in self.thinking_in or (own and thought.origin is None):
+            return own or THINKING_FIELDS[0]
+        return via
 
     def encode_tool_call(self, call: ToolCall) -> Wire:
         encoded: Wire = {

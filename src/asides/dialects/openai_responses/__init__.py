@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("openai_responses", DialectFacts(seal_kinds=("encrypted",)))
+dialect = make_lazy_dialect("openai_responses", DialectFacts(seal_kinds=("encrypted",), thinks_in_blocks=True))

@@ -10,21 +10,6 @@ from typing import Literal
 from asides.providers.models import LOW_TO_HIGH, never_thinks
 from asides.providers.provider import ModelRule
 
-# Every grammar that a server without a parser may leave in the content.
-ANY_TAGS = (
-    "think",
-    "thinking",
-    "thought",
-    "reasoning",
-    "analysis",
-    "[think]",
-    "harmony",
-    "gemma",
-    "seed",
-    "mm",
-    "kimi",
-)
-
 _CARDS = "parsers of vLLM, SGLang and llama.cpp for the tags; unsure: switches, defaults and what templates open"
 
 _AUGUST = "2026-08"

@@ -67,7 +67,7 @@ def the_row_is_valid(case: Case) -> None:
         actual=row.base_url if address.username is None else "one with a user name",
         to_do='write base_url="https://host/path", or "" if only the user knows it.',
     )
-    for tags in (row.quirks.tags, *(rule.tags or () for rule in row.models)):
+    for tags in (row.quirks.tags or (), *(rule.tags or () for rule in row.models)):
         try:
             find_rules(tags)
         except ValueError as problem:
