@@ -22,7 +22,7 @@ def target(
     rule: ModelRule | None = None,
 ) -> Target:
     """A target for decoding; its row is made up unless one is given."""
-    row = provider or Provider(name="example", base_url="http://127.0.0.1:9/v1", quirks=quirks or Quirks())
+    row = provider or Provider(name="example", base_url="http://127.0.0.1:9/v1", quirks=quirks or Quirks(tags=()))
     return Target(row, model, row.base_url, rule or row.rule(model))
 
 

@@ -59,14 +59,14 @@ def test_the_variable_of_the_address_counts_like_the_option(monkeypatch: pytest.
 def test_a_row_of_the_user_that_says_nothing_about_tags_reads_all_of_them() -> None:
     with Stage([Say(text=f"<think>{SECRET}</think>A")]) as stage:
         row = asides.Provider(name="mine", base_url=stage.url, key="optional")
-        reply = asides.ask("mine:any", "?", providers=[row])
+        reply = asides.Client(providers=[row]).ask("mine:any", "?")
     assert (reply.text, reply.warnings) == ("A", ())
 
 
 def test_a_row_of_the_user_that_never_inlines_stays_as_it_is_written() -> None:
     with Stage([Say(text="<think> is a tag")]) as stage:
         row = asides.Provider(name="mine", base_url=stage.url, key="optional", quirks=asides.Quirks(tags=()))
-        reply = asides.ask("mine:any", "?", providers=[row])
+        reply = asides.Client(providers=[row]).ask("mine:any", "?")
     assert reply.text == "<think> is a tag"
 
 

@@ -14,6 +14,7 @@ from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import Options, Timeout
 from asides.settings import Settings
+from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling
 from asides.values.tools import Tool
 
@@ -307,6 +308,36 @@ def test_options_change_how_a_reply_is_read() -> None:
     assert (target.facts.thinking_in, target.facts.heuristics) == (("my_thoughts",), False)
     assert (target.facts.tags, target.facts.starts_inside) == ((("<<", ">>"),), True)
     assert call(tags="think").target.facts.tags == ("think",)
+
+
+@pytest.mark.parametrize("position", ["auto", "leading", "anywhere"])
+@pytest.mark.parametrize("model", ["openai-compatible:made-up", "deepseek:deepseek-chat"])
+def test_the_position_of_tags_is_an_option(model: str, position: Any) -> None:
+    target = call(model=model, tag_position=position, api_key="x").target
+    assert target.facts.tag_position == position
+    assert target.facts.tags
+
+
+def test_a_position_of_tags_brings_tags_to_a_host_that_never_inlines() -> None:
+    made = CallBuilder(settings=Settings())
+    plain, given = (
+        made.build("openai:gpt-4o", "?", Options(api_key="x", **more), stream=True).target
+        for more in ({}, {"tag_position": "anywhere"})
+    )
+    assert (plain.facts.tags, bool(given.facts.tags)) == ((), True)
+
+
+def test_an_unknown_position_is_named() -> None:
+    with pytest.raises(ConfigError, match="tag_position"):
+        call(tag_position="somewhere")
+
+
+def test_a_foreign_address_is_reported_and_the_provider_s_own_is_not() -> None:
+    foreign = call(model="openai:gpt-4o", api_key="x")
+    assert [notice.code for notice in foreign.notices] == ["foreign_address"]
+    assert "openai-compatible" in foreign.notices[0].detail
+    own = CallBuilder(settings=Settings()).build("openai:gpt-4o", "?", Options(api_key="x"), stream=False)
+    assert (own.notices, call().notices) == ((), ())
 
 
 @pytest.mark.parametrize("blank", ["", "  ", []])

@@ -117,6 +117,29 @@ def test_a_contradiction_is_raised_before_the_first_step() -> None:
     assert played.steps == []
 
 
+OFF = Thinking(mode="off")
+OPTIONAL = target(rule=ModelRule(thinking="optional"))
+
+
+@pytest.mark.parametrize("thinking", [None, Thinking(mode="on"), OFF], ids=["unset", "on", "off"])
+@pytest.mark.parametrize("body", [GOOD, whole({"reasoning_content": "plan", "content": "42"})], ids=["stream", "whole"])
+def test_thoughts_that_come_although_thinking_is_off_are_kept_apart_and_reported(
+    body: bytes, thinking: Thinking | None
+) -> None:
+    played = play([OK, body, b""], call(OPTIONAL, thinking=thinking))
+    assert played.reply is not None
+    assert (played.reply.text, played.reply.thinking and played.reply.thinking.text) == ("42", "plan")
+    codes = [notice.code for notice in played.reply.warnings if notice.code.startswith("thought")]
+    assert codes == (["thought_though_off"] if thinking is OFF else [])
+    assert isinstance(played.events[-1], ReplyEnded)
+
+
+def test_a_reply_without_thoughts_has_no_such_notice() -> None:
+    played = play([OK, stream({"reasoning_content": " \n"}, {"content": "42"}), b""], call(OPTIONAL, thinking=OFF))
+    assert played.reply is not None
+    assert played.reply.warnings == ()
+
+
 def test_warnings_follow_the_start_of_the_reply() -> None:
     a_call = call(target(rule=ModelRule(thinking="never")), thinking=Thinking(effort="high"), on_conflict="adjust")
     a_call = Call(a_call.prompt, a_call.target, a_call.policy, notices=(Notice("from_the_arguments"),))

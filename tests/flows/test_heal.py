@@ -25,7 +25,7 @@ def ask(stage: Any, prompt: Any = "What is 2 + 3?", **options: Any) -> asides.Re
 
 
 def codes(reply: asides.Reply) -> list[str]:
-    return [notice.code for notice in reply.warnings]
+    return [notice.code for notice in reply.warnings if notice.code != "foreign_address"]
 
 
 def stored(words: str, reply_id: str = "resp_gone") -> Message:

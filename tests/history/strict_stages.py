@@ -146,9 +146,10 @@ class StageClient:
 class StrictRules:
     """The rules of a strict stage without its sockets: what it would say to a request, and to a reply that was cut."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, at_home: bool = False) -> None:
+        """`at_home`: at the provider's own address, where all facts of its row hold."""
         self.model = model
-        self.target = find_target(model.name, base_url="http://127.0.0.1:9/v1")
+        self.target = find_target(model.name, base_url=None if at_home else "http://127.0.0.1:9/v1")
         self.dialect = dialects.find_dialect(self.target.dialect)
         rules = RulesByDialect().find(self.target.dialect)
         assert rules is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 import asides
@@ -202,13 +203,79 @@ def test_only_the_maker_gets_its_thoughts_back_and_gets_them_back() -> None:
     ] == ["a", "b"]
 
 
-def test_a_seal_is_bound_to_its_model_and_a_plain_thought_to_its_host() -> None:
+def test_a_thought_is_bound_to_its_model_unless_the_rule_says_otherwise() -> None:
+    """Its seals are bound to the model in any case."""
     other_model = Origin("example", URL, "older")
     sealed = said("a", "sealed", origin=other_model, seals=(Seal("signature", "s", other_model),))
     plain = said("b", "plain", origin=other_model)
-    assert thoughts_sent(plan(Prompt((user("1"), sealed, user("2"), plain, user("3"))), target(when="all"))) == [
-        "plain"
-    ]
+    own = said("c", "own", origin=Origin("example", URL, "m"))
+    unnamed = said("d", "unnamed", origin=Origin("example", URL, ""))
+    history = Prompt((user("1"), sealed, user("2"), plain, user("3"), own, user("4"), unnamed, user("5")))
+    strict = target(when="all")
+    assert thoughts_sent(plan(history, strict)) == ["own", "unnamed"]
+    row = msgspec.structs.replace(strict.provider, replay=(ReplayRule(when="all", other_models=True),))
+    lenient = Target(row, "m", URL)
+    assert thoughts_sent(plan(history, lenient)) == ["plain", "own", "unnamed"]
+
+
+IMPORTED: dict[str, dict[str, object]] = {
+    "field": {"reasoning_content": "T"},
+    "other field": {"reasoning": "T"},
+    "details": {"reasoning_details": [{"type": "reasoning.text", "text": "T"}]},
+    "signed details": {"reasoning_details": [{"type": "reasoning.text", "text": "T", "signature": "c2lnbmVk"}]},
+    "summary": {"reasoning_details": [{"type": "reasoning.summary", "summary": "T"}]},
+    "encrypted": {"reasoning_details": [{"type": "reasoning.encrypted", "data": "c2VhbGVk"}]},
+}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "anthropic:claude-opus-4-6",
+        "anthropic-compatible:any",
+        "minimax-anthropic:MiniMax-M2",
+        "bedrock:us.anthropic.claude-opus-4-6-v1",
+        "google:gemini-3.1-pro-preview",
+        "openai-responses:gpt-5.4",
+    ],
+)
+@pytest.mark.parametrize("kind", IMPORTED)
+def test_imported_thinking_of_another_dialect_goes_to_none_that_thinks_in_blocks(model: str, kind: str) -> None:
+    """Messages, for one, refuses a thinking block with an empty signature."""
+    said_before = {"role": "assistant", "content": "A", **IMPORTED[kind]}
+    history = [{"role": "user", "content": "?"}, said_before, {"role": "user", "content": "And?"}]
+    url = "http://127.0.0.1:9/v1" if model.startswith("anthropic-c") else None
+    environment = {"AWS_REGION": "eu-west-1"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        sent = json.dumps(asides.explain(model, history, api_key="k", base_url=url).body)
+    assert '"T"' not in sent
+    assert "signature" not in sent.lower()
+    assert 'encrypted_content": "c2VhbGVk' not in sent
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        ("groq:openai/gpt-oss-120b", "reasoning"),
+        ("deepseek:deepseek-chat", "reasoning_content"),
+        ("moonshot:kimi-k2.6", "reasoning_content"),
+        ("openai-compatible:any", None),
+    ],
+)
+@pytest.mark.parametrize("given", ["reasoning_content", "reasoning"])
+def test_imported_thinking_goes_in_the_one_field_that_a_host_takes(model: str, field: str | None, given: str) -> None:
+    """Groq refuses `reasoning_content`. A server of which nothing is known gets the field that the caller wrote."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said_before = {"role": "assistant", given: "T", "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "r"}
+    url = "http://127.0.0.1:9/v1" if field is None else None
+    body = asides.explain(
+        model, [{"role": "user", "content": "?"}, said_before, result], api_key="k", base_url=url
+    ).body
+    fields = {name: value for name, value in body["messages"][1].items() if value == "T"}
+    assert fields == {field or given: "T"}
 
 
 @pytest.mark.parametrize("same", ["http://127.0.0.1:9/v1/", "HTTP://127.0.0.1:9/v1"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from asides.dialects import find_dialect
 from asides.providers.find import list_providers
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import Provider, Quirks, Target
 from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from asides.values.events import Event
 from asides.values.fold import fold
@@ -21,7 +21,11 @@ from tests.laws.replies import chat_events
 
 ROWS = [row for row in list_providers() if row.dialect == "openai_chat"]
 CANARY = "canary-7f3a-thought"
-PLAIN = Target(Provider(name="example", base_url="http://127.0.0.1:9/v1"), "made-up", "http://127.0.0.1:9/v1")
+PLAIN = Target(
+    Provider(name="example", base_url="http://127.0.0.1:9/v1", quirks=Quirks(tags=())),
+    "made-up",
+    "http://127.0.0.1:9/v1",
+)
 
 
 def target_of(row: Provider) -> Target:
@@ -95,7 +99,7 @@ def test_law_every_row_that_inlines_takes_its_tags_out(row: Provider) -> None:
             "choices": [{"index": 0, "message": {"content": f"<think>{CANARY}</think>42"}, "finish_reason": "stop"}],
         }
     )
-    names = [tag if isinstance(tag, str) else tag[0] for tag in row.quirks.tags]
+    names = [tag if isinstance(tag, str) else tag[0] for tag in (row.quirks.tags or ())]
     if "think" in names:
         assert reply_of([body], target_of(row))[0].text == "42"
 

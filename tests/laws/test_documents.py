@@ -165,7 +165,7 @@ class Language(NamedTuple):
             name="example",
             dialect=self.name,
             base_url="http://127.0.0.1:9",
-            quirks=Quirks(path={"ollama": "/api/chat", "cohere": "/chat"}.get(self.name, "")),
+            quirks=Quirks(tags=(), path={"ollama": "/api/chat", "cohere": "/chat"}.get(self.name, "")),
             replay=(ReplayRule(when="sealed" if self.name == "bedrock" else "all"),),
         )
         row = row or usual

@@ -6,9 +6,17 @@ import msgspec
 import pytest
 
 from asides import dialects
-from asides.providers.find import find_candidates, find_provider, find_target, list_providers
+from asides.providers.find import (
+    adapt_to_foreign_address,
+    find_candidates,
+    find_provider,
+    find_target,
+    is_loopback,
+    is_own_address,
+    list_providers,
+)
 from asides.providers.provider import ModelRule, Provider, Target
-from asides.providers.table import PROVIDERS
+from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.messages import Prompt, user
 
@@ -260,3 +268,73 @@ def test_candidates_are_those_with_a_rule_for_the_model_makers_first() -> None:
     assert find_candidates("nobody-knows-me", [Provider(name="mine", models=(ModelRule(models="nobody*"),))]) == (
         "mine",
     )
+
+
+# --- foreign addresses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "own"),
+    [
+        ("openai", "https://api.openai.com/v1", True),
+        ("openai", "https://eu.api.openai.com/v1", True),
+        ("openai", "https://API.OpenAI.com:443/v1", True),
+        ("openai", "http://api.openai.com/v1", False),
+        ("openai", "https://api.openai.com:8443/v1", False),
+        ("openai", "https://api.openai.com.evil.example/v1", False),
+        ("openai", "https://evilapi.openai.com/v1", False),
+        ("openai", "https://.api.openai.com/v1", False),
+        ("openai", "http://127.0.0.1:8000/v1", False),
+        ("moonshot", "https://api.moonshot.cn/v1", True),
+        ("qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1", True),
+        ("bedrock", "https://bedrock-runtime.eu-west-1.amazonaws.com", True),
+        ("bedrock", "https://bedrock-runtime.eu.west.amazonaws.com", False),
+        ("vertex", "https://europe-west4-aiplatform.googleapis.com/v1", True),
+        ("vertex", "https://aiplatform.googleapis.com/v1", True),
+        ("vertex", "https://evil.example/aiplatform.googleapis.com/v1", False),
+        ("azure", "https://mine.openai.azure.com/openai/v1", True),
+        ("azure", "https://gateway.example/openai/v1", False),
+        # Software that people run themselves, and rows whose address only the user knows.
+        ("vllm", "https://gpu.example/v1", True),
+        ("ollama", "http://192.168.0.9:11434", True),
+        ("openai-compatible", "https://anything.example/v1", True),
+    ],
+)
+def test_an_address_is_the_row_s_own_or_anybody_s(name: str, address: str, own: bool) -> None:
+    assert is_own_address(find_provider(name), address) is own
+
+
+@pytest.mark.parametrize("host", ["localhost", "a.localhost", "127.0.0.1", "127.8.8.8", "::1"])
+def test_these_hosts_are_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.evil.example", "localhost.example", "127.0.0.1.example", "10.0.0.1", "0.0.0.0", ""]
+)
+def test_these_hosts_are_not(host: str) -> None:
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in PROVIDERS if row.base_url.startswith("https")], ids=lambda row: row.name
+)
+def test_a_row_at_a_foreign_address_reads_all_and_asks_as_before(row: Provider) -> None:
+    away, plain = adapt_to_foreign_address(row), plain_row(row.dialect)
+    assert away is adapt_to_foreign_address(row), "made once"
+    assert (away.replay, away.limits_tools) == (plain.replay, False)
+    assert (away.quirks.tags, away.quirks.heuristics, away.quirks.tag_position) == (None, True, "auto")
+    assert {"reasoning_content", "reasoning", "thinking"} <= set(away.quirks.thinking_in)
+    reading = {"tags": (), "heuristics": True, "tag_position": "auto", "thinking_in": ()}
+    assert msgspec.structs.replace(away.quirks, **reading) == msgspec.structs.replace(row.quirks, **reading)
+    assert away.models is row.models
+    assert all(variant.quirks.tags is None for variant in away.also)
+
+
+def test_the_facts_of_a_model_stay_at_a_foreign_address() -> None:
+    here, away = (find_target("deepseek:deepseek-chat", base_url=url) for url in (None, "https://proxy.example/v1"))
+    assert (here.foreign, away.foreign) == (False, True)
+    assert away.rule.thinking == here.rule.thinking
+    assert away.facts.ask_by == here.facts.ask_by
+    unknown = find_target("openai:qwen3-8b", base_url="https://proxy.example/v1")
+    assert unknown.rule == plain_row("openai_chat").rule("qwen3-8b")

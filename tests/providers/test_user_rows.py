@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule
+from asides.providers.table import plain_row
 from asides.providers.user_rows import read_row
 from asides.values.errors import ConfigError, UnknownProvider
 
@@ -67,7 +68,7 @@ def read(name: str, table: Any) -> Provider:
                 aliases=("wellknown",),
                 quirks=Quirks(stream_usage=False, path="/v2"),
                 models=KNOWN.models,
-                replay=(ReplayRule(when="never"), ReplayRule(when="all")),
+                replay=(ReplayRule(when="never"), *plain_row("openai_chat").replay),
                 tier="yours",
             ),
             id="a known row with changes",
@@ -109,3 +110,15 @@ def test_a_wrong_table_is_refused_with_its_place_and_no_key(table: Any, says: st
     with pytest.raises(ConfigError, match=f"^asides.toml: providers.*{says}") as caught:
         read("mine", table)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["known", "mine"])
+def test_a_known_row_with_another_address_reads_what_an_unknown_server_may_send(name: str) -> None:
+    table = {"base_url": "https://proxy.example/v1", **({} if name == "known" else {"like": "known"})}
+    never = Provider(name="known", base_url="https://known.example/v1", quirks=Quirks(tags=(), path="/talk"))
+    moved = read_row(name, table, "asides.toml: providers", lambda _: never)
+    assert (moved.quirks.tags, moved.quirks.path) == (None, "/talk")
+    stated = read_row(name, {**table, "quirks": {"tags": []}}, "asides.toml: providers", lambda _: never)
+    assert stated.quirks.tags == ()
+    same = read_row(name, {**table, "base_url": "https://known.example/v2"}, "asides.toml: providers", lambda _: never)
+    assert same.quirks.tags == ()

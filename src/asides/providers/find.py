@@ -340,12 +340,12 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
     """
     known = _FOREIGN_ROWS.get(id(row))
     if known is None:
-        plain = plain_row(row.dialect)
+        plain = _find_plain_row(row)
         also = tuple(
             msgspec.structs.replace(
                 variant,
                 quirks=_read_anything(variant.quirks),
-                replay=plain_row(variant.dialect).replay,
+                replay=_find_plain_row(row.with_dialect(variant.dialect) or row).replay,
             )
             for variant in row.also
         )
@@ -358,11 +358,17 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
     return known[1]
 
 
+def _find_plain_row(row: Provider) -> Provider:
+    """The row of an unknown server of the same dialect; a dialect from elsewhere has only its own rows."""
+    try:
+        return plain_row(row.dialect)
+    except UnknownProvider:
+        return row
+
+
 def _read_anything(quirks: Quirks) -> Quirks:
     fields = tuple(dict.fromkeys((*quirks.thinking_in, *THINKING_FIELDS)))
-    return msgspec.structs.replace(
-        quirks, tags=None, tag_position="auto", thinking_in=fields, heuristics=True, fields=()
-    )
+    return msgspec.structs.replace(quirks, tags=None, tag_position="auto", thinking_in=fields, heuristics=True)
 
 
 def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
@@ -371,11 +377,11 @@ def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
     rule = row.rule(model)
     if not foreign:
         return rule
-    plain = plain_row(row.dialect).rule(model)
+    plain = _find_plain_row(row).rule(model)
     known = _FOREIGN_RULES.get((id(rule), id(plain)))
     if known is None:
         merged = plain
-        if rule.models != "*":
+        if rule != ModelRule():
             merged = msgspec.structs.replace(
                 rule,
                 tags=rule.tags or plain.tags,

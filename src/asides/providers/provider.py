@@ -96,8 +96,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     forms: tuple[ThinkingForm, ...] = ()
     """The values of `thinking.type` that it accepts, in dialects that have that field; () = not known."""
     assumed: bool = False
-    """This rule is copied from the newest known models. A request that contradicts it is adjusted with a notice and
-    never refused."""
+    """Copied from the newest known models: a request that contradicts it is adjusted with a notice, never refused."""
     temperature: float | None = None
     """The only temperature that it accepts while thinking, where `forbids` names temperature."""
     top_p: tuple[float, float] | None = None
@@ -127,8 +126,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_output: int | None = None
     """The output limit in tokens, thinking included; None = not known."""
     starts_inside: bool | Literal["auto"] = False
-    """Whether its chat template opens the thinking tag, so that inline content begins inside it. True: it does, on
-    hosts that are known to inline. "auto": it may, and content is held back until a tag or the end decides."""
+    """Whether its chat template opens the thinking tag, so that inline content begins inside it; "auto": it may, and
+    content is held back until a tag or the end decides."""
     thinks_though_off: bool = False
     """It may think in its content even when thinking is turned off."""
     tags: Tags | None = None
@@ -142,8 +141,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     fields: tuple[tuple[str, str | bool], ...] = ()
     """Request fields besides the host's that make the host send thinking apart."""
     signed_calls: bool = False
-    """It refuses a call of the current turn without a signature. A call of another model gets the provider's documented
-    placeholder."""
+    """It refuses a call of the current turn without a signature; other models' calls get the documented placeholder."""
     default_max_tokens: int | None = None
     """The limit that is sent, with a notice, when the caller sets none and the model needs one."""
     output_limit: OutputLimit | None = None
@@ -209,8 +207,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Lower case, with hyphens. Case, `-` and `_` do not matter when it is looked up."""
     dialect: str = "openai_chat"
     base_url: str = ""
-    """"" when only the user knows it. "$NAME" in it is read from the environment, "$ONE|OTHER" from the first that is
-    set."""
+    """"" when only the user knows it. "$NAME" is read from the environment, "$ONE|OTHER" from the first that is set."""
     base_url_env: tuple[str, ...] = ()
     """Environment variables that replace `base_url`."""
     addressing: Literal["plain", "azure", "regional"] = "plain"
@@ -354,7 +351,7 @@ class Target(msgspec.Struct, frozen=True):
     chosen_dialect: str | None = None
     """The dialect for this call, where the row leaves a choice."""
     foreign: bool = False
-    """The address is not the provider's own, so any server may answer (find)."""
+    """The address is not the provider's own: any server may answer."""
     shows_raw: bool = False
     """The caller asked to see raw reasoning beside a summary (`show="raw"`)."""
     overrides: tuple[tuple[str, Any], ...] = ()

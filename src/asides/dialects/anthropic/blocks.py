@@ -51,7 +51,7 @@ class TextBlock:
     def __init__(self, number: int, block: Block, target: Target, events: list[Event]) -> None:
         self.number = number
         self._origin = target.origin
-        self._text = TaggedText(number, target)
+        self._text = TaggedText(number, target, first=number == 0)
         self._citations = [compact(citation) for citation in block.citations or () if is_given(citation)]
         if block.text:
             self._text.feed(block.text, events)

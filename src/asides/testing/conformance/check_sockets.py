@@ -16,6 +16,7 @@ from asides.aio import AsyncClient
 from asides.client import Client
 from asides.dialects.dialect import ServedRequest
 from asides.options import Options
+from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.testing.conformance.case import ANSWER, CALLING, PLAIN, THOUGHT, Case, Sample
 from asides.testing.conformance.check_next_turn import explain_refusal, follow_up, is_strict
@@ -50,6 +51,11 @@ def _options(case: Case, stage: Stage) -> Options:
     if case.rule.thinking != "never":
         options["thinking"] = "medium"
     return options
+
+
+def _list_rows(case: Case, address: str | None) -> list[Provider]:
+    """The row with the stage's address as its own, so that all of its facts hold there."""
+    return [msgspec.structs.replace(case.row, base_url=address or "", own_hosts=())]
 
 
 def _model(case: Case) -> str:
@@ -143,7 +149,7 @@ def _without_seals(events: list[Event]) -> list[Event]:
 
 
 def _ask_sync(case: Case, options: Options) -> _Answers:
-    with Client(providers=[case.row], settings=Settings()) as client:
+    with Client(providers=_list_rows(case, options["base_url"]), settings=Settings()) as client:
         whole = client.ask(_model(case), "What is it?", **options)
         with client.stream(_model(case), "What is it?", **options) as stream:
             events = list(stream)
@@ -151,7 +157,7 @@ def _ask_sync(case: Case, options: Options) -> _Answers:
 
 
 async def _ask_async(case: Case, options: Options) -> _Answers:
-    async with AsyncClient(providers=[case.row], settings=Settings()) as client:
+    async with AsyncClient(providers=_list_rows(case, options["base_url"]), settings=Settings()) as client:
         whole = await client.ask(_model(case), "What is it?", **options)
         async with client.stream(_model(case), "What is it?", **options) as stream:
             events = [event async for event in stream]
@@ -163,7 +169,10 @@ def a_server_accepts_the_next_turn(case: Case) -> None:
     if not is_strict(case):
         raise CheckSkipped("the stage's rules for this dialect are those of stricter hosts")
     scenes = (CALLING, PLAIN, LAST)
-    with _open_stage(case, *scenes) as stage, Client(providers=[case.row], settings=Settings()) as client:
+    with (
+        _open_stage(case, *scenes) as stage,
+        Client(providers=_list_rows(case, stage.url), settings=Settings()) as client,
+    ):
         options = _options(case, stage)
         options["tools"] = TOOLS
         history: list[Message] = [user("What is it?")]
@@ -191,7 +200,7 @@ def errors_carry_the_partial_reply(case: Case) -> None:
     cut = Raw(body, content_type=content_type, cut_after=len(body) * 3 // 4)
     with (
         _open_stage(case, Fail(status=401, message="no such key"), cut) as stage,
-        Client(providers=[case.row], settings=Settings()) as client,
+        Client(providers=_list_rows(case, stage.url), settings=Settings()) as client,
     ):
         options = _options(case, stage)
         refused = _catch_error(lambda: client.ask(_model(case), "What is it?", **options))
