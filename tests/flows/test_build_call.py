@@ -320,10 +320,8 @@ def test_the_position_of_tags_is_an_option(model: str, position: Any) -> None:
 
 def test_a_position_of_tags_brings_tags_to_a_host_that_never_inlines() -> None:
     made = CallBuilder(settings=Settings())
-    plain, given = (
-        made.build("openai:gpt-4o", "?", Options(api_key="x", **more), stream=True).target
-        for more in ({}, {"tag_position": "anywhere"})
-    )
+    options = (Options(api_key="x"), Options(api_key="x", tag_position="anywhere"))
+    plain, given = (made.build("openai:gpt-4o", "?", each, stream=True).target for each in options)
     assert (plain.facts.tags, bool(given.facts.tags)) == ((), True)
 
 

@@ -243,7 +243,11 @@ IMPORTED: dict[str, dict[str, object]] = {
 def test_imported_thinking_of_another_dialect_goes_to_none_that_thinks_in_blocks(model: str, kind: str) -> None:
     """Messages, for one, refuses a thinking block with an empty signature."""
     said_before = {"role": "assistant", "content": "A", **IMPORTED[kind]}
-    history = [{"role": "user", "content": "?"}, said_before, {"role": "user", "content": "And?"}]
+    history: list[dict[str, object]] = [
+        {"role": "user", "content": "?"},
+        said_before,
+        {"role": "user", "content": "And?"},
+    ]
     url = "http://127.0.0.1:9/v1" if model.startswith("anthropic-c") else None
     environment = {"AWS_REGION": "eu-west-1"}
     with pytest.MonkeyPatch.context() as patch:

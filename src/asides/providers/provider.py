@@ -395,7 +395,5 @@ class Target(msgspec.Struct, frozen=True):
         return None if self.rule.default is None else self.rule.default == "on"
 
     def may_think(self, thinking: Thinking) -> bool:
-        """Whether neither the model nor the caller excludes thinking. A default does not exclude it, since a native
-        field in `extra=` can change it.
-        """
+        """Whether neither the model nor the caller excludes thinking. A default does not: `extra=` can change it."""
         return self.rule.thinking != "never" and thinking.mode != "off"
