@@ -46,8 +46,8 @@ class Delta(msgspec.Struct, gc=False):
     """A delta of a block, or (in `message_delta`) the end of the message."""
 
     type: str = ""
-    text: str | None = None
-    thinking: str | None = None
+    text: Any = None
+    thinking: Any = None
     signature: str | None = None
     partial_json: str | None = None
     citation: msgspec.Raw = NOTHING
@@ -81,8 +81,8 @@ class Block(msgspec.Struct):
     """A content block of a known type; others stay raw."""
 
     type: str = ""
-    text: str | None = None
-    thinking: str | None = None
+    text: Any = None
+    thinking: Any = None
     signature: str | None = None
     data: str | None = None
     id: str | None = None
