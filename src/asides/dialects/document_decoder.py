@@ -46,6 +46,8 @@ class DocumentDecoder:
         self.stop: StopReason | None = None
         self.ended = False
         self.truncated_thought = False
+        self.late_start: ReplyStarted | None = None
+        """The start of the reply as the server named it after the first event."""
         self._framing = framing
         self._started = False
         self._replaced_text = False
@@ -98,7 +100,7 @@ class DocumentDecoder:
             self.start(events)
             if self._replaced_text:
                 self.warn(*INVALID_TEXT, events)
-            events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought))
+            events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought, self.late_start))
         return events
 
     def _is_over(self) -> bool:

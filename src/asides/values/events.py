@@ -133,6 +133,8 @@ class ReplyEnded(msgspec.Struct, frozen=True, tag="reply_ended"):
     stop: StopReason = StopReason()
     truncated_thought: bool = False
     """The reply ended inside a thinking tag."""
+    started: ReplyStarted | None = None
+    """The model and the id of the reply, if the server named them only after the first event."""
 
 
 Event: TypeAlias = (

@@ -177,6 +177,7 @@ class Fold:
 
     def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
+        self.started = event.started or self.started
 
     def _find_block(self, number: int, kind: _BlockKind) -> _Block:
         block = self._blocks.get(number)

@@ -125,3 +125,35 @@ def to_json_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+# --- thinking of an unexpected type -----------------------------------------------------------------------------------
+
+THOUGHT_FIELDS = ("thinking", "reasoning", "text", "summary", "content")
+_THINKING_TYPE = re.compile("think|thought|reason", re.IGNORECASE)
+_FALSE_WORDS = frozenset({"", "false", "0", "no", "off", "none", "null"})
+
+
+def is_marked(value: Any) -> bool:
+    """Whether a mark of thinking is set: any value sets it that is not plainly false, whatever its type."""
+    if value is None or value is True or value is False:
+        return value is True
+    if isinstance(value, str):
+        return value.strip().lower() not in _FALSE_WORDS
+    return not isinstance(value, (int, float)) or value != 0
+
+
+def names_thinking(kind: Any) -> bool:
+    """Whether the type of a part is one of thinking, in any spelling."""
+    return isinstance(kind, str) and _THINKING_TYPE.search(kind) is not None
+
+
+def read_thought_text(value: Any, depth: int = 8) -> str:
+    """Return the text of thinking: a string, a list of pieces, or the same up to `depth` levels deeper."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and depth:
+        return "".join(read_thought_text(item, depth - 1) for item in value)
+    if isinstance(value, dict) and depth:
+        return next((text for name in THOUGHT_FIELDS if (text := read_thought_text(value.get(name), depth - 1))), "")
+    return ""

@@ -103,3 +103,41 @@ def test_raw_fields_are_given_or_not_and_compact() -> None:
     )
     assert [is_given(raw) for raw in (absent, null, given)] == [False, False, True]
     assert compact(given) == b'{"a":1}'
+
+
+def iteration(kind: str, read: int, written: int, **more: int) -> dict[str, object]:
+    return {"type": kind, "input_tokens": read, "output_tokens": written, **more}
+
+
+ANSWER = {"input_tokens": 612, "output_tokens": 20}
+
+
+@pytest.mark.parametrize(
+    ("counts", "usage"),
+    [
+        ({"iterations": [iteration("compaction", 60_385, 139), iteration("message", 612, 20)]}, (60_997, 159, None)),
+        ({"iterations": [iteration("message", 600, 15), iteration("message", 12, 5)]}, (612, 20, None)),
+        ({"iterations": [iteration("message", 612, 20), iteration("advisor_message", 2529, 38)]}, (612, 20, None)),
+        ({"iterations": []}, (612, 20, None)),
+        ({"iterations": None}, (612, 20, None)),
+        (
+            {
+                "cache_read_input_tokens": 8,
+                "iterations": [
+                    iteration("compaction", 100, 1, cache_read_input_tokens=30, cache_creation_input_tokens=5),
+                    iteration("message", 612, 20, cache_read_input_tokens=8),
+                    iteration("compaction", 200, 2),
+                ],
+            },
+            (612 + 8 + 135 + 200, 23, 38),
+        ),
+    ],
+)
+def test_what_compaction_read_and_wrote_counts_once(
+    counts: dict[str, object], usage: tuple[int, int, int | None]
+) -> None:
+    so_far = UsageSoFar()
+    report = msgspec.convert({**ANSWER, **counts}, WireUsage)
+    so_far.merge(report)
+    found = so_far.merge(report)
+    assert (found.input, found.output, found.cached) == usage

@@ -21,7 +21,7 @@ from asides.values.errors import (
     RateLimited,
 )
 from asides.values.events import StopReason
-from asides.values.messages import ServerTool, Text, ToolCall, UnknownPart
+from asides.values.messages import Message, Prompt, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage
@@ -349,3 +349,42 @@ def test_a_frame_that_holds_no_json_breaks_the_dialect_in_any_chunking() -> None
     ending = frame("messageStop", {"stopReason": "end_turn"})
     with pytest.raises(ProtocolError):
         decoded(frame("messageStart", {"role": "assistant"}) + broken + ending)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["[REDACTED]"], ["[REDA", "CTED]"], list("[REDACTED]"), ["[REDACTED]", "[REDACTED]"], ["[REDACTED]\n"]],
+    ids=repr,
+)
+def test_a_placeholder_for_thinking_is_hidden_thinking(texts: list[str]) -> None:
+    reasoning = [{"contentBlockDelta": {"delta": {"reasoningContent": {"text": text}}}} for text in texts]
+    answer = {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"text": "42"}}}
+    streamed = b"".join(
+        json.dumps(line).encode() + b"\n"
+        for line in (
+            *reasoning,
+            {"contentBlockStop": {"contentBlockIndex": 0}},
+            answer,
+            {"messageStop": {"stopReason": "end_turn"}},
+            {"metadata": {}},
+        )
+    )
+    content = [{"reasoningContent": {"reasoningText": {"text": "".join(texts)}}}, {"text": "42"}]
+    body = {"output": {"message": {"content": content}}, "stopReason": "end_turn", "usage": {}}
+    for sent in (streamed, json.dumps(body).encode()):
+        reply = decoding.decoded(sent, target(NOVA), "bedrock")
+        assert reply.thinking is not None
+        assert (reply.text, reply.thinking.kind, reply.thinking.text) == ("42", "hidden", "")
+        said = reply.to_message()
+        assert said is not None
+        prompt = Prompt((Message("user", (Text("?"),)), said, Message("user", (Text("more"),))))
+        assert "REDACTED" not in find_dialect("bedrock").encode(prompt, target(NOVA))[0].body.decode()
+
+
+@pytest.mark.parametrize("text", ["[REDACTED] is what I must not say", "[RED", "x [REDACTED]"])
+def test_thinking_that_mentions_the_placeholder_is_thinking(text: str) -> None:
+    content = [{"reasoningContent": {"reasoningText": {"text": text}}}, {"text": "42"}]
+    body = {"output": {"message": {"content": content}}, "stopReason": "end_turn", "usage": {}}
+    reply = decoding.decoded(json.dumps(body).encode(), target(NOVA), "bedrock")
+    assert reply.thinking is not None
+    assert (reply.text, reply.thinking.text) == ("42", text)

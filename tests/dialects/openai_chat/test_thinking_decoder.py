@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from asides.dialects.openai_chat.thinking_decoder import read_part_seals, read_part_text
+from asides.dialects.openai_chat.thinking_decoder import read_part_seals
 from asides.providers.provider import Quirks
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
+from asides.wire.lenient import read_thought_text
 from tests.decoding import decoded, stream, target, whole
 
 
@@ -78,4 +79,4 @@ def test_a_plain_field_beside_reasoning_details_has_the_text() -> None:
 def test_a_thinking_part_has_its_text_and_seals_in_any_form(
     part: dict[str, Any], text: str, seals: list[tuple[str, str]]
 ) -> None:
-    assert (read_part_text(part), read_part_seals(part)) == (text, seals)
+    assert (read_thought_text(part), read_part_seals(part)) == (text, seals)

@@ -168,3 +168,38 @@ def test_thinking_and_text_beside_the_items_are_read() -> None:
         TextDelta("42", 1000),
     ]
     assert read(whole(message("43"), output_text="42")).text == "43"
+
+
+NOTHING_IN_IT: list[tuple[dict[str, Any], str]] = [
+    ({"object": "response", "id": "r"}, "no output or status"),
+    ({"object": "response", "id": "r", "status": "completed"}, "no output"),
+    ({"object": "response", "id": "r", "status": "completed", "output": None}, "no output"),
+    ({"object": "response", "id": "r", "output": []}, "no status"),
+    ({"id": "r", "model": "m"}, "no output or status"),
+]
+
+
+@pytest.mark.parametrize(("body", "lacks"), NOTHING_IN_IT, ids=json.dumps)
+def test_a_response_without_output_or_status_is_no_empty_reply(body: dict[str, Any], lacks: str) -> None:
+    for sent in (json.dumps(body).encode(), sse(body)):
+        with pytest.raises(ProtocolError) as raised:
+            read(sent)
+        assert f"example: the response has {lacks}; try again" in str(raised.value)
+
+
+def test_a_completed_stream_without_any_item_is_no_empty_reply() -> None:
+    for last in ({"object": "response", "id": "r"}, None, {}):
+        with pytest.raises(ProtocolError, match="the response has no output"):
+            read(sse({"type": "response.completed", "response": last}))
+
+
+@pytest.mark.parametrize("body", [{}, {"object": "list", "data": []}, {"object": "chat.completion", "id": "r"}])
+def test_something_that_is_no_response_is_told_as_such(body: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="not a response; check that the address"):
+        read(json.dumps(body).encode())
+
+
+def test_a_response_with_items_needs_no_status() -> None:
+    body = response(message("42"))
+    del body["status"]
+    assert read(json.dumps(body).encode()).text == "42"

@@ -38,7 +38,6 @@ def test_the_last_response_object_adds_only_items_that_the_stream_did_not_finish
     finished = index.begin(0, Item(type="message", id="a"))
     finished.done = True
     begun = index.begin(1, Item(type="reasoning", id="b"))
-    assert index.find_unfinished(0, Item(type="message", id="a"), 2) is None
-    assert index.find_unfinished(1, Item(type="reasoning", id="b"), 2) is begun
-    added = index.find_unfinished(2, Item(type="function_call", id="c"), 2)
-    assert added is index.items[-1]
+    items = [Item(type="message", id="a"), Item(type="reasoning", id="b"), Item(type="function_call", id="c")]
+    unfinished = [state for state, _, _ in index.match_response([(item, b"{}") for item in items])]
+    assert unfinished == [finished, begun, index.items[-1]]  # the message has no text yet

@@ -9,15 +9,14 @@ import msgspec
 import pytest
 
 from asides.dialects.openai_responses.items import (
-    CallState,
     ItemState,
     MessageState,
     RawReasoning,
     ReasoningState,
-    ServerToolState,
     UnknownState,
     build_message_entry,
 )
+from asides.dialects.openai_responses.tool_items import CallState, ServerToolState
 from asides.dialects.openai_responses.wire import Item
 from asides.dialects.tagged_text import TaggedText
 from asides.values.events import (
@@ -93,7 +92,7 @@ def test_a_reasoning_item_shows_its_summary_or_its_raw_text(
 def test_deltas_come_out_at_once_and_the_whole_item_adds_only_the_rest() -> None:
     state, events = ReasoningState(1000, ORIGIN, "aside"), list[Event]()
     state.feed("summary", 0, "on", events)
-    state.feed_whole("summary", 0, "one", events)
+    state.feed_whole("summary", 0, "one", events, "whole")
     state.feed("summary", 1, " ", events)
     assert events == [summary("on"), summary("e")], "a blank part is none, so blanks wait for text"
     state.feed("summary", 1, "x", events)

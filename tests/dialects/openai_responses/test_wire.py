@@ -14,13 +14,12 @@ from asides.dialects.openai_responses.wire import (
     TERMINAL_EVENTS,
     Incomplete,
     Item,
-    Part,
     Response,
     WireUsage,
     build_inner_error,
     decode_error,
     find_failure,
-    find_texts,
+    read_message,
     read_stop,
     read_usage,
 )
@@ -58,12 +57,15 @@ def test_counts_under_either_name(counts: dict[str, Any], usage: Usage) -> None:
     [
         (None, []),
         ("bare", [(0, "bare")]),
-        ([Part("text", "a"), Part("other", "b"), Part(None, "c"), "d", None], [(0, "a"), (2, "c"), (3, "d")]),
-        ([Part("text", 3), Part("text")], []),
+        (
+            [{"type": "text", "text": "a"}, {"type": "other", "text": "b"}, {"text": "c"}, "d", None],
+            [(0, "a"), (2, "c"), (3, "d")],
+        ),
+        ([{"type": "text", "text": 3}, {"type": "text"}], []),
     ],
 )
 def test_texts_of_parts_keep_their_positions(parts: Any, texts: list[tuple[int, str]]) -> None:
-    assert find_texts(parts, "text", "output_text") == texts
+    assert read_message(Item(content=parts), []) == (texts, [])
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ import msgspec
 from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
+from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
 from asides.values.messages import ServerTool, UnknownPart
+from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind
+from asides.wire.lenient import read_thought_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -95,11 +97,16 @@ class ThinkingBlock:
         self._kind: ThoughtKind = kind
         self._origin = origin
         self._signature = block.signature or ""
-        if block.thinking:
-            self._emit(block.thinking, events)
+        if thinking := block.thinking or block.text:
+            self._emit(thinking, events)
 
-    def _emit(self, text: str, events: list[Event]) -> None:
-        events.append(ThinkingDelta(text, self.number, self._kind, "block", VIA))
+    def _emit(self, thinking: Any, events: list[Event]) -> None:
+        text = thinking if type(thinking) is str else read_thought_text(thinking)
+        if text:
+            events.append(ThinkingDelta(text, self.number, self._kind, "block", VIA))
+        else:
+            detail = f"a thinking block holds {type(thinking).__name__}, not text"
+            events.append(Warned(Notice("unreadable_thinking", detail)))
 
     @property
     def is_signed(self) -> bool:

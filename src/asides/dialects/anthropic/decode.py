@@ -209,6 +209,9 @@ class MessagesDecoder(DocumentDecoder):
     def _open_block(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> OpenBlock:
         match block.type:
             case "text":
+                if block.text is not None and type(block.text) is not str:
+                    self.warn("malformed_field", "text has an unexpected type and was left out", events)
+                    block.text = None
                 return TextBlock(number, block, self.target, events)
             case "thinking":
                 return ThinkingBlock(number, block, self._kind, self.origin, events)
@@ -226,16 +229,27 @@ class MessagesDecoder(DocumentDecoder):
         delta = document.delta
         if delta is None:
             return
+        text = delta.text
+        if text is not None and (type(text) is not str or delta.type == "thinking_delta"):
+            self._move_odd_text(delta, events)
         block = self._open.get(document.index)
         if block is not None and block.feed(delta, payload, events):
             return
-        kind = _BLOCK_OF_DELTA.get(delta.type)
+        kind = _BLOCK_OF_DELTA.get(delta.type) or ("thinking" if delta.thinking is not None else None)
         if kind is None:
             self.warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
             return
         # The block was not begun, or begun with another type: the delta shows its type.
         self._begin_block(document.index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
         self._open[document.index].feed(delta, payload, events)
+
+    def _move_odd_text(self, delta: Delta, events: list[Event]) -> None:
+        """Move text that a delta of thinking has under the name of the answer; leave out text that is no string."""
+        if delta.type == "thinking_delta":
+            delta.thinking = delta.thinking or delta.text
+        else:
+            self.warn("malformed_field", "delta.text has an unexpected type and was left out", events)
+        delta.text = None
 
     def _finish_block(self, index: int, events: list[Event]) -> None:
         block = self._open.pop(index, None)

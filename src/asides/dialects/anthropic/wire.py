@@ -26,6 +26,16 @@ class OutputDetails(msgspec.Struct):
     thinking_tokens: int | None = None
 
 
+class Iteration(msgspec.Struct):
+    """Counts of one of the runs of a model that made the message."""
+
+    type: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
 class WireUsage(msgspec.Struct):
     """Counts of a message. In a stream each report covers the whole message so far and may omit fields."""
 
@@ -34,6 +44,7 @@ class WireUsage(msgspec.Struct):
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     output_tokens_details: OutputDetails | None = None
+    iterations: list[Iteration] | None = None
 
 
 class StopDetails(msgspec.Struct):
@@ -46,8 +57,8 @@ class Delta(msgspec.Struct, gc=False):
     """A delta of a block, or (in `message_delta`) the end of the message."""
 
     type: str = ""
-    text: str | None = None
-    thinking: str | None = None
+    text: Any = None
+    thinking: Any = None
     signature: str | None = None
     partial_json: str | None = None
     citation: msgspec.Raw = NOTHING
@@ -81,8 +92,8 @@ class Block(msgspec.Struct):
     """A content block of a known type; others stay raw."""
 
     type: str = ""
-    text: str | None = None
-    thinking: str | None = None
+    text: Any = None
+    thinking: Any = None
     signature: str | None = None
     data: str | None = None
     id: str | None = None
@@ -128,16 +139,30 @@ class UsageSoFar:
             value = getattr(later, name)
             if value is not None:
                 setattr(counts, name, value)
+        # The counts of the message leave out what compaction read and wrote, which is billed too (platform.claude.com,
+        # compaction, 2026-10). They include every other run of this model; an advisor is another model.
+        compactions = [run for run in counts.iterations or () if run.type == "compaction"]
         total_input = counts.input_tokens
-        if total_input is not None:
-            total_input += (counts.cache_read_input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
+        if total_input is not None or compactions:
+            total_input = sum(_sum_input(run) for run in (counts, *compactions))
         details = counts.output_tokens_details
         return normalise_usage(
             input=total_input,
-            output=counts.output_tokens,
+            output=_add_counts(counts.output_tokens, [run.output_tokens for run in compactions]),
             thinking=None if details is None else details.thinking_tokens,
-            cached=counts.cache_read_input_tokens,
+            cached=_add_counts(counts.cache_read_input_tokens, [run.cache_read_input_tokens for run in compactions]),
         )
+
+
+def _sum_input(counts: WireUsage | Iteration) -> int:
+    cached = (counts.cache_read_input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
+    return (counts.input_tokens or 0) + cached
+
+
+def _add_counts(count: int | None, more: list[int | None]) -> int | None:
+    """Add counts that are known; None if none is."""
+    known = [each for each in (count, *more) if each is not None]
+    return sum(known) if known else None
 
 
 # --- stop reasons and errors ------------------------------------------------------------------------------------------

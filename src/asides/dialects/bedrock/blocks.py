@@ -16,22 +16,28 @@ from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.lenient import to_json_text
+from asides.wire.lenient import read_thought_text, to_json_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
 CITATIONS = "citations"
+PLACEHOLDER = "placeholder"
+"""The kind of a seal with the text that stands for thinking which the provider does not show."""
 VIA = "reasoningContent"
+# Nova 2 always sends this as its reasoning (AWS nova2-userguide, reasoning-capabilities, 2026-11).
+_HIDDEN = "[REDACTED]"
 _PROVIDER_CALL = "server_tool_use"
 
 
 class ThoughtBlock:
     """A thought: its text and signature, or data that only the provider can read. No event begins it."""
 
-    __slots__ = ("_kind", "_origin", "_redacted", "_signature", "number")
+    __slots__ = ("_held", "_kind", "_origin", "_redacted", "_signature", "number")
 
     def __init__(self, number: int, kind: ThoughtKind, origin: Origin) -> None:
         self.number = number
+        self._held: str | None = ""
+        """The text so far while it may be the placeholder; None once it is a text."""
         self._kind: ThoughtKind = kind
         self._origin = origin
         self._signature: list[str] = []
@@ -42,17 +48,40 @@ class ThoughtBlock:
         """Whether a signature or redacted data has come."""
         return bool(self._signature or self._redacted)
 
-    def feed(self, delta: ReasoningDelta, events: list[Event]) -> None:
-        """Add a delta."""
-        if delta.text:
-            events.append(ThinkingDelta(delta.text, self.number, self._kind, "block", VIA))
-        if delta.signature:
-            self._signature.append(delta.signature)
+    def feed(self, delta: ReasoningDelta | str | list[Any], events: list[Event]) -> None:
+        """Add a delta, or a whole thought."""
+        if not isinstance(delta, ReasoningDelta):
+            delta = ReasoningDelta(delta)
+        text, signature = delta.text, delta.signature
+        if delta.reasoning_text is not None:
+            text = read_thought_text(delta.reasoning_text)
+            inner = delta.reasoning_text.get("signature") if isinstance(delta.reasoning_text, dict) else None
+            signature = inner if isinstance(inner, str) else signature
+        if text:
+            self._feed_text(text if type(text) is str else read_thought_text(text), events)
+        if signature:
+            self._signature.append(signature)
         if delta.redacted_content:
             self._redacted.append(delta.redacted_content)
 
+    def _feed_text(self, text: str, events: list[Event]) -> None:
+        if self._held is not None:
+            text = self._held + text
+            so_far = "".join(text.split())
+            if (_HIDDEN * (len(so_far) // len(_HIDDEN) + 1)).startswith(so_far):
+                self._held = text
+                return
+            self._held = None
+        events.append(ThinkingDelta(text, self.number, self._kind, "block", VIA))
+
     def finish(self, events: list[Event]) -> None:
         """Emit the events that were held: the block is complete, or no more deltas come."""
+        if self._held and _HIDDEN in self._held:
+            seal = Seal(PLACEHOLDER, _HIDDEN, self._origin)
+            events.append(ThoughtSealed(seal, self.number, "hidden", "block"))
+        elif self._held:
+            events.append(ThinkingDelta(self._held, self.number, self._kind, "block", VIA))
+        self._held = None
         if self._signature:
             seal = Seal(SIGNATURE, "".join(self._signature), self._origin)
             events.append(ThoughtSealed(seal, self.number, self._kind, "block"))

@@ -20,7 +20,6 @@ from asides.dialects.bedrock.wire import (
     BlockStart,
     Document,
     Output,
-    ReasoningDelta,
     ToolUse,
     WireUsage,
     build_error,
@@ -53,6 +52,7 @@ class ConverseDecoder(DocumentDecoder):
         self._joins_texts = bool(target.facts.tags)
         self._open: dict[int, _OpenBlock] = {}
         self._has_usage = False
+        self._thoughts: set[int] = set()
         self._texts: dict[int, TaggedText] = {}
         self._text: TaggedText | None = None
         """The text that the next one may continue."""
@@ -106,13 +106,15 @@ class ConverseDecoder(DocumentDecoder):
         index, delta = event.content_block_index, event.delta
         if delta is None:
             return
+        if delta.reasoning_content is not None:
+            block = self._open.get(index)
+            if not isinstance(block, ThoughtBlock):
+                block = self._open_thought(index)
+            block.feed(delta.reasoning_content, events)
         if delta.text is not None:
             self._feed_text(index, delta.text, events)
         elif delta.reasoning_content is not None:
-            block = self._open.get(index)
-            if not isinstance(block, ThoughtBlock):
-                block = self._open_block(index, ThoughtBlock(index * SEGMENTS, self._kind, self.origin))
-            block.feed(delta.reasoning_content, events)
+            pass
         elif delta.tool_use is not None:
             call = self._open.get(index)
             if call is None:
@@ -149,6 +151,11 @@ class ConverseDecoder(DocumentDecoder):
         else:
             self._begin_raw_block(index, kind, fields, events)
 
+    def _open_thought(self, index: int) -> ThoughtBlock:
+        self._thoughts.add(index)
+        thought: ThoughtBlock = self._open_block(index, ThoughtBlock(index * SEGMENTS, self._kind, self.origin))
+        return thought
+
     def _open_block(self, index: int, block: Any) -> Any:
         self._open[index] = block
         self._last = block
@@ -175,7 +182,9 @@ class ConverseDecoder(DocumentDecoder):
         if running is None:
             running = self._text if self._joins_texts else None
         if running is None:
-            running = TaggedText(index * SEGMENTS, self.target, first=self._last is None)
+            # A text after a thought of the same index is another block.
+            first_block = index * SEGMENTS + (index in self._thoughts)
+            running = TaggedText(first_block, self.target, first=self._last is None)
         self._texts[index] = self._text = self._last = running
         running.feed(text, events)
 
@@ -191,16 +200,13 @@ class ConverseDecoder(DocumentDecoder):
 
     def _decode_block(self, index: int, raw: bytes, events: list[Event]) -> None:
         block = self.read(raw, BLOCKS, events)
+        if block.reasoning_content is not None:
+            self._open_thought(index).feed(block.reasoning_content, events)
+            self._finish_block(index, events)
         if block.text is not None:
             self._feed_text(index, block.text, events)
         elif block.reasoning_content is not None:
-            reasoning = block.reasoning_content
-            thought = self._open_block(index, ThoughtBlock(index * SEGMENTS, self._kind, self.origin))
-            if reasoning.reasoning_text is not None:
-                text = reasoning.reasoning_text
-                thought.feed(ReasoningDelta(text.text, text.signature), events)
-            thought.feed(ReasoningDelta(redacted_content=reasoning.redacted_content), events)
-            self._finish_block(index, events)
+            pass
         elif block.citations_content is not None:
             for piece in block.citations_content.content or ():
                 self._feed_text(index, piece.text or "", events)

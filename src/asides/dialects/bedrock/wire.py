@@ -33,11 +33,13 @@ class WireUsage(msgspec.Struct, rename="camel"):
 
 
 class ReasoningDelta(msgspec.Struct, rename="camel", gc=False):
-    """A delta of a thought: text, signature, or redacted data."""
+    """A thought or a delta of one: text, signature, or redacted data. Whole ones have `reasoning_text`."""
 
-    text: str | None = None
+    text: Any = None
     signature: str | None = None
     redacted_content: str | None = None
+    reasoning_text: Any = None
+    """The field of a whole thought, from servers that send deltas in that form."""
 
 
 class ToolUseDelta(msgspec.Struct, gc=False):
@@ -50,7 +52,7 @@ class Delta(msgspec.Struct, rename="camel", gc=False):
     """A delta of a block. Unknown fields stay raw."""
 
     text: str | None = None
-    reasoning_content: ReasoningDelta | None = None
+    reasoning_content: ReasoningDelta | str | list[Any] | None = None
     tool_use: ToolUseDelta | None = None
     citation: msgspec.Raw = NOTHING
 
@@ -123,20 +125,6 @@ class ToolUse(msgspec.Struct, rename="camel"):
     type: str | None = None
 
 
-class ReasoningText(msgspec.Struct):
-    """A readable thought."""
-
-    text: str | None = None
-    signature: str | None = None
-
-
-class Reasoning(msgspec.Struct, rename="camel"):
-    """A thought, readable or not."""
-
-    reasoning_text: ReasoningText | None = None
-    redacted_content: str | None = None
-
-
 class CitedText(msgspec.Struct):
     """A piece of a text with citations."""
 
@@ -154,7 +142,7 @@ class Block(msgspec.Struct, rename="camel"):
     """A block of a whole message, of a known type; others stay raw."""
 
     text: str | None = None
-    reasoning_content: Reasoning | None = None
+    reasoning_content: ReasoningDelta | str | list[Any] | None = None
     tool_use: ToolUse | None = None
     citations_content: Cited | None = None
 

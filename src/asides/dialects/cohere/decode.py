@@ -7,6 +7,8 @@ the item's index. The plan before calls (`tool_plan`) is neither answer nor thin
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from asides.dialects.cohere.wire import (
@@ -40,6 +42,7 @@ from asides.values.events import (
 from asides.values.messages import UnknownPart
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
+from asides.wire.lenient import names_thinking, read_thought_text
 
 CALL_BLOCK = 1_000_000
 PLAN = "tool_plan"
@@ -57,6 +60,8 @@ class ChatDecoder(DocumentDecoder):
         self._kind: ThoughtKind = "raw" if target.rule.kind == "hidden" else target.rule.kind
         self._texts: dict[int, TaggedText] = {}
         self._thoughts: list[int] = []
+        self._thinking_items: set[int] = set()
+        """The items that began as thinking."""
         self._calls: list[int] = []
         self._plan: list[str] = []
         self._citations: dict[int | None, list[bytes]] = {}
@@ -95,7 +100,9 @@ class ChatDecoder(DocumentDecoder):
     def _decode_content_start(self, document: Document, payload: bytes, events: list[Event]) -> None:
         message = None if document.delta is None else document.delta.message
         content = None if message is None else message.content
-        if isinstance(content, Content) and content.type not in (None, "text", "thinking"):
+        if isinstance(content, Content) and names_thinking(content.type):
+            self._thinking_items.add(document.index)
+        if isinstance(content, Content) and content.type not in (None, "text") and not names_thinking(content.type):
             started = msgspec.json.decode(payload)["delta"]["message"]["content"]
             self._emit_raw(document.index, msgspec.json.encode(started), str(content.type), events)
         else:
@@ -109,16 +116,31 @@ class ChatDecoder(DocumentDecoder):
             self._emit_content(document.index, content, events)
 
     def _emit_content(self, index: int, content: Content, events: list[Event]) -> None:
-        if content.thinking:
-            if index not in self._thoughts:
-                self._thoughts.append(index)
-            events.append(ThinkingDelta(content.thinking, index * SEGMENTS, self._kind, "block", VIA))
-        if content.text:
-            text = self._texts.get(index)
-            if text is None:
+        thinking, text = content.thinking, content.text
+        if text and (index in self._thinking_items or names_thinking(content.type)):
+            # An item that began as thinking has no text of the answer.
+            thinking, text = thinking or text, None
+        if thinking:
+            self._emit_thinking(index, thinking, events)
+        if text and type(text) is not str:
+            self.warn("malformed_field", "content.text has an unexpected type and was left out", events)
+        elif text:
+            running = self._texts.get(index)
+            if running is None:
                 first = not self._texts and not self._thoughts
-                text = self._texts[index] = TaggedText(index * SEGMENTS, self.target, self._kind, first=first)
-            text.feed(content.text, events)
+                # A text after a thought of the same index is another block.
+                block = index * SEGMENTS + (index in self._thoughts)
+                running = self._texts[index] = TaggedText(block, self.target, self._kind, first=first)
+            running.feed(text, events)
+
+    def _emit_thinking(self, index: int, thinking: Any, events: list[Event]) -> None:
+        text = read_thought_text(thinking)
+        if not text:
+            self.warn("unreadable_thinking", f"thinking holds {type(thinking).__name__}, not text", events)
+            return
+        if index not in self._thoughts:
+            self._thoughts.append(index)
+        events.append(ThinkingDelta(text, index * SEGMENTS, self._kind, "block", VIA))
 
     def _decode_call(self, document: Document, events: list[Event]) -> None:
         message = None if document.delta is None else document.delta.message
@@ -176,7 +198,7 @@ class ChatDecoder(DocumentDecoder):
 
     def _decode_item(self, index: int, raw: bytes, events: list[Event]) -> None:
         content = self.read(raw, CONTENTS, events)
-        if content.type in (None, "text", "thinking"):
+        if content.type in (None, "text") or names_thinking(content.type):
             self._emit_content(index, content, events)
         else:
             self._emit_raw(index, compact(raw), content.type, events)

@@ -40,8 +40,8 @@ class Content(msgspec.Struct, gc=False):
     """An item of the content, or a piece of one."""
 
     type: str | None = None
-    text: str | None = None
-    thinking: str | None = None
+    text: Any = None
+    thinking: Any = None
 
 
 class Function(msgspec.Struct):

@@ -48,6 +48,7 @@ from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
+from asides.wire.lenient import is_marked
 
 SIGNATURE = "thought_signature"
 
@@ -186,16 +187,17 @@ class ContentDecoder(DocumentDecoder):
     # --- one part ---------------------------------------------------------------------------------------------------
 
     def _decode_part(self, part: Part, candidate: int, number: int, events: list[Event]) -> None:
-        text, signature = part.text, part.thought_signature
-        if text and self._open_kind == ("thought" if part.thought else "text") and signature is None:
+        text, signature, mark = part.text, part.thought_signature, part.thought
+        is_thought = mark is True or (mark is not None and is_marked(mark))
+        if text and self._open_kind == ("thought" if is_thought else "text") and signature is None:
             # The usual chunk: more of the same text. No text is open while a call is.
             events.append(
-                ThinkingDelta(text, self._block, "summary", "block") if part.thought else TextDelta(text, self._block)
+                ThinkingDelta(text, self._block, "summary", "block") if is_thought else TextDelta(text, self._block)
             )
             return
         if text is not None and part.function_call is None:
             if text or signature:
-                self._decode_text(text, part.thought is True, signature, events)
+                self._decode_text(text, is_thought, signature, events)
             return
         if part.function_call is not None:
             self._decode_call(part.function_call, signature, events)
@@ -203,7 +205,7 @@ class ContentDecoder(DocumentDecoder):
         self._finish_call(events, whole=True)
         self._begin_block(None)
         # A picture inside a thought is not part of the answer.
-        media = None if part.thought else _build_media(part)
+        media = None if is_thought else _build_media(part)
         arrived = media or self._build_part(find_raw_part(self.payloads[-1], candidate, number), events)
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)

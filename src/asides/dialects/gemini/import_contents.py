@@ -17,6 +17,7 @@ from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
+from asides.wire.lenient import is_marked
 
 
 def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
@@ -92,7 +93,7 @@ class _Importer:
         if isinstance(call, Mapping):
             return self._import_tool_call(call, seals)
         if isinstance(text, str):
-            if part.get("thought") is True:
+            if is_marked(part.get("thought")):
                 return Thought(text, "summary" if text.strip() else "hidden", "block", seals=seals)
             return Text(text, seals)
         media = _import_media(part)

@@ -58,7 +58,8 @@ class Part(msgspec.Struct, rename="camel"):
     """One part of the content. A part without these fields is read again from its raw JSON."""
 
     text: str | None = None
-    thought: bool | None = None
+    thought: Any = None
+    """Whether the part is thinking; proxies write other values than booleans."""
     thought_signature: str | None = None
     function_call: FunctionCall | None = None
     inline_data: Blob | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as NotBase64
+from typing import Any
 
 import msgspec
 
@@ -21,6 +22,7 @@ from asides.values.messages import Image
 from asides.values.thinking import ThoughtKind
 from asides.values.usage import normalise_usage
 from asides.wire.framing import Framing
+from asides.wire.lenient import read_thought_text
 
 CONTENT_BLOCK = 1_000
 IMAGE_BLOCK = 500_000
@@ -67,9 +69,12 @@ class ChatLineDecoder(DocumentDecoder):
             self._undecided = line
 
     def _decode_message(self, message: Message, events: list[Event]) -> None:
-        if message.thinking:
-            self._thought.append(message.thinking)
-            events.append(ThinkingDelta(message.thinking, 0, self._kind, "field", VIA))
+        thinking = message.thinking
+        if thinking and type(thinking) is not str:
+            thinking = self._read_thinking(thinking, events)
+        if thinking:
+            self._thought.append(thinking)
+            events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
         if message.content:
             if self._content is None:
                 self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
@@ -78,6 +83,13 @@ class ChatLineDecoder(DocumentDecoder):
             self._decode_call(call, events)
         for image in message.images or ():
             self._decode_image(image, events)
+
+    def _read_thinking(self, value: Any, events: list[Event]) -> str:
+        """Return the text of thinking that is no string."""
+        text = read_thought_text(value)
+        if not text:
+            self.warn("unreadable_thinking", f"the field {VIA} holds {type(value).__name__}, not text", events)
+        return text
 
     def _decode_call(self, call: Call, events: list[Event]) -> None:
         block = CALL_BLOCK + self._calls

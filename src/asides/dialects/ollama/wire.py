@@ -37,7 +37,7 @@ class Message(msgspec.Struct, gc=False):
     """The message, or a piece of it."""
 
     content: str | None = None
-    thinking: str | None = None
+    thinking: Any = None
     tool_calls: list[Call] | None = None
     images: list[str] | None = None
 
@@ -48,7 +48,7 @@ class Line(msgspec.Struct):
     model: str | None = None
     message: Message | None = None
     response: str | None = None
-    thinking: str | None = None
+    thinking: Any = None
     done: bool | None = None
     done_reason: str | None = None
     prompt_eval_count: int | None = None

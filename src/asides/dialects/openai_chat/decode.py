@@ -15,12 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_chat.thinking_decoder import (
-    ThinkingDecoder,
-    is_thinking_part,
-    read_part_seals,
-    read_part_text,
-)
+from asides.dialects.openai_chat.thinking_decoder import ThinkingDecoder, emit_part, is_thinking_part
 from asides.dialects.openai_chat.wire import (
     NOTHING,
     Function,
@@ -320,7 +315,7 @@ class ChatDecoder(DocumentDecoder):
             if isinstance(part, str):
                 self._decode_text(part, events, is_part=True)
             elif isinstance(part, dict) and is_thinking_part(part):
-                self._decode_thinking_part(part, events)
+                emit_part(part, self._content.open_block("thinking", events), self._kind, self.origin, events)
             elif isinstance(part, dict) and kind in ("text", "output_text", None) and isinstance(part.get("text"), str):
                 if part["text"]:
                     self._decode_text(part["text"], events, is_part=True)
@@ -328,13 +323,6 @@ class ChatDecoder(DocumentDecoder):
                 events.append(RefusalDelta(str(part.get("refusal", "")), REFUSAL_BLOCK))
             else:
                 self.warn("unknown_content_part", f"a content part of type {kind!r} is only in metadata['raw']", events)
-
-    def _decode_thinking_part(self, part: dict[str, Any], events: list[Event]) -> None:
-        block = self._content.open_block("thinking", events)
-        if text := read_part_text(part):
-            events.append(ThinkingDelta(text, block, self._kind, "block", "content"))
-        for kind, value in read_part_seals(part):
-            events.append(ThoughtSealed(Seal(kind, value, self.origin), block, source="block"))
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 

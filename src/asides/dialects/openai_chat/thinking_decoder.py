@@ -17,6 +17,7 @@ from asides.values.events import Event, ThinkingDelta, ThoughtSealed, Warned
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.deduplicate import RepeatFilter, SharedText, SnapshotFilter
+from asides.wire.lenient import THOUGHT_FIELDS, is_marked, names_thinking, read_thought_text
 
 FIELD_BLOCK = 0
 DETAILS = "reasoning_details"
@@ -47,16 +48,22 @@ class ThinkingDecoder:
             if self._details is None:
                 self._details = _Details(snapshots=self._target.quirks.snapshots)
                 self._details.alone = not self._filters  # a field may have come in an earlier chunk
-            additions = self._details.merge(delta.reasoning_details)
+            entries = delta.reasoning_details if type(delta.reasoning_details) is list else [delta.reasoning_details]
+            additions = self._details.merge(entries)
             if additions and additions[0].summary:
                 kind = "summary"
+            if loose := read_thought_text([entry for entry in entries if not isinstance(entry, dict)]):
+                self._emit_field(DETAILS, loose, kind, events)
         has_field = False
         for name, value in zip(reader.thinking_fields, values, strict=True):
             if not value:
                 continue
             if type(value) is not str:
-                _warn(events, "unreadable_thinking", f"the field {name} holds {type(value).__name__}, not text")
-                continue
+                text = read_thought_text(value)
+                if not text:
+                    _warn(events, "unreadable_thinking", f"the field {name} holds {type(value).__name__}, not text")
+                    continue
+                value = text
             has_field = True
             snapshots = self._filters.get(name)
             if snapshots is None:
@@ -192,6 +199,8 @@ class _Details:
                 entry.fields.setdefault(name, "")
             elif value is not None or name not in entry.fields:
                 entry.fields[name] = value
+        if not text and not isinstance(fragment.get(shown), str):
+            text = read_thought_text(fragment)
         return _Addition(entry.number, text, kind == _SUMMARY)
 
     def _find(self, *parts: Any) -> _Entry:
@@ -226,31 +235,26 @@ class _Details:
 
 # --- thinking as a part of the content ----------------------------------------------------------------------------
 
-_THINKING_TYPES = ("thinking", "reasoning", "redacted_thinking")
-_TEXT_FIELDS = ("thinking", "reasoning", "text", "summary", "content")
 # The fields that hold a seal, and the kind of that seal.
 _SEAL_FIELDS = (("signature", "signature"), ("data", "redacted"))
 
 
 def is_thinking_part(part: dict[str, Any]) -> bool:
     """Whether a content part is thinking: by its type, or by a mark on a text part."""
-    return part.get("type") in _THINKING_TYPES or part.get("thought") is True
+    return names_thinking(part.get("type")) or is_marked(part.get("thought"))
 
 
-def read_part_text(value: Any) -> str:
-    """Return the text of a part: a string, a list of pieces, or the same one level deeper."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return "".join(read_part_text(item) for item in value)
-    if isinstance(value, dict):
-        return next((text for name in _TEXT_FIELDS if (text := read_part_text(value.get(name)))), "")
-    return ""
+def emit_part(part: dict[str, Any], block: int, kind: ThoughtKind, origin: Origin, events: list[Event]) -> None:
+    """Emit the events of a content part that is thinking."""
+    if text := read_thought_text(part):
+        events.append(ThinkingDelta(text, block, kind, "block", "content"))
+    for seal_kind, value in read_part_seals(part):
+        events.append(ThoughtSealed(Seal(seal_kind, value, origin), block, source="block"))
 
 
 def read_part_seals(part: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the seals of a part as (kind, value): its own, or those of the pieces of its text."""
-    pieces = [item for name in _TEXT_FIELDS if isinstance(part.get(name), list) for item in part[name]]
+    pieces = [item for name in THOUGHT_FIELDS if isinstance(part.get(name), list) for item in part[name]]
     return [
         (kind, value)
         for holder in (part, *pieces)

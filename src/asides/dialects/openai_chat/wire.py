@@ -162,7 +162,7 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
         ("content", Any, None),
         ("tool_calls", list[ToolCallPart] | None, None),
         ("refusal", Any, None),
-        ("reasoning_details", list[Any] | None, None),
+        ("reasoning_details", Any, None),
         ("function_call", Function | None, None),
         ("extra_content", msgspec.Raw, NOTHING),
         ("thought_signature", Any, None),

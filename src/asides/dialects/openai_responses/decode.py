@@ -14,15 +14,15 @@ from typing import Any, cast
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block, make_key
-from asides.dialects.openai_responses.items import (
+from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block
+from asides.dialects.openai_responses.items import Channel, ItemState, MessageState, ReasoningState
+from asides.dialects.openai_responses.tool_items import (
+    CLIENT_CALLS,
     SERVER_TOOLS,
     CallState,
-    Channel,
-    ItemState,
-    MessageState,
-    ReasoningState,
+    CustomCallState,
     ServerToolState,
+    find_tool_names,
 )
 from asides.dialects.openai_responses.wire import (
     EVENTS,
@@ -42,7 +42,7 @@ from asides.dialects.openai_responses.wire import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
-from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta, UsageReported
+from asides.values.events import Event, ReplyStarted, StopReason, TextDelta, ThinkingDelta, UsageReported
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
 
@@ -61,9 +61,14 @@ class ResponsesDecoder(DocumentDecoder):
         super().__init__(target, Framing())
         self._usage: Usage | None = None
         self._index = ItemIndex(target)
-        self._last_key: int | str | None = None
+        self._last_index: int | None = None
+        self._last_id: str | None = None
         self._last_message: MessageState | None = None
         self._has_text = False
+        self._tool_names: set[str] = set()
+        """The names of the request's tools, if the server repeats them."""
+        self._named_by = False
+        """Whether a response object has come: it names the model and the reply."""
 
     @property
     def done(self) -> bool:
@@ -125,9 +130,14 @@ class ResponsesDecoder(DocumentDecoder):
         if not self._started and event.type in _HANDLERS:
             self.start(events)
         if event.type == "response.output_text.delta":
-            key = event.output_index if event.output_index is not None else event.item_id
-            if self._last_message is not None and key == self._last_key and event.delta:
-                self._last_message.feed(event.content_index or 0, event.delta, events)
+            message = self._last_message
+            if (
+                message is not None
+                and event.delta
+                and event.output_index == self._last_index
+                and event.item_id == self._last_id
+            ):
+                message.feed(event.content_index or 0, event.delta, events)
                 return
         handle = _HANDLERS.get(event.type or "")
         if handle is not None:
@@ -145,7 +155,7 @@ class ResponsesDecoder(DocumentDecoder):
         elif kind in TERMINAL_EVENTS:
             self._decode_end(self._read_response(event, events), kind, payload, events)
         elif kind in IGNORED_EVENTS:
-            if not self._started and event.response is not NOTHING:
+            if event.response is not NOTHING and (not self._started or not self._named_by):
                 self._start(self._read_response(event, events), events)
         elif not self._decode_progress(event, events):
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
@@ -165,7 +175,7 @@ class ResponsesDecoder(DocumentDecoder):
             if error:
                 self.failure = self.failure or build_inner_error(error, payload, self.target)
                 return
-        if response.object not in (None, "response") or (response.output is None and response.status is None):
+        if response.object not in (None, "response") or response == Response():
             found = f"an object of type {response.object!r}" if isinstance(response.object, str) else "something else"
             raise ProtocolError(
                 f"the answer is {found}, not a response; check that the address serves this endpoint.", payload=payload
@@ -181,6 +191,11 @@ class ResponsesDecoder(DocumentDecoder):
             return Response() if raw == b"null" else self.read_leniently(raw, RESPONSES, problem, events)
 
     def _start(self, response: Response, events: list[Event]) -> None:
+        self._tool_names |= find_tool_names(response.tools)
+        if not self._named_by:
+            self._named_by = bool(response.model or response.id)
+            stored, model = response.store is True, response.model or self.target.model or None
+            self.late_start = ReplyStarted(model, response.id or None, self.origin, stored) if self._started else None
         self.start(events, response.model, response.id, stored=response.store is True)
 
     # --- events of items --------------------------------------------------------------------------------------------
@@ -188,13 +203,15 @@ class ResponsesDecoder(DocumentDecoder):
     def _find_message(self, event: StreamEvent) -> MessageState:
         message = cast("MessageState", self._index.find(event, "message"))
         self._last_message = message
-        self._last_key = make_key(event.output_index, event.item_id)
+        self._last_index, self._last_id = event.output_index, event.item_id
         return message
 
     def _begin_item(self, event: StreamEvent, events: list[Event]) -> None:
         item, raw = self._read_item(bytes(event.item), events)
         self._last_message = None
-        self._index.begin(event.output_index, item).begin(item, raw, events)
+        state = self._index.begin(event.output_index, item)
+        self._decide_by_name(state, item, events)
+        state.begin(item, raw, events)
 
     def _end_item(self, event: StreamEvent, events: list[Event]) -> None:
         item, raw = self._read_item(bytes(event.item), events)
@@ -203,10 +220,22 @@ class ResponsesDecoder(DocumentDecoder):
 
     def _finish_item(self, state: ItemState, item: Item, raw: bytes, events: list[Event]) -> None:
         state.done = True
-        before = len(events)
+        self._decide_by_name(state, item, events)
         state.end(item, raw, events)
-        if isinstance(state, MessageState):
-            self._has_text = self._has_text or any(isinstance(event, TextDelta) for event in events[before:])
+        if isinstance(state, MessageState) and state.sent:
+            self._has_text = True
+            self._decide_by_answer(state, events)
+
+    def _decide_by_name(self, state: ItemState, item: Item, events: list[Event]) -> None:
+        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name."""
+        if isinstance(state, CustomCallState) and state.runs_here is None and item.name and self._tool_names:
+            state.decide(item.name in self._tool_names, events)
+
+    def _decide_by_answer(self, message: MessageState, events: list[Event]) -> None:
+        """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""
+        for state in self._index.items:
+            if isinstance(state, CustomCallState) and state.runs_here is None and state.block < message.block:
+                state.decide(False, events)
 
     def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, bytes]:
         try:
@@ -217,20 +246,29 @@ class ResponsesDecoder(DocumentDecoder):
             return self.read_leniently(raw, ITEMS, problem, events), raw
 
     def _decode_text_delta(self, event: StreamEvent, events: list[Event]) -> None:
+        if (thought := self._index.find_reasoning(event)) is not None:
+            thought.feed("summary", event.content_index or 0, event.delta or "", events)
+            return
+        message = self._find_message(event)
         self._has_text = self._has_text or bool(event.delta)
-        self._find_message(event).feed(event.content_index or 0, event.delta or "", events)
+        self._decide_by_answer(message, events)
+        message.feed(event.content_index or 0, event.delta or "", events)
 
     def _decode_whole_text(self, event: StreamEvent, events: list[Event]) -> None:
+        kind = event.type or ""
+        if (thought := self._index.find_reasoning(event)) is not None:
+            thought.feed_whole("summary", event.content_index or 0, event.text or "", events, kind)
+            return
         message = self._find_message(event)
         self._has_text = self._has_text or bool(event.text)
-        message.feed_whole(event.content_index or 0, event.text or "", events)
+        message.feed_whole(event.content_index or 0, event.text or "", events, kind)
 
     def _decode_refusal_delta(self, event: StreamEvent, events: list[Event]) -> None:
         self._find_message(event).feed_refusal(event.content_index or 0, event.delta or "", events)
 
     def _decode_whole_refusal(self, event: StreamEvent, events: list[Event]) -> None:
         message = self._find_message(event)
-        message.feed_whole(event.content_index or 0, event.refusal or "", events, refusal=True)
+        message.feed_whole(event.content_index or 0, event.refusal or "", events, "refusal")
 
     def _decode_whole_part(self, event: StreamEvent, events: list[Event]) -> None:
         """Decode a part that comes whole, from servers that send no deltas of it."""
@@ -257,7 +295,7 @@ class ResponsesDecoder(DocumentDecoder):
         if event.delta is not None:
             state.feed(channel, place or 0, event.delta, events)
         elif event.text is not None:
-            state.feed_whole(channel, place or 0, event.text, events)
+            state.feed_whole(channel, place or 0, event.text, events, event.type or "")
 
     def _decode_summary(self, event: StreamEvent, events: list[Event]) -> None:
         self._decode_reasoning("summary", event, events)
@@ -276,7 +314,8 @@ class ResponsesDecoder(DocumentDecoder):
     def _decode_progress(self, event: StreamEvent, events: list[Event]) -> bool:
         """Decode an event of a tool that the provider runs (`response.web_search_call.searching`); False for others."""
         kind, _, status = (event.type or "").removeprefix("response.").partition(".")
-        tool = next((name for name in SERVER_TOOLS if kind == name or kind.startswith(f"{name}_")), None)
+        tools = SERVER_TOOLS | CLIENT_CALLS
+        tool = next((name for name in tools if kind == name or kind.startswith(f"{name}_")), None)
         if tool is None:
             return False
         if kind == tool and status and event.delta is None and status != "partial_image":
@@ -286,15 +325,17 @@ class ResponsesDecoder(DocumentDecoder):
     # --- the end ----------------------------------------------------------------------------------------------------
 
     def _decode_end(self, response: Response, kind: str | None, payload: bytes, events: list[Event]) -> None:
+        self._check_output(response, kind, payload)
         self._start(response, events)
         if isinstance(response.reasoning, str) and response.reasoning:
             # One server has no reasoning items but the thought as a string.
             events.append(ThinkingDelta(response.reasoning, FIELD_BLOCK, "raw", "field", "reasoning"))
-        known = len(self._index.items)
-        for place, raw in enumerate(response.output or ()):
-            item, entry = self._read_item(bytes(raw), events)
-            if (state := self._index.find_unfinished(place, item, known)) is not None:
-                self._finish_item(state, item, entry, events)
+        output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
+        for state, item, entry in self._index.match_response(output):
+            self._finish_item(state, item, entry, events)
+        for state in self._index.items:
+            if isinstance(state, CustomCallState) and state.runs_here is None:
+                state.decide(True, events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
             events.append(TextDelta(response.output_text, find_first_block(len(self._index.items))))
         if response.usage is not None:
@@ -308,8 +349,18 @@ class ResponsesDecoder(DocumentDecoder):
             self.failure = find_failure(response, payload, self.target)
         self.stop = self._decode_stop(response, events)
 
+    def _check_output(self, response: Response, kind: str | None, payload: bytes) -> None:
+        """Raise if a response that says nothing of an error or of more to come holds nothing at all."""
+        if response.output_text or response.error or self._index.items or response.status not in (None, "completed"):
+            return
+        if response.output is None or (response.status is None and kind is None and not response.output):
+            lacks = (
+                "output" if response.status is not None else "status" if response.output == [] else "output or status"
+            )
+            raise ProtocolError(f"the response has no {lacks}; try again, or check the base URL.", payload=payload)
+
     def _decode_stop(self, response: Response, events: list[Event]) -> StopReason:
-        has_calls = any(isinstance(item, CallState) for item in self._index.items)
+        has_calls = any(item.is_call for item in self._index.items)
         stop = read_stop(response, has_calls=has_calls)
         if stop.reason == "unknown" and self.failure is None:
             self.warn("unknown_stop_reason", f"the status {stop.raw!r} is not known as a final status", events)

@@ -27,6 +27,7 @@ from asides.dialects.message_encoder import (
     simplify_content,
 )
 from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
+from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError, Unsupported
 from asides.values.messages import (
@@ -197,7 +198,10 @@ class _ItemEncoder:
         self.target = target
         self.system_role = target.facts.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
-        self.custom_calls = {call.id for message in prompt.messages for call in message.tool_calls if call.custom}
+        calls = [call for message in prompt.messages for call in message.tool_calls]
+        self.custom_calls = {call.id for call in calls if call.custom}
+        self.native_calls = {call.id: item for call in calls if (item := _find_item(call.seals, *CLIENT_CALLS))}
+        """The items of calls that go back as they came: of tools of the provider."""
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 
@@ -210,6 +214,8 @@ class _ItemEncoder:
         return {"role": "user", "content": simplify_content(encoded, "input_text")}
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
+        if (call := self.native_calls.get(result.call_id)) is not None:
+            return encode_output(call, result, self.notices)
         output: str | list[Any] = result.content if isinstance(result.content, str) else []
         if not isinstance(result.content, str):
             output = [wire for part in result.content for wire in _encode_input_part(part, "tool", self.notices)]
@@ -304,6 +310,8 @@ def _add_text(part: Text | Refusal, items: list[Wire]) -> None:
 
 
 def _encode_tool_call(call: ToolCall) -> Wire:
+    if (item := _find_item(call.seals, *CLIENT_CALLS)) is not None:
+        return {**item, "call_id": call.id}
     entry = _find_item(call.seals, "function_call", "custom_tool_call")
     if call.custom:
         item = {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.raw_arguments or ""}

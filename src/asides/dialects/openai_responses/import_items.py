@@ -13,7 +13,15 @@ from typing import Any, cast
 
 import msgspec
 
-from asides.dialects.openai_responses.items import ENTRY, SERVER_TOOLS, build_message_entry
+from asides.dialects.openai_responses.items import ENTRY, build_message_entry
+from asides.dialects.openai_responses.tool_items import (
+    CLIENT_CALLS,
+    CLIENT_OUTPUTS,
+    SERVER_TOOLS,
+    is_client_call,
+    read_call,
+    read_output,
+)
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -37,11 +45,12 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     """Import a list of items. Raises ConfigError with the index of the item that is wrong."""
     messages: list[Message] = []
+    client_calls: set[str] = set()
     for place, item in enumerate(items):
         if not isinstance(item, Mapping):
             raise ConfigError(f"input[{place}] is not an object.")
         try:
-            role, parts = _import_item(dict(item))
+            role, parts = _import_client_item(dict(item), client_calls) or _import_item(dict(item))
         except ConfigError as problem:
             raise ConfigError(f"input[{place}]: {problem}") from None
         last = messages[-1] if messages else None
@@ -50,6 +59,19 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
         else:
             messages.append(Message(role, tuple(parts)))
     return tuple(messages)
+
+
+def _import_client_item(item: dict[str, Any], calls: set[str]) -> tuple[Role, list[Part]] | None:
+    """Import a call of a tool of the provider which the caller ran, or its result; None for other items."""
+    kind, call_id = item.get("type"), _read_text(item, "call_id") or _read_text(item, "id")
+    if not call_id:
+        return None
+    if kind in CLIENT_CALLS and is_client_call(item):
+        calls.add(call_id)
+        name, arguments = read_call(item)
+        return "assistant", [ToolCall(call_id, name, arguments, None, (Seal(ENTRY, "", None, _encode_json(item)),))]
+    result = read_output(item) if kind in CLIENT_OUTPUTS and call_id in calls else None
+    return None if result is None else ("tool", [result])
 
 
 def _import_item(item: dict[str, Any]) -> tuple[Role, list[Part]]:
@@ -62,7 +84,7 @@ def _import_item(item: dict[str, Any]) -> tuple[Role, list[Part]]:
             return "assistant", [_import_tool_call(item)]
         case "function_call_output" | "custom_tool_call_output":
             return "tool", [_import_tool_result(item)]
-        case str() as kind if kind in SERVER_TOOLS:
+        case str() as kind if kind in SERVER_TOOLS or kind in CLIENT_CALLS:
             return "assistant", [
                 ServerTool(kind, _read_text(item, "id"), _read_text(item, "status"), _encode_json(item))
             ]

@@ -1,22 +1,30 @@
-"""Finds the item that an event belongs to: the items of one reply by index and by id.
+"""Finds the item that an event belongs to: the items of one reply, by id, by index and by their text.
 
-`output_index` counts first, since some proxies change the id of an item in every event. Without an index the id counts;
-without both it is the last item. Not here: the events of an item (items).
+An id that is known counts first. Some proxies change the id of an item in every event; then the index counts. Some
+number items in one way in deltas and in another at the end; then the text that has come shows the item. So no text
+comes twice. Not here: the events of an item (items, tool_items).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from asides.dialects.openai_responses.items import (
-    SERVER_TOOLS,
-    CallState,
     ItemState,
     MessageState,
     RawReasoning,
     ReasoningState,
-    ServerToolState,
     UnknownState,
 )
-from asides.dialects.openai_responses.wire import Item, StreamEvent
+from asides.dialects.openai_responses.tool_items import (
+    CLIENT_CALLS,
+    SERVER_TOOLS,
+    CallState,
+    CustomCallState,
+    ServerToolState,
+    ToolItemState,
+)
+from asides.dialects.openai_responses.wire import Item, StreamEvent, read_whole_text
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
 
@@ -26,57 +34,101 @@ class ItemIndex:
 
     def __init__(self, target: Target) -> None:
         self.items: list[ItemState] = []
-        self._by_key: dict[int | str, ItemState] = {}
+        self._by_index: dict[int, ItemState] = {}
+        self._by_id: dict[tuple[str, str], ItemState | None] = {}
+        """The item of a kind and an id; None if several have it."""
+        self._renumbered: dict[str | None, dict[int | str | None, ItemState]] = {}
+        """For each type of event: the items that these events number and name otherwise than they were announced."""
+        self._blocks: set[int] = set()
         self._target = target
         self._raw_reasoning: RawReasoning = _find_raw_reasoning(target)
 
     def find(self, event: StreamEvent, kind: str) -> ItemState:
         """Return the item of this kind that an event belongs to; a new one if it was not announced."""
-        key = make_key(event.output_index, event.item_id)
-        found = self._by_key.get(key) if key is not None else self._find_last()
-        if found is not None and found.kind != kind and event.item_id is not None:
-            found = next((item for item in self.items if item.id == event.item_id and item.kind == kind), found)
-        if found is None or found.kind != kind:
-            found = self._add(kind, event.output_index, event.item_id)
-        return found
+        index, item_id = event.output_index, event.item_id
+        found = self._find_by_id(item_id, kind)
+        if found is not None:
+            return found
+        if index is None and item_id is None and self.items and self.items[-1].kind == kind:
+            return self.items[-1]
+        renumbered = self._renumbered.get(event.type, {})
+        if index is not None and not renumbered:
+            found = self._by_index.get(index)
+            if found is not None and found.kind == kind and not _is_other(found, item_id):
+                return found
+        key = item_id if index is None else index
+        found = renumbered.get(key)
+        if found is None and (found := self._find_announced(kind)) is not None:
+            self._renumbered[event.type] = {**renumbered, key: found}
+        return found or self._add(kind, index, item_id)
+
+    def find_reasoning(self, event: StreamEvent) -> ReasoningState | None:
+        """Return the reasoning that an event about text names: all of that is thinking."""
+        found = self._find_by_id(event.item_id, "reasoning") if event.item_id is not None else None
+        if found is None and event.item_id is None and event.output_index is not None:
+            found = self._by_index.get(event.output_index)
+            found = found if found in self.items[-1:] else None
+        return found if isinstance(found, ReasoningState) and not found.done else None
 
     def begin(self, index: int | None, item: Item) -> ItemState:
         """Return the item that begins here. If the server uses an index twice, the second is a new item after the
         others.
         """
         kind = item.type or "message"
-        key = make_key(index, item.id)
-        state = self._by_key.get(key) if key is not None else None
-        if state is None or state.announced or state.kind != kind:
+        state = self._find_by_id(item.id, kind)
+        if state is None and index is not None:
+            state = self._by_index.get(index)
+        repeated = state is not None and state.announced and (state.done or state.id != item.id or item.id is None)
+        if state is None or repeated or state.kind != kind:
             state = self._add(kind, index, item.id)
-        state.announced, state.id = True, item.id or state.id
+        state.announced = True
+        self._name(state, item.id)
         return state
 
     def end(self, index: int | None, item: Item) -> ItemState:
         """Return the item that ends here."""
         kind = item.type or "message"
-        key = make_key(index, item.id)
-        state = self._by_key.get(key) if key is not None else self._find_last()
-        if state is None or state.done or state.kind != kind:
-            state = self._find_open_by_id(item.id, kind)
-        return state or self._add(kind, index, item.id)
+        unfinished = [state for state in self.items if state.kind == kind and not state.done]
+        here = self._by_index.get(index) if index is not None else None
+        own = [state for state in (self._find_by_id(item.id, kind), here) if state is not None and state in unfinished]
+        if index is None and item.id is None:
+            own += unfinished[-1:]
+        begun = next((state for state in (*own, *unfinished) if state.has_begun(item)), None)
+        if begun is None:
+            begun = _join_pieces(unfinished, item)
+        return begun or next(iter(own), None) or self._add(kind, index, item.id)
 
-    def find_unfinished(self, place: int, item: Item, known: int) -> ItemState | None:
-        """Return the item at this position of the last response object; None if the stream has finished it already.
+    def match_response(self, output: list[tuple[Item, bytes]]) -> Iterator[tuple[ItemState, Item, bytes]]:
+        """Yield the items of the last response object that the stream has not finished, each with its state.
 
-        `known` items existed before that object was read.
+        Every item that the stream had is one of them, under whatever index and id; the stream counts.
         """
-        kind = item.type or "message"
-        streamed = [state for state in self.items[:known] if state.kind == kind]
-        if item.id is not None and any(state.done and state.id == item.id for state in streamed):
-            return None
-        here = next((state for state in streamed if state.block == find_first_block(place)), None)
-        if here is not None:
-            return None if here.done else here
-        if (begun := self._find_open_by_id(item.id, kind)) is not None:
-            return begun
-        # The stream had it with another index and another id; the stream counts.
-        return None if any(state.done for state in streamed) else self._add(kind, place, item.id)
+        matched: dict[int, ItemState] = {}
+        states = list(self.items)
+        for is_same in _RANKED:
+            for place, (item, _) in enumerate(output):
+                if place in matched:
+                    continue
+                kind = item.type or "message"
+                found = next((state for state in states if state.kind == kind and is_same(state, item, place)), None)
+                if found is not None:
+                    matched[place] = found
+                    states.remove(found)
+        has_all_texts = self._has_all_texts(output)
+        for place, (item, raw) in enumerate(output):
+            kind, state = item.type or "message", matched.get(place)
+            if kind == "message" and has_all_texts and (state is None or not state.sent):
+                continue
+            if state is None:
+                yield self._add(kind, place, item.id), item, raw
+            elif not state.done or (isinstance(state, MessageState) and not state.sent):
+                yield state, item, raw
+
+    def _has_all_texts(self, output: list[tuple[Item, bytes]]) -> bool:
+        """Whether the messages of the stream together have the texts of the last response object."""
+        spoken = "".join(state.sent for state in self.items if state.kind == "message")
+        texts = [read_whole_text("message", item) for item, _ in output if (item.type or "message") == "message"]
+        return bool(spoken) and "".join(texts) == spoken
 
     def has_open_tag(self) -> bool:
         """Whether a message opens a thinking tag and does not close it."""
@@ -88,26 +140,32 @@ class ItemIndex:
         last = max(self.items, key=lambda item: item.block, default=None)
         return isinstance(last, ReasoningState)
 
-    def _find_last(self) -> ItemState | None:
-        return self.items[-1] if self.items else None
+    def _find_by_id(self, item_id: str | None, kind: str) -> ItemState | None:
+        return self._by_id.get((kind, item_id)) if item_id is not None else None
 
-    def _find_open_by_id(self, item_id: str | None, kind: str) -> ItemState | None:
-        if item_id is None:
-            return None
-        named = (state for state in self.items if state.id == item_id and state.kind == kind and not state.done)
-        return next(named, None)
+    def _find_announced(self, kind: str) -> ItemState | None:
+        """Return the last item of this kind that was announced and is not finished."""
+        return next(
+            (item for item in reversed(self.items) if item.kind == kind and item.announced and not item.done), None
+        )
+
+    def _name(self, state: ItemState, item_id: str | None) -> None:
+        if item_id is None or (state.id == item_id and self._by_id.get((state.kind, item_id)) is state):
+            return
+        state.id = item_id
+        key = (state.kind, item_id)
+        self._by_id[key] = None if key in self._by_id else state
 
     def _add(self, kind: str, index: int | None, item_id: str | None) -> ItemState:
-        taken = {item.block for item in self.items}
         block = find_first_block(len(self.items) if index is None else index)
-        if block in taken:
-            block = max(taken) + SEGMENTS
+        if block in self._blocks:
+            block = max(self._blocks) + SEGMENTS
+        self._blocks.add(block)
         state = self._make_state(kind, block)
-        state.id = item_id
+        self._name(state, item_id)
         self.items.append(state)
-        key = make_key(index, item_id)
-        if key is not None:
-            self._by_key[key] = state
+        if index is not None:
+            self._by_index[index] = state
         return state
 
     def _make_state(self, kind: str, block: int) -> ItemState:
@@ -117,8 +175,12 @@ class ItemIndex:
                 return ReasoningState(block, origin, self._raw_reasoning)
             case "message":
                 return MessageState(self._target, self._make_text(block))
-            case "function_call" | "custom_tool_call":
+            case "function_call":
                 return CallState(block, kind, origin)
+            case "custom_tool_call":
+                return CustomCallState(block, kind, origin)
+            case _ if kind in CLIENT_CALLS:
+                return ToolItemState(block, kind, origin)
             case _ if kind in SERVER_TOOLS:
                 return ServerToolState(block, kind, origin)
             case _:
@@ -130,9 +192,33 @@ class ItemIndex:
         return TaggedText(block, self._target, first=first)
 
 
-def make_key(index: int | None, item_id: str | None) -> int | str | None:
-    """Return the key of an item: its index, else its id."""
-    return index if index is not None else item_id
+def _is_other(state: ItemState, item_id: str | None) -> bool:
+    """Whether an item is finished and has another id: the server uses its index again."""
+    return state.done and item_id is not None and state.id is not None and state.id != item_id
+
+
+def _join_pieces(states: list[ItemState], item: Item) -> ItemState | None:
+    """Return the last of these items if their texts together begin this one: the server named every piece anew."""
+    pieces = [state for state in states if state.sent and not state.is_call]
+    text = "".join(state.sent for state in pieces)
+    if not text or not read_whole_text(item.type or "message", item).startswith(text):
+        return None
+    *others, last = pieces
+    last.absorb("".join(state.sent for state in others))
+    for state in others:
+        state.done = True
+    return last
+
+
+# How an item of the last response object is found among those of the stream, the surest way first.
+_RANKED: tuple[Callable[[ItemState, Item, int], bool], ...] = (
+    lambda state, item, _: item.id is not None and state.id == item.id and state.has_begun(item) is True,
+    lambda state, item, place: state.block == find_first_block(place) and state.has_begun(item) is True,
+    lambda state, item, _: state.has_begun(item) is True,
+    lambda state, item, _: item.id is not None and state.id == item.id,
+    lambda state, _, place: state.block == find_first_block(place),
+    lambda state, item, _: state.done or state.announced or state.has_begun(item) is False,
+)
 
 
 def find_first_block(place: int) -> int:

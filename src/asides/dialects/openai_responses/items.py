@@ -1,16 +1,16 @@
 """Output items while they arrive: each emits its events once, from its deltas or from the whole item.
 
 The item itself is stored as the `entry` of a seal (values/thinking), since it goes back unchanged. Not here: which item
-an event belongs to (item_index).
+an event belongs to (item_index), and items of tools (tool_items).
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.openai_responses.wire import Item, Part, find_texts
+from asides.dialects.openai_responses.wire import Item, read_message, read_reasoning, read_whole_text
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import (
@@ -20,13 +20,11 @@ from asides.values.events import (
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
-    ToolCallDelta,
     Warned,
 )
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
-from asides.wire.lenient import to_json_text
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
@@ -35,12 +33,6 @@ RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
 ENTRY = "item"
 """The kind of a seal without a token: an item, or its id and phase, that only goes back."""
 
-# Items of tools that the provider runs itself, as documented up to 2026-11.
-SERVER_TOOLS = frozenset({
-    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
-    "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "x_search_call",
-    "program", "program_output", "shell_call_output", "code_execution_call",
-})  # fmt: skip
 # State of the provider without text: it goes back, without a warning.
 SILENT_ITEMS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 
@@ -50,8 +42,107 @@ _CHANNELS: dict[Channel, tuple[ThoughtKind, ThoughtSource, str]] = {
 }
 
 
+class _Claims(msgspec.Struct):
+    """The parts that whole texts of one kind of event have named."""
+
+    meanings: dict[int, int] = {}
+    """The part that an index of these events means."""
+    taken: set[int] = set()
+
+
+class ReceivedTexts:
+    """The texts of an item's parts, by the index of their deltas, in the order in which they began.
+
+    Servers may number a part in one way in its deltas, in another in its whole text, and in a third in the finished
+    item. So a whole text is compared with the texts that have come, and the index only decides between equals.
+    """
+
+    __slots__ = ("_claims", "parts")
+
+    def __init__(self) -> None:
+        self.parts: dict[int, list[str]] = {}
+        self._claims: dict[str, _Claims] = {}
+
+    def add(self, part: int, text: str) -> None:
+        """Add text of a part."""
+        received = self.parts.get(part)
+        if received is None:
+            received = self.parts[part] = []
+        received.append(text)
+
+    def prepend(self, text: str) -> None:
+        """Add text that came before all other parts."""
+        self.parts = {min(self.parts, default=0) - 1: [text], **self.parts}
+
+    def join(self) -> str:
+        """Return the whole text so far."""
+        return "".join(text for pieces in self.parts.values() for text in pieces)
+
+    def find_rest(self, part: int, whole: str, event: str) -> tuple[int, str]:
+        """Return the part that a whole text belongs to, and the rest of it that has not come; "" if it contradicts
+        the text that has. `event` is the kind of event that has it: each kind has each part once.
+        """
+        claims = self._claims.setdefault(event, _Claims())
+        known = claims.meanings.get(part, part)
+        texts = {key: "".join(pieces) for key, pieces in self.parts.items()}
+        unclaimed = [key for key, text in texts.items() if text and (key == known or key not in claims.taken)]
+        running = "".join(texts[key] for key in unclaimed)
+        if texts.get(known) != whole and running and whole.startswith(running):
+            known = unclaimed[-1]
+            claims.taken.update(unclaimed)
+            sent = running
+        else:
+            if not texts.get(known):
+                known = next((key for key in unclaimed if whole.startswith(texts[key])), known)
+            sent = texts.get(known, "")
+        claims.meanings[part] = known
+        claims.taken.add(known)
+        return known, whole[len(sent) :] if whole.startswith(sent) else ""
+
+    def find_missing(self, finished: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Return the texts of the finished item that have not come, each with the part that it belongs to."""
+        sent, whole = self.join(), "".join(text for _, text in finished)
+        if not whole.startswith(sent):
+            return [] if sent.startswith(whole) else self._match_parts(finished)
+        missing: list[tuple[int, str]] = []
+        used, last = set(self.parts), next(reversed(self.parts), 0)
+        skipped = len(sent)
+        for place, text in finished:
+            if skipped >= len(text):
+                skipped -= len(text)
+                continue
+            if not skipped:
+                last = max(place, max(used, default=-1) + 1)
+                used.add(last)
+            missing.append((last, text[skipped:]))
+            skipped = 0
+        return missing
+
+    def _match_parts(self, finished: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Find what is missing where parts came in another order or with gaps. A part that came with another text than
+        the finished one counts as it came.
+        """
+        unmatched = {key: text for key, pieces in self.parts.items() if (text := "".join(pieces))}
+        missing: list[tuple[int, str]] = []
+        others: list[str] = []
+        for place, text in finished:
+            found = [key for key in unmatched if unmatched[key] == text]
+            found = found or [key for key in unmatched if text.startswith(unmatched[key])]
+            if found:
+                key = place if place in found else found[0]
+                missing.append((key, text[len(unmatched.pop(key)) :]))
+            else:
+                others.append(text)
+        free = max(self.parts) + 1
+        missing += [(free + number, text) for number, text in enumerate(others[len(unmatched) :])]
+        return [(key, rest) for key, rest in missing if rest]
+
+
 class ItemState:
     """An item of any kind; the base of the others."""
+
+    is_call = False
+    """Whether the caller has to run it."""
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         self.block = block
@@ -71,6 +162,19 @@ class ItemState:
     def flush(self, events: list[Event]) -> None:
         """Emit the held events: the whole item did not come."""
 
+    @property
+    def sent(self) -> str:
+        """The text that has come in deltas or in whole texts."""
+        return ""
+
+    def has_begun(self, item: Item) -> bool | None:
+        """Whether the text that has come begins this item, or is all of it; None if none has come."""
+        sent, whole = self.sent, read_whole_text(self.kind, item)
+        return whole.startswith(sent) or bool(whole and sent.startswith(whole)) if sent else None
+
+    def absorb(self, text: str) -> None:
+        """Take over text of the same item that came under another index or id."""
+
 
 class ReasoningState(ItemState):
     """A reasoning item: its summary parts, or its raw text, as one thought with a blank line between parts.
@@ -83,22 +187,40 @@ class ReasoningState(ItemState):
         super().__init__(block, "reasoning", origin)
         self._raw_reasoning = raw_reasoning
         self._shown: Channel = "raw" if raw_reasoning == "shown" else "summary"
-        self._received: dict[Channel, dict[int, list[str]]] = {"summary": {}, "raw": {}}
+        self._received: dict[Channel, ReceivedTexts] = {"summary": ReceivedTexts(), "raw": ReceivedTexts()}
         self._part: int | None = None
         self._blanks: list[str] | None = None
         self._has_text = False
 
     def feed(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
-        self._received[channel].setdefault(part, []).append(text)
+        self._received[channel].add(part, text)
         if channel == self._shown:
             self._emit(channel, part, text, events)
 
-    def feed_whole(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
+    def feed_whole(self, channel: Channel, part: int, text: str, events: list[Event], event: str) -> None:
         """Add the whole part: the text that its deltas did not have."""
-        rest = _find_rest(self._received[channel].get(part), text)
+        part, rest = self._received[channel].find_rest(part, text, event)
         if rest:
             self.feed(channel, part, rest, events)
+
+    @property
+    def sent(self) -> str:
+        """The text that has come: of the summary, or else raw."""
+        return self._received["summary"].join() or self._received["raw"].join()
+
+    def has_begun(self, item: Item) -> bool | None:
+        """Whether the text that has come begins this item, or is all of it; None if none has come."""
+        summary, raw = read_reasoning(item)
+        for received, texts in ((self._received["summary"], summary), (self._received["raw"], raw)):
+            sent, whole = received.join(), "".join(text for _, text in texts)
+            if sent and whole:
+                return whole.startswith(sent) or sent.startswith(whole)
+        return False if self.sent else None
+
+    def absorb(self, text: str) -> None:
+        """Take over text of the same item that came under another index or id."""
+        self._received["summary" if self._received["summary"].parts else "raw"].prepend(text)
 
     def _emit(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
         kind, source, via = _CHANNELS[channel]
@@ -117,10 +239,11 @@ class ReasoningState(ItemState):
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
         """Emit the rest of the item, and its encrypted content as a seal."""
-        for part, text in find_texts(item.summary, "summary_text", "text"):
-            self.feed_whole("summary", part, text, events)
-        for part, text in find_texts(item.content, "reasoning_text", "text"):
-            self.feed_whole("raw", part, text, events)
+        summary, raw_texts = read_reasoning(item)
+        for part, text in self._received["summary"].find_missing(summary):
+            self.feed("summary", part, text, events)
+        for part, text in self._received["raw"].find_missing(raw_texts):
+            self.feed("raw", part, text, events)
         self.flush(events)
         value = item.encrypted_content or ""
         entry = _remove_content(raw) if self._raw_reasoning == "aside" and item.content else raw.decode()
@@ -133,9 +256,9 @@ class ReasoningState(ItemState):
         if self._has_text or self._raw_reasoning == "aside":
             return
         other: Channel = "summary" if self._shown == "raw" else "raw"
-        if any(not text.isspace() for pieces in self._received[other].values() for text in pieces if text):
+        if any(not text.isspace() for pieces in self._received[other].parts.values() for text in pieces if text):
             self._shown, self._part = other, None
-            for part, pieces in sorted(self._received[other].items()):
+            for part, pieces in self._received[other].parts.items():
                 for text in pieces:
                     self._emit(other, part, text, events)
 
@@ -146,7 +269,18 @@ class MessageState(ItemState):
     def __init__(self, target: Target, text: TaggedText) -> None:
         super().__init__(text.block, "message", target.origin)
         self._text = text
-        self._received: dict[int, list[str]] = {}
+        self._received = ReceivedTexts()
+        self._refusals = ReceivedTexts()
+        self._has_entry = False
+
+    @property
+    def sent(self) -> str:
+        """The text that has come."""
+        return self._received.join() or self._refusals.join()
+
+    def absorb(self, text: str) -> None:
+        """Take over text of the same item that came under another index or id."""
+        self._received.prepend(text)
 
     @property
     def truncated(self) -> bool:
@@ -155,10 +289,7 @@ class MessageState(ItemState):
 
     def feed(self, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
-        received = self._received.get(part)
-        if received is None:
-            received = self._received[part] = []
-        received.append(text)
+        self._received.add(part, text)
         running = self._text
         if running.plain_block is not None and part == running.part and text:
             events.append(TextDelta(text, running.plain_block))
@@ -167,108 +298,34 @@ class MessageState(ItemState):
 
     def feed_refusal(self, part: int, text: str, events: list[Event]) -> None:
         """Add text of a refusal."""
-        self._received.setdefault(part, []).append(text)
+        self._refusals.add(part, text)
         block = self._text.open_block(("refusal", part), events)
         if text:
             events.append(RefusalDelta(text, block))
 
-    def feed_whole(self, part: int, text: str, events: list[Event], *, refusal: bool = False) -> None:
-        """Add the whole part: the text that its deltas did not have."""
-        if rest := _find_rest(self._received.get(part), text):
-            (self.feed_refusal if refusal else self.feed)(part, rest, events)
+    def feed_whole(self, part: int, text: str, events: list[Event], event: str) -> None:
+        """Add the whole part: the text that its deltas did not have. `event` is the kind of event that has it."""
+        is_refusal = event == "refusal"
+        part, rest = (self._refusals if is_refusal else self._received).find_rest(part, text, event)
+        if rest:
+            (self.feed_refusal if is_refusal else self.feed)(part, rest, events)
 
     def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
         """Emit the rest of the message, and the fields that go back with it as a seal."""
-        content = [item.content] if isinstance(item.content, str) else item.content or []
-        for place, part in enumerate(content):
-            self._feed_part(place, part, events)
+        texts, refusals = read_message(item, events)
+        missing = [(part, text, self.feed) for part, text in self._received.find_missing(texts)]
+        missing += [(part, text, self.feed_refusal) for part, text in self._refusals.find_missing(refusals)]
+        for part, text, feed in sorted(missing, key=lambda each: each[0]):
+            feed(part, text, events)
         self.flush(events)
         entry = build_message_entry(raw)
-        if entry is not None and self._text.first_text_block is not None:
+        if entry is not None and self._text.first_text_block is not None and not self._has_entry:
+            self._has_entry = True
             events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._text.first_text_block))
-
-    def _feed_part(self, place: int, part: Part | str | None, events: list[Event]) -> None:
-        if isinstance(part, str):
-            self.feed_whole(place, part, events)
-        elif part is None:
-            return
-        elif part.type == "refusal":
-            self.feed_whole(place, part.refusal if isinstance(part.refusal, str) else "", events, refusal=True)
-        elif part.type in ("output_text", "text", None):
-            if isinstance(part.text, str):
-                self.feed_whole(place, part.text, events)
-            elif part.text is not None:
-                detail = f"a text of a message is {type(part.text).__name__} and was left out"
-                events.append(Warned(Notice("malformed_field", detail)))
-        else:
-            detail = f"a content part of type {part.type!r} is only in metadata['raw']"
-            events.append(Warned(Notice("unknown_content_part", detail)))
 
     def flush(self, events: list[Event]) -> None:
         """Emit the text that is still held."""
-        self._text.finish(events, part=max(self._received, default=0))
-
-
-class CallState(ItemState):
-    """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with free text."""
-
-    def __init__(self, block: int, kind: str, origin: Origin) -> None:
-        super().__init__(block, kind, origin)
-        self._custom = kind == "custom_tool_call"
-        self._received: list[str] = []
-        self._has_name = self._has_id = False
-
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
-        """Emit the id and the name. Arguments that some servers send here come again."""
-        self._emit_identity(item.call_id, item.name, events)
-
-    def _emit_identity(self, call_id: str | None, name: str | None, events: list[Event]) -> None:
-        call_id, name = None if self._has_id else call_id, None if self._has_name else name
-        if call_id or name:
-            self._has_id, self._has_name = self._has_id or bool(call_id), self._has_name or bool(name)
-            events.append(ToolCallDelta(self.block, call_id or None, name or None, custom=self._custom))
-
-    def feed(self, arguments: str, events: list[Event]) -> None:
-        """Add text of the arguments."""
-        self._received.append(arguments)
-        if arguments:
-            events.append(ToolCallDelta(self.block, arguments=arguments, custom=self._custom))
-
-    def feed_whole(self, arguments: Any, events: list[Event]) -> None:
-        """Add the whole arguments: the text that their deltas did not have."""
-        if rest := _find_rest(self._received or None, to_json_text(arguments)):
-            self.feed(rest, events)
-
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """Emit the rest of the call, and the item as a seal."""
-        # Some proxies omit the call's id; then the item's is used.
-        self._emit_identity(item.call_id or item.id, item.name, events)
-        self.feed_whole(item.input if self._custom else item.arguments, events)
-        if not self._has_name and not self._has_id:
-            events.append(ToolCallDelta(self.block, custom=self._custom))
-        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, raw.decode()), self.block))
-
-
-class ServerToolState(ItemState):
-    """A tool that the provider runs: its item, replaced with each progress event."""
-
-    def __init__(self, block: int, kind: str, origin: Origin) -> None:
-        super().__init__(block, kind, origin)
-        self._part: ServerTool | None = None
-
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """Emit the item as it is now."""
-        self._part = ServerTool(self.kind, item.id, item.status, raw.decode(), self.origin)
-        events.append(PartArrived(self._part, self.block))
-
-    end = begin
-
-    def emit_progress(self, status: str, events: list[Event]) -> None:
-        """Emit a new status."""
-        part = self._part or ServerTool(self.kind, self.id, origin=self.origin)
-        if part.status != status:
-            self._part = msgspec.structs.replace(part, status=status)
-            events.append(PartArrived(self._part, self.block))
+        self._text.finish(events, part=max(self._received.parts, default=0))
 
 
 class UnknownState(ItemState):
@@ -280,14 +337,6 @@ class UnknownState(ItemState):
         if self.kind not in SILENT_ITEMS:
             detail = f"an item of type {self.kind!r} is not known; it is stored and sent back unchanged"
             events.append(Warned(Notice("unknown_item", detail)))
-
-
-def _find_rest(received: list[str] | None, whole: str) -> str:
-    """Return the part of a whole text that its deltas did not have; "" if it contradicts them."""
-    if not received:
-        return whole
-    sent = "".join(received)
-    return whole[len(sent) :] if len(whole) > len(sent) and whole.startswith(sent) else ""
 
 
 def _remove_content(raw: bytes) -> str:

@@ -6,7 +6,7 @@ unchanged. Not here: events from the fields (decode, items).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,8 +15,10 @@ from asides.dialects.openai_chat.wire import build_error
 from asides.dialects.openai_chat.wire import decode_error as decode_chat_error
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
-from asides.values.events import StopKind, StopReason
+from asides.values.events import Event, StopKind, StopReason, Warned
+from asides.values.notices import Notice
 from asides.values.usage import Usage, normalise_usage
+from asides.wire.lenient import read_thought_text, to_json_text
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -53,7 +55,7 @@ class StreamEvent(msgspec.Struct, gc=False):
 
 
 class Part(msgspec.Struct):
-    """A part of a message, of a summary, or of raw reasoning; proxies may change the type of the text."""
+    """A part of a message, of a summary, or of raw reasoning, that comes alone; proxies may change its type."""
 
     type: str | None = None
     text: Any = None
@@ -70,8 +72,8 @@ class Item(msgspec.Struct):
     status: str | None = None
     arguments: Any = None
     input: Any = None
-    content: list[Part | str | None] | str | None = None
-    summary: list[Part | str | None] | str | None = None
+    content: Any = None
+    summary: Any = None
     encrypted_content: str | None = None
 
 
@@ -108,6 +110,8 @@ class Response(msgspec.Struct):
     object: Any = None
     status: str | None = None
     store: Any = None
+    tools: Any = None
+    """The tools of the request, which many servers repeat."""
     output: list[msgspec.Raw] | None = None
     usage: WireUsage | None = None
     incomplete_details: Incomplete | None = None
@@ -139,17 +143,70 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
     )
 
 
-def find_texts(parts: list[Part | str | None] | str | None, *kinds: str) -> list[tuple[int, str]]:
-    """Return (position, text) of the parts of these types; strings and parts without a type count too."""
-    if isinstance(parts, str):
-        return [(0, parts)]
+def read_reasoning(item: Item) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Return the summary and the raw text of a reasoning item, as (position, text) of each part.
+
+    All of such an item is thinking, whatever the types of its parts. Content that is not marked as raw is a summary.
+    """
+    summary = _find_thoughts(item.summary, lambda _: True)
+    raw = _find_thoughts(item.content, lambda kind: kind in _RAW_TYPES)
+    if not summary:
+        summary = _find_thoughts(item.content, lambda kind: kind not in _RAW_TYPES)
+    return summary, raw
+
+
+_RAW_TYPES = (None, "reasoning_text", "text")
+
+
+def _find_thoughts(value: Any, is_wanted: Callable[[str | None], bool]) -> list[tuple[int, str]]:
+    parts = value if isinstance(value, list) else [value]
     found: list[tuple[int, str]] = []
-    for place, part in enumerate(parts or ()):
-        if isinstance(part, str):
-            found.append((place, part))
-        elif part is not None and (part.type is None or part.type in kinds) and isinstance(part.text, str):
-            found.append((place, part.text))
+    for place, part in enumerate(parts):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if is_wanted(kind if isinstance(kind, str) else None) and (text := read_thought_text(part)):
+            found.append((place, text))
     return found
+
+
+def read_message(item: Item, events: list[Event]) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Return the texts and the refusals of a message, as (position, text) of each part; warn about other parts."""
+    texts: list[tuple[int, str]] = []
+    refusals: list[tuple[int, str]] = []
+    for place, part in enumerate(item.content if isinstance(item.content, list) else [item.content]):
+        kind = part.get("type") if isinstance(part, dict) else None
+        text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
+        if kind == "refusal":
+            refusal = part.get("refusal")
+            refusals.append((place, refusal if isinstance(refusal, str) else ""))
+        elif kind not in ("output_text", "text", None):
+            _warn(events, "unknown_content_part", f"a content part of type {kind!r} is only in metadata['raw']")
+        elif isinstance(text, str):
+            texts.append((place, text))
+        elif text is not None or not isinstance(part, (dict, type(None))):
+            odd = part if text is None else text
+            _warn(events, "malformed_field", f"a text of a message is {type(odd).__name__} and was left out")
+    return texts, refusals
+
+
+def _warn(events: list[Event], code: str, detail: str) -> None:
+    events.append(Warned(Notice(code, detail)))
+
+
+def read_whole_text(kind: str, item: Item) -> str:
+    """Return all text of a finished item: of a message, of reasoning, or the arguments of a call."""
+    match kind:
+        case "message":
+            texts, refusals = read_message(item, [])
+            return "".join(text for _, text in texts or refusals)
+        case "reasoning":
+            summary, raw = read_reasoning(item)
+            return "".join(text for _, text in summary or raw)
+        case "function_call":
+            return to_json_text(item.arguments)
+        case "custom_tool_call":
+            return to_json_text(item.input)
+        case _:
+            return ""
 
 
 # --- stop reasons and errors ------------------------------------------------------------------------------------------
