@@ -495,3 +495,35 @@ def test_decoding_needs_only_the_last_stored_payload() -> None:
         del decoder.payloads[:-1]
     assert fold([*events, *decoder.finish()]).text == "42"
     assert decoder.failure is None
+
+
+# --- tags in the text, at a server of which nothing is known ----------------------------------------------------------
+
+ANYBODY = find_provider("gemini-compatible")
+FOREIGN = Target(ANYBODY, "any", "http://127.0.0.1:9/v1beta", ANYBODY.rule("any"))
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer"),
+    [
+        ("<think>plan</think>42", "plan", "42"),
+        ("<think>plan", "plan", ""),
+        ("42 is <think>no tag</think>", None, "42 is <think>no tag</think>"),
+        ("plain", None, "plain"),
+    ],
+)
+def test_thinking_in_tags_is_taken_out_of_the_text(text: str, thinking: str | None, answer: str, size: int) -> None:
+    parts = [{"text": text[start : start + size]} for start in range(0, len(text), size)]
+    call = {"functionCall": {"id": "c", "name": "f", "args": {}}}
+    for body in (whole(*parts), stream(*parts), whole(*parts, call), stream(*parts, call)):
+        reply = decoded(body, FOREIGN, "gemini")
+        assert (reply.text, reply.thinking and reply.thinking.text) == (answer, thinking)
+
+
+def test_a_signature_in_the_middle_of_a_tag_lets_nothing_through() -> None:
+    parts: list[dict[str, Any]] = [{"text": "<think>pl"}, {"text": "an</think>42", "thoughtSignature": "c2lnbmVk"}]
+    for body in (whole(*parts), stream(*parts)):
+        reply = decoded(body, FOREIGN, "gemini")
+        assert (reply.text, reply.thinking and reply.thinking.text) == ("42", "plan")
+        assert [seal.value for part in reply.parts for seal in getattr(part, "seals", ())] == ["c2lnbmVk"]

@@ -32,6 +32,7 @@ from asides.dialects.gemini.wire import (
     map_stop_reason,
     read_usage,
 )
+from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.errors import from_status
 from asides.values.events import (
@@ -83,6 +84,9 @@ class ContentDecoder(DocumentDecoder):
         """The index of the candidate that is the reply; below zero before the first."""
         self._block = -1
         self._open_kind: OpenKind = None
+        self._has_tags = bool(target.facts.tags)
+        self._text: TaggedText | None = None
+        """The open text, at a host that may write thinking into it."""
         self._arguments: PartialArguments | None = None
         """The arguments of the open call, which is the last block."""
         self._has_calls = False
@@ -98,8 +102,9 @@ class ContentDecoder(DocumentDecoder):
         return False
 
     def flush(self, events: list[Event]) -> None:
-        """Finish the open call: no more documents come."""
+        """Finish the open call and the open text: no more documents come."""
         self._finish_call(events, whole=self.ended and self.failure is None)
+        self._finish_text(events, cut=self.is_cut_off)
 
     def _check_complete(self) -> None:
         super()._check_complete()
@@ -189,6 +194,9 @@ class ContentDecoder(DocumentDecoder):
     def _decode_part(self, part: Part, candidate: int, number: int, events: list[Event]) -> None:
         text, signature, mark = part.text, part.thought_signature, part.thought
         is_thought = mark is True or (mark is not None and is_marked(mark))
+        if text and self._has_tags and not is_thought and part.function_call is None:
+            self._split_text(text, signature, events)
+            return
         if text and self._open_kind == ("thought" if is_thought else "text") and signature is None:
             # The usual chunk: more of the same text. No text is open while a call is.
             events.append(
@@ -203,7 +211,7 @@ class ContentDecoder(DocumentDecoder):
             self._decode_call(part.function_call, signature, events)
             return
         self._finish_call(events, whole=True)
-        self._begin_block(None)
+        self._begin_block(None, events)
         # A picture inside a thought is not part of the answer.
         media = None if is_thought else _build_media(part)
         arrived = media or self._build_part(find_raw_part(self.payloads[-1], candidate, number), events)
@@ -214,7 +222,7 @@ class ContentDecoder(DocumentDecoder):
         self._finish_call(events, whole=True)
         kind: OpenKind = "thought" if is_thought else "text"
         if signature or self._open_kind != kind:
-            self._begin_block(None if signature else kind)
+            self._begin_block(None if signature else kind, events)
         if not is_thought:
             # Even if it is empty: a signature needs its part.
             events.append(TextDelta(text, self._block))
@@ -222,8 +230,28 @@ class ContentDecoder(DocumentDecoder):
             events.append(ThinkingDelta(text, self._block, "summary", "block"))
         self._seal(signature, events)
 
-    def _begin_block(self, kind: OpenKind) -> None:
+    def _split_text(self, text: str, signature: str | None, events: list[Event]) -> None:
+        """Add text that may hold thinking in tags. A signature closes it."""
+        self._finish_call(events, whole=True)
+        if self._text is None:
+            self._begin_block("text", events)
+            self._text = TaggedText(self._block, self.target, "summary", first=self._block == 0)
+        self._text.feed(text, events)
+        if signature:
+            self._finish_text(events)
+            self._seal(signature, events)
+            self._open_kind = None
+
+    def _finish_text(self, events: list[Event], *, cut: bool = False) -> None:
+        text, self._text = self._text, None
+        if text is not None:
+            text.finish(events, cut=cut)
+            self._block = text.block
+            self.truncated_thought = self.truncated_thought or text.truncated
+
+    def _begin_block(self, kind: OpenKind, events: list[Event]) -> None:
         """Begin the next block; text of this `kind` may be added to it."""
+        self._finish_text(events)
         self._block += 1
         self._open_kind = kind
 
@@ -237,7 +265,7 @@ class ContentDecoder(DocumentDecoder):
             return
         if self._arguments is None or call.name:
             self._finish_call(events, whole=True)
-            self._begin_block(None)
+            self._begin_block(None, events)
             self._has_calls = True
             pieces = call.partial_args is not None or call.will_continue is True
             arguments = "" if pieces or call.args is None else msgspec.json.encode(call.args).decode()
