@@ -181,7 +181,7 @@ class AsyncDriver:
                     else:
                         value = time.monotonic()
                 except TransportError as problem:
-                    error = problem
+                    error = state.settle_error(problem)
         except AsidesError as problem:
             state.failure = problem
             raise

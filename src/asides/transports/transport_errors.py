@@ -9,6 +9,7 @@ import os
 from urllib.parse import urlsplit
 
 from asides.options import Timeout
+from asides.transports.http_response import BrokenHead
 from asides.values.errors import ConnectionLost, ConnectTimeout, IdleTimeout, TransportError
 
 
@@ -17,6 +18,15 @@ def get_host(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or url
     return f"{host}:{parts.port}" if parts.port else host
+
+
+def timed_out(
+    host: str, timeout: Timeout, *, is_over: bool, is_connected: bool, has_data: bool
+) -> ConnectTimeout | IdleTimeout:
+    """The error of a wait that took too long. `is_over`: the time for the whole call has passed."""
+    if is_over:
+        return total_timeout(host, timeout.total)
+    return idle_timeout(host, timeout, has_data=has_data) if is_connected else connect_timeout(host, timeout)
 
 
 def connect_timeout(host: str, timeout: Timeout) -> ConnectTimeout:
@@ -96,9 +106,16 @@ def connection_lost(host: str, *, has_data: bool) -> ConnectionLost:
     )
 
 
-def not_http(host: str) -> TransportError:
-    """The server does not speak HTTP."""
-    return TransportError(f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https.")
+def broken_head(host: str, problem: BrokenHead) -> TransportError:
+    """The server does not speak HTTP, or its response can be read in two ways. Not a ConnectionLost: no new attempt."""
+    if not problem.speaks_http:
+        return TransportError(
+            f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https."
+        )
+    return TransportError(
+        f"the response of {host} breaks the rules of HTTP: {problem}. To do: check base_url= and the proxy, or report "
+        "it to the host."
+    )
 
 
 def bad_encoding(host: str) -> TransportError:
