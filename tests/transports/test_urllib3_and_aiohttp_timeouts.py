@@ -254,3 +254,56 @@ def test_a_large_request_that_is_read_slowly_takes_its_time(shell: Shell) -> Non
         outcome = shell(f"http://127.0.0.1:{port}/v1", LARGE, timeout=asides.Timeout(first_byte=5 * SHORT), retries=0)
     assert outcome.reply is not None
     assert outcome.reply.text == "42"
+
+
+# --- answers before the request is over ---------------------------------------------------------------------------------
+
+TOO_LARGE = b'HTTP/1.1 413 Too Large\r\nContent-Length: 27\r\n\r\n{"error":{"message":"big"}}'
+
+
+@both_shells
+@pytest.mark.parametrize("stays", [0.0, 0.2, 60.0], ids=["closes at once", "closes soon", "stays"])
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["", "after a 100"])
+def test_an_answer_that_comes_before_the_request_was_read_is_the_answer(
+    shell: Shell, stays: float, before: bytes
+) -> None:
+    def answer(connection: socket.socket, ended: threading.Event) -> None:
+        connection.recv(1000)
+        connection.sendall(before + TOO_LARGE)
+        ended.wait(stays)
+
+    with accepting(answer) as port:
+        outcome = shell(f"http://127.0.0.1:{port}/v1", LARGE, retries=0)
+    assert isinstance(outcome.raised, asides.BadRequest)
+    assert outcome.raised.status == 413
+    assert b"big" in outcome.raised.body
+
+
+@both_shells
+def test_an_endless_error_is_read_to_its_limit(shell: Shell) -> None:
+    def answer(connection: socket.socket, ended: threading.Event) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        while not ended.is_set():
+            connection.sendall(b"x" * 65536)
+
+    with accepting(answer) as port:
+        outcome = shell(f"http://127.0.0.1:{port}/v1", retries=0)
+    assert isinstance(outcome.raised, asides.BadRequest)
+    assert len(outcome.raised.body) == 64 * 1024
+
+
+@both_shells
+def test_a_compressed_bomb_as_an_error_is_read_to_its_limit(shell: Shell) -> None:
+    packed = gzip.compress(gzip.compress(bytes(200_000_000)))
+
+    def answer(connection: socket.socket, ended: threading.Event) -> None:
+        read_request(connection)
+        head = b"HTTP/1.1 400 Bad Request\r\nContent-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n"
+        connection.sendall(head % len(packed) + packed)
+        ended.wait(10)
+
+    with accepting(answer) as port:
+        outcome = shell(f"http://127.0.0.1:{port}/v1", retries=0)
+    assert isinstance(outcome.raised, asides.BadRequest)
+    assert len(outcome.raised.body) == 64 * 1024

@@ -359,7 +359,7 @@ class _AiohttpResponse:
         if self._broken_head is not None:
             if not self._is_sent and self._proxy is not None:
                 return transport_errors.proxy_error(self._proxy, host, str(self._broken_head))
-            return transport_errors.broken_head(host, self._broken_head)
+            return transport_errors.unreadable(host, self._broken_head)
         if self._closed and not self._timed_out:
             return transport_errors.connection_lost(host, has_data=self._has_data)
         if self._timed_out or isinstance(problem, TimeoutError):
@@ -369,7 +369,7 @@ class _AiohttpResponse:
                 host, self._timeout, is_over=is_over, is_connected=is_connected, has_data=self._has_data
             )
         if isinstance(problem, BadEncoding):
-            return transport_errors.bad_encoding(host)
+            return transport_errors.unreadable(host, problem)
         if isinstance(problem, aiohttp.ClientHttpProxyError) and self._proxy is not None:
             status = problem.status if self._reader.head is None else self._reader.head.status
             return transport_errors.proxy_error(self._proxy, host, f"it answered {status}")

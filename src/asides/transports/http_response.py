@@ -1,7 +1,7 @@
 """Reads an HTTP/1.1 response, for both transports: its head, its framing and its compression. Bytes in, content out.
 
-The HTTP libraries disagree on responses that break the rules. One reader makes both transports agree, however the bytes
-are cut. Not here: sockets and timeouts (urllib3, aiohttp), and what a response means (flows).
+HTTP libraries disagree on responses that break the rules. One reader makes both transports agree, however bytes are
+cut. Not here: sockets and timeouts (urllib3, aiohttp), and what a response means (flows).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 
 from asides.flows.steps import Head
 
-# A head of a real provider has 1 to 8 KiB.
 LONGEST_HEAD = 256 * 1024
 _LONGEST_LINE = 16 * 1024
 _LONGEST_TRAILER = 64 * 1024
@@ -73,8 +72,7 @@ class ResponseReader:
         """Take the next bytes of the connection. Raises BrokenHead."""
         body = self.body
         if body is None:
-            body = self._read_head(data)
-            if body is None:
+            if (body := self._read_head(data)) is None:
                 return
             self.body, data, self._received = body, bytes(self._received), bytearray()
         if data and (content := body.feed(data)):
@@ -207,7 +205,8 @@ class Body:
 
     def finish(self) -> None:
         """Take the end of the connection."""
-        self.ended = True
+        self.ended = self.ended or type(self) is Body
+        self.broken = not self.ended
 
 
 class SizedBody(Body):
@@ -230,10 +229,6 @@ class SizedBody(Body):
                 self._left = 0
                 return data[:left]
         return data
-
-    def finish(self) -> None:
-        """Take the end of the connection."""
-        self.broken = not self.ended
 
 
 class ChunkedBody(Body):
@@ -278,8 +273,7 @@ class ChunkedBody(Body):
                     self.broken = end - place > _LONGEST_LINE + 1
                     self._held = data[place:]
                     break
-                line = data[place:line_end]
-                place = line_end + 2
+                line, place = data[place:line_end], line_end + 2
                 size = 0 if self._in_trailer else _read_size(line)
                 if 0 < size <= end - place - 2 and data.startswith(b"\r\n", place + size):
                     # A fast path: the whole chunk is here.
@@ -291,10 +285,6 @@ class ChunkedBody(Body):
         if place < end and not self._held:
             self.reusable = False
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def finish(self) -> None:
-        """Take the end of the connection."""
-        self.broken = not self.ended
 
     def _read_line(self, line: bytes, size: int) -> int:
         """Return the size of the chunk that a line announces, including its line end; 0 at the end of the body."""
@@ -353,9 +343,8 @@ class Decompressor:
 
 def choose_decompressor(names: list[str]) -> Decompressor | None:
     """What undoes these encodings; None if nothing is compressed. Some servers name a charset there, or "none"."""
-    if any(name in _WINDOWS or name in _OTHER_COMPRESSIONS for name in names):
-        return Decompressor(names)
-    return None
+    is_packed = any(name in _WINDOWS or name in _OTHER_COMPRESSIONS for name in names)
+    return Decompressor(names) if is_packed else None
 
 
 class _Layer:

@@ -9,7 +9,7 @@ import os
 from urllib.parse import urlsplit
 
 from asides.options import Timeout
-from asides.transports.http_response import BrokenHead
+from asides.transports.http_response import BadEncoding, BrokenHead
 from asides.values.errors import ConnectionLost, ConnectTimeout, IdleTimeout, TransportError
 
 
@@ -82,6 +82,16 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
     )
 
 
+def find_root_cause(problem: BaseException) -> BaseException:
+    """The innermost exception that a library wrapped, as an argument or as a cause."""
+    cause = problem
+    while True:
+        inner = next((value for value in (*cause.args, cause.__cause__) if isinstance(value, BaseException)), None)
+        if inner is None:
+            return cause
+        cause = inner
+
+
 def describe_cause(cause: BaseException | None) -> str:
     """The system's reason as short text, without an address."""
     import ssl
@@ -106,8 +116,12 @@ def connection_lost(host: str, *, has_data: bool) -> ConnectionLost:
     )
 
 
-def broken_head(host: str, problem: BrokenHead) -> TransportError:
-    """The server does not speak HTTP, or its response can be read in two ways. Not a ConnectionLost: no new attempt."""
+def unreadable(host: str, problem: BrokenHead | BadEncoding) -> TransportError:
+    """The response is not HTTP, or can be read in two ways, or not be decompressed. Trying again does not help."""
+    if isinstance(problem, BadEncoding):
+        return TransportError(
+            f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."
+        )
     if not problem.speaks_http:
         return TransportError(
             f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https."
@@ -115,13 +129,6 @@ def broken_head(host: str, problem: BrokenHead) -> TransportError:
     return TransportError(
         f"the response of {host} breaks the rules of HTTP: {problem}. To do: check base_url= and the proxy, or report "
         "it to the host."
-    )
-
-
-def bad_encoding(host: str) -> TransportError:
-    """The content encoding is broken."""
-    return TransportError(
-        f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."
     )
 
 

@@ -1,8 +1,7 @@
 """The transport of `Client`: urllib3. It is loaded with the first request, not with the import.
 
-urllib3 connects and keeps connections. Responses are read here (http_response), since `http.client` keeps no timeout
-while bytes drip. Not here: when to try again and what a response means (flows), and which proxy and certificates
-(proxy_and_tls).
+urllib3 only connects and keeps connections, since `http.client` keeps no timeout while bytes drip. Not here: what the
+bytes of a response say (http_response) and mean (flows), and which proxy and certificates (proxy_and_tls).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
-from asides.transports.http_response import BadEncoding, BrokenBody, BrokenHead, ResponseReader
+from asides.transports.http_response import BadEncoding, Body, BrokenBody, BrokenHead, ResponseReader
 from asides.transports.protocols import Response
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
@@ -128,28 +127,28 @@ def _build_pool_classes() -> dict[str, Any]:
             _current.response.send(data)
 
         def _new_conn(self) -> socket.socket:
-            self.timeout = _current.response.compute_connect_time()
+            self.timeout = _compute_time_left(_current.response.connect_end)
             connection: socket.socket = super()._new_conn()  # type: ignore[misc]
-            connection.settimeout(_current.response.compute_connect_time())
+            connection.settimeout(_compute_time_left(_current.response.connect_end))
             return connection
 
         def _tunnel(self) -> None:
             """Ask the proxy for a tunnel. The method of `http.client` keeps no timeout while bytes drip."""
             response: _Urllib3Response = _current.response
             address = f"{self._tunnel_host}:{self._tunnel_port}"
-            lines = [f"CONNECT {address} HTTP/1.1", f"Host: {address}"]
-            lines += [f"{name}: {value}" for name, value in self._tunnel_headers.items() if name.lower() != "host"]
-            self.sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+            headers = {"Host": address, **self._tunnel_headers}
+            lines = [f"CONNECT {address} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+            self.sock.sendall("\r\n".join(lines).encode("latin-1"))
             reader = ResponseReader()
             try:
                 while reader.head is None:
-                    self.sock.settimeout(response.compute_connect_time())
+                    self.sock.settimeout(_compute_time_left(response.connect_end))
                     reader.feed(_receive(self.sock))
             except BrokenHead as problem:
                 raise ProxyRefused(str(problem)) from None
             if not 200 <= reader.head.status < 300:
                 raise ProxyRefused(f"it answered {reader.head.status}")
-            self.sock.settimeout(response.compute_connect_time())
+            self.sock.settimeout(_compute_time_left(response.connect_end))
 
     def build_pool(kind: type, connection: type) -> type:
         return type("Pool", (kind,), {"ConnectionCls": type("Connection", (LendsSocket, connection), {})})
@@ -172,10 +171,9 @@ def _receive(connection: socket.socket | None) -> bytes:
 
 
 class _Urllib3Response:
-    """One request through urllib3. urllib3's own retries and redirects are off, since the flow decides those.
+    """One request through urllib3. Its own retries and redirects are off, since the flow decides those.
 
-    urllib3 opens the connection and keeps it for later; the bytes go through here. Each wait has an absolute end, so
-    that a server that sends one byte now and then cannot extend it.
+    Each wait has an absolute end, so that a server that sends one byte now and then cannot extend it.
     """
 
     def __init__(self, transport: Urllib3Transport, request: HttpRequest, timeout: Timeout) -> None:
@@ -183,28 +181,27 @@ class _Urllib3Response:
         self._request = request
         self._timeout = timeout
         self._deadline = None if timeout.total is None else time.monotonic() + timeout.total
-        self._connect_end: float | None = None
+        self.connect_end: float | None = None
         self._wait_end: float | None = None
-        self._socket_timeout: float | None = -1.0
-        """What the socket's timeout was set to last, since setting it is a system call."""
+        self._socket_timeout: float | None = -1.0  # As it was set last, since setting it is a system call.
         self._proxy: str | None = None
         self._socket: socket.socket | None = None
         self._response: urllib3.BaseHTTPResponse | None = None
         self.answer: http.client.HTTPResponse | None = None
         self._reader: ResponseReader | None = None
-        self._is_cut = False
-        """Whether the response arrived before the whole request was sent."""
+        self._body: Body | None = None
+        self._is_cut = False  # The response arrived before the whole request was sent.
         self._has_data = False
         self._closed = False
 
     def head(self) -> Head:
         import urllib3
 
-        request, timeout = self._request, self._timeout
+        request = self._request
         self._proxy = None if request.direct else find_proxy(request.url)
         manager = self._transport.get_manager(request.url, self._proxy)
-        if (connect := self._limit(timeout.connect)) is not None:
-            self._connect_end = time.monotonic() + connect
+        connect = self._limit(self._timeout.connect)
+        self.connect_end = _add_to_now(connect)
         _current.response = self
         try:
             self._response = manager.request(
@@ -259,13 +256,12 @@ class _Urllib3Response:
 
     def _release(self) -> None:
         """Give the connection back after the body was read to its end."""
-        response, reader = self._response, self._reader
-        if response is None or self.answer is None or reader is None or reader.body is None:
+        if self._response is None or self.answer is None or self._body is None:
             return
-        if response.connection is not None and (self._is_cut or not reader.body.reusable):
-            response.connection.close()
+        if self._response.connection is not None and (self._is_cut or not self._body.reusable):
+            self._response.connection.close()
         self.answer.close()
-        response.release_conn()
+        self._response.release_conn()
 
     def close(self) -> None:
         self._closed = True
@@ -279,18 +275,12 @@ class _Urllib3Response:
         if response is not None:
             response.close()
 
-    # --- for the connection -------------------------------------------------------------------------------------------
-
     def use_socket(self, connection: socket.socket) -> None:
         """Take the socket of the request."""
         self._socket = connection
         self._socket_timeout = -1.0
         if self._closed:
             self.close()
-
-    def compute_connect_time(self) -> float | None:
-        """The seconds that are left to connect. Raises a TimeoutError if there are none."""
-        return _compute_time_left(self._connect_end)
 
     def send(self, data: bytes) -> None:
         """Send a part of the request, each piece as fast as the first byte must come. A response ends it early."""
@@ -325,25 +315,23 @@ class _Urllib3Response:
                     selector.modify(connection, awaited)
                     selector.select(_compute_time_left(self._wait_end))
                 with suppress(*blocked):
-                    received = connection.recv(_READ_SIZE)
-                    self._is_cut = not received or self._has_head(received)
+                    if received := connection.recv(_READ_SIZE):
+                        self._feed(received)
+                    self._is_cut = not received or self._body is not None
 
     def read_head(self) -> bool:
         """Read the head of the response, unless it is there already. Returns whether the connection is reusable."""
         self._socket_timeout = -1.0
         self._start_wait(self._timeout.first_byte)
-        while not self._has_head():
+        while self._body is None:
             self._continue_wait()
-            self._has_head(_receive(self._socket))
-        return self._reader is not None and self._reader.body is not None and self._reader.body.reusable
+            self._feed(_receive(self._socket))
+        return self._body.reusable
 
-    def _has_head(self, received: bytes = b"") -> bool:
-        if received:
-            self._reader = self._reader or ResponseReader()
-            self._reader.feed(received)
-        return self._reader is not None and self._reader.head is not None
-
-    # --- waits --------------------------------------------------------------------------------------------------------
+    def _feed(self, received: bytes) -> None:
+        self._reader = self._reader or ResponseReader()
+        self._reader.feed(received)
+        self._body = self._reader.body
 
     def _start_wait(self, seconds: float | None) -> None:
         """Let everything until the next start take these seconds, or the time left for the whole call."""
@@ -352,8 +340,7 @@ class _Urllib3Response:
         self._set_timeout(allowed)
 
     def _continue_wait(self) -> None:
-        if self._wait_end is not None:
-            self._set_timeout(_compute_time_left(self._wait_end))
+        self._set_timeout(_compute_time_left(self._wait_end))
 
     def _set_timeout(self, seconds: float | None) -> None:
         if seconds != self._socket_timeout and self._socket is not None:
@@ -376,14 +363,12 @@ class _Urllib3Response:
 
         from urllib3 import exceptions
 
-        host, cause = transport_errors.get_host(self._request.url), _find_root_cause(problem)
+        host, cause = transport_errors.get_host(self._request.url), transport_errors.find_root_cause(problem)
         if self._closed:
             # Another thread closed it. The libraries then raise many different errors.
             return transport_errors.connection_lost(host, has_data=self._has_data)
-        if isinstance(problem, BrokenHead):
-            return transport_errors.broken_head(host, problem)
-        if isinstance(problem, BadEncoding):
-            return transport_errors.bad_encoding(host)
+        if isinstance(problem, (BrokenHead, BadEncoding)):
+            return transport_errors.unreadable(host, problem)
         if not isinstance(problem, (exceptions.HTTPError, HTTPException, OSError, BrokenBody)):
             return problem
         if isinstance(problem, exceptions.LocationValueError):
@@ -395,10 +380,9 @@ class _Urllib3Response:
             )
         if isinstance(cause, ProxyRefused) and self._proxy is not None:
             return transport_errors.proxy_error(self._proxy, host, str(cause))
-        if isinstance(problem, exceptions.ProxyError):
-            return transport_errors.no_connection(host, cause, proxy=self._proxy)
-        if self._socket is None:
-            return transport_errors.no_connection(host, cause)
+        if self._socket is None or isinstance(problem, exceptions.ProxyError):
+            proxy = self._proxy if isinstance(problem, exceptions.ProxyError) else None
+            return transport_errors.no_connection(host, cause, proxy=proxy)
         return transport_errors.connection_lost(host, has_data=self._has_data)
 
 
@@ -414,13 +398,3 @@ def _compute_time_left(end: float | None) -> float | None:
     if left <= 0:
         raise TimeoutError
     return left
-
-
-def _find_root_cause(problem: BaseException) -> BaseException:
-    """The innermost exception that urllib3 wrapped, as an argument or as a cause."""
-    cause = problem
-    while True:
-        inner = next((value for value in (*cause.args, cause.__cause__) if isinstance(value, BaseException)), None)
-        if inner is None:
-            return cause
-        cause = inner
