@@ -256,7 +256,7 @@ def test_a_large_request_that_is_read_slowly_takes_its_time(shell: Shell) -> Non
     assert outcome.reply.text == "42"
 
 
-# --- answers before the request is over ---------------------------------------------------------------------------------
+# --- answers before the request is over -----------------------------------------------------------------------------
 
 TOO_LARGE = b'HTTP/1.1 413 Too Large\r\nContent-Length: 27\r\n\r\n{"error":{"message":"big"}}'
 

@@ -6,11 +6,12 @@ Not here: when to try again and what a response means (flows), and which proxy a
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import closing, suppress
 from contextvars import ContextVar
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.retry import NO_HEAD
@@ -58,13 +59,23 @@ class AiohttpTransport:
         return _AiohttpResponse(self, request, timeout)
 
     async def close(self) -> None:
-        """Close the session of this event loop."""
+        """Close the session of this event loop, and what is left of closed loops."""
+        self._drop_closed_loops()
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
             # asyncio closes a socket a turn or two later. Without these turns the loop may be closed before.
             for _ in range(_LOOP_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
+
+    def __del__(self) -> None:
+        for loop, session in self._sessions.items():
+            if loop.is_running():
+                # Perhaps in another thread.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_drop_session, session)
+            else:
+                _drop_session(session)
 
     def get_session(self) -> aiohttp.ClientSession:
         """The session of this event loop."""
@@ -73,10 +84,7 @@ class AiohttpTransport:
         if session is None:
             import aiohttp
 
-            # A session of a closed loop cannot be closed any more, only dropped.
-            self._sessions = {
-                owner: its_session for owner, its_session in self._sessions.items() if not owner.is_closed()
-            }
+            self._drop_closed_loops()
             session = self._sessions[loop] = aiohttp.ClientSession(
                 connector=_build_connector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -85,11 +93,39 @@ class AiohttpTransport:
             )
         return session
 
+    def _drop_closed_loops(self) -> None:
+        for loop in [loop for loop in self._sessions if loop.is_closed()]:
+            _drop_session(self._sessions.pop(loop))
+
     def get_tls_context(self) -> ssl.SSLContext:
         """The trusted certificates, loaded once."""
         if self._tls is None:
             self._tls = build_tls_context()
         return self._tls
+
+
+def _drop_session(session: aiohttp.ClientSession) -> None:
+    """Close a session without waiting. If its loop is closed, nothing can be awaited there any more."""
+    connector = session.connector
+    session.detach()
+    if connector is not None:
+        for connection in list(getattr(connector, "connections_made", ())):
+            if connection.transport is not None:
+                _close_wire(connection.transport)
+        # The rest of closing would only wait for the connections.
+        with suppress(RuntimeError), closing(connector.close().__await__()):
+            pass
+
+
+def _close_wire(wire: asyncio.BaseTransport) -> None:
+    """Close a connection at once. If its loop is closed, close its socket, which nobody else does."""
+    try:
+        wire.abort()  # type: ignore[attr-defined]
+    except RuntimeError:
+        for layer in (wire, getattr(getattr(wire, "_ssl_protocol", None), "_transport", None)):
+            if (source := getattr(layer, "_sock", None)) is not None:
+                source.close()
+                layer._sock = None  # type: ignore[union-attr]
 
 
 def _build_trace_config() -> aiohttp.TraceConfig:
@@ -114,6 +150,10 @@ def _build_connector() -> aiohttp.BaseConnector:
 
         _response: _AiohttpResponse | None = None
         _is_idle = False
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            connections.add(self)
+            super().connection_made(transport)
 
         def set_response_params(self, **options: Any) -> None:
             self._response = _current.get()
@@ -156,8 +196,10 @@ def _build_connector() -> aiohttp.BaseConnector:
                     while data := copy.recv(_READ_SIZE):
                         self.data_received(data)
 
+    connections: WeakSet[LendsBytes] = WeakSet()
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS)
     connector._factory = partial(LendsBytes, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+    connector.connections_made = connections  # type: ignore[attr-defined]
     return connector
 
 
@@ -168,7 +210,8 @@ class _AiohttpResponse:
         self._transport = transport
         self._request = request
         self._timeout = timeout
-        self._deadline = _add(asyncio.get_running_loop().time(), timeout.total)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = _add(self._loop.time(), timeout.total)
         self._proxy: str | None = None
         self._opening: asyncio.Timeout | None = None
         self._response: aiohttp.ClientResponse | None = None
@@ -185,6 +228,10 @@ class _AiohttpResponse:
         self._has_data = False
         self._timed_out = False
         self._closed = False
+
+    def __del__(self) -> None:
+        if not self._closed and self._loop.is_closed():
+            self.close()
 
     async def head(self) -> Head:
         import aiohttp
@@ -224,7 +271,7 @@ class _AiohttpResponse:
         self._is_sent = True
         if self._opening is not None and not self._closed and not self._opening.expired():
             allowed = self._limit(self._timeout.first_byte)
-            self._opening.reschedule(_add(asyncio.get_running_loop().time(), allowed))
+            self._opening.reschedule(_add(self._loop.time(), allowed))
 
     async def read(self, patience: float | None = None) -> bytes:
         if patience is not None:
@@ -234,9 +281,12 @@ class _AiohttpResponse:
             return b""
         if self._response is None:
             return b""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
+        if asyncio.get_running_loop() is not loop:
+            # The bytes would never come here.
+            self.close()
         self._waiting_since = loop.time()
-        if self._timer is None:
+        if self._timer is None and not self._closed:
             self._check_wait()
         try:
             while (content := self._reader.take()) is None:
@@ -259,14 +309,16 @@ class _AiohttpResponse:
     def close(self) -> None:
         self._closed = True
         self._stop_timer()
-        if self._opening is not None:
-            self._opening.reschedule(0.0)
-        self._wake()
+        if not self._loop.is_closed():
+            if self._opening is not None:
+                self._opening.reschedule(0.0)
+            self._wake()
         if self._response is not None:
-            if self._response.connection is not None:
+            # There is none when the body was read to its end: it is back in the pool.
+            if (connection := self._response.connection) is not None:
                 # Closing TLS waits for the peer, and the loop may not live that long.
                 self._abort()
-            # This does nothing when the body was read to its end: the connection is back in the pool.
+                connection.close()
             self._response.close()
 
     # --- for the connection -------------------------------------------------------------------------------------------
@@ -318,7 +370,7 @@ class _AiohttpResponse:
 
     def _abort(self) -> None:
         if self._wire is not None:
-            self._wire.abort()
+            _close_wire(self._wire)
 
     def _wake(self) -> None:
         if self._reading is not None and not self._reading.done():
@@ -329,7 +381,7 @@ class _AiohttpResponse:
     def _check_wait(self) -> None:
         """Close the response if a read waits too long. One timer serves all reads, since one for each costs more."""
         self._stop_timer()
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         now, since = loop.time(), self._waiting_since
         allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
         due = _find_earliest(_add(now if since is None else since, allowed), self._deadline)
@@ -348,7 +400,7 @@ class _AiohttpResponse:
         """These seconds, or the time left for the whole call if that is less."""
         if self._deadline is None:
             return seconds
-        left = max(self._deadline - asyncio.get_running_loop().time(), 0.0)
+        left = max(self._deadline - self._loop.time(), 0.0)
         return left if seconds is None else min(seconds, left)
 
     def _translate(self, problem: Exception) -> AsidesError:
@@ -363,7 +415,7 @@ class _AiohttpResponse:
         if self._closed and not self._timed_out:
             return transport_errors.connection_lost(host, has_data=self._has_data)
         if self._timed_out or isinstance(problem, TimeoutError):
-            is_over = self._deadline is not None and self._deadline <= asyncio.get_running_loop().time()
+            is_over = self._deadline is not None and self._deadline <= self._loop.time()
             is_connected = not isinstance(problem, aiohttp.ConnectionTimeoutError)
             return transport_errors.timed_out(
                 host, self._timeout, is_over=is_over, is_connected=is_connected, has_data=self._has_data

@@ -53,10 +53,9 @@ class FlowState(Generic[Whole]):
 
     def timeout(self) -> Timeout:
         """The timeouts of an attempt that begins now."""
+        left = None if self._deadline is None else self._compute_time_left(self._deadline)
         timeout = self.call.policy.timeout
-        if self._deadline is None:
-            return timeout
-        return msgspec.structs.replace(timeout, total=self._compute_time_left(self._deadline))
+        return timeout if timeout.total is left else msgspec.structs.replace(timeout, total=left)
 
     def settle_error(self, problem: TransportError) -> TransportError:
         """The error that the flow gets. A transport knows only the time that was left of the whole call."""
