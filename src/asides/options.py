@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 
 
 class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long to wait, in seconds; None waits for ever. Only content ends a wait; keep-alives of a stream are content."""
+    """How long to wait, in seconds; None waits for ever. Only content ends a wait; a keep-alive is content."""
 
     connect: float | None = 10.0
     """Until the connection is open, name lookup, proxy and TLS included."""

@@ -157,7 +157,7 @@ CHUNKS = [
 ]
 ENCODINGS = [
     *(
-        Case(f"{name}, {len(packed)} bytes", head(b"Content-Encoding: " + name) + packed)
+        Case(f"{name!r}, {len(packed)} bytes", head(b"Content-Encoding: " + name) + packed)
         for name, packed in [
             (b"gzip", PACKED),
             (b"GZip", PACKED),
@@ -177,7 +177,7 @@ ENCODINGS = [
         ]
     ),
     *(
-        refused(f"{name}, unreadable", head(b"Content-Encoding: " + name) + BODY, "cannot be decompressed")
+        refused(f"{name!r}, unreadable", head(b"Content-Encoding: " + name) + BODY, "cannot be decompressed")
         for name in (b"gzip", b"deflate", b"br", b"zstd", b"gzip, br", b"gzip, gzip, gzip, gzip")
     ),
 ]

@@ -109,7 +109,7 @@ class ResponseReader:
         searched = max(len(received) - 2, 0)
         received += data
         while True:
-            if received[:7] != _START[: len(received)]:
+            if not received.startswith(_START[: len(received)]):
                 raise BrokenHead("it does not begin like HTTP/1.1", speaks_http=False)
             end = _END_OF_HEAD.search(received, searched)
             if (len(received) if end is None else end.end()) > LONGEST_HEAD:

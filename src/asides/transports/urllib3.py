@@ -185,7 +185,7 @@ class _Urllib3Response:
         self._wait_end: float | None = None
         self._socket_timeout: float | None = -1.0  # As it was set last, since setting it is a system call.
         self._proxy: str | None = None
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket | Any = None  # Not always a socket: TLS inside of TLS is a class of urllib3.
         self._response: urllib3.BaseHTTPResponse | None = None
         self.answer: http.client.HTTPResponse | None = None
         self._reader: ResponseReader | None = None
