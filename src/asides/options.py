@@ -26,14 +26,14 @@ Value = TypeVar("Value")
 
 
 class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long to wait, in seconds; None waits for ever. A keep-alive of the server counts as data."""
+    """How long to wait, in seconds; None waits for ever. Only content ends a wait; a keep-alive is content."""
 
     connect: float | None = 10.0
-    """Until the connection is open, name lookup and TLS included."""
+    """Until the connection is open, name lookup, proxy and TLS included."""
     first_byte: float | None = 600.0
-    """Until the first bytes of the response. A model that thinks without streaming sends nothing before."""
+    """Until the head of the response, and until its first content. A model that thinks sends nothing before."""
     idle: float | None = 300.0
-    """Between two reads, once the response has begun."""
+    """Until the next content, once the response has begun."""
     total: float | None = None
     """For the whole call, with all attempts and the waits between them."""
 

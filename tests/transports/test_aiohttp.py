@@ -6,17 +6,22 @@ What both transports do alike in whole calls is in test_urllib3_and_aiohttp.py.
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
 
 import pytest
 
+import asides
+from asides import aio
 from asides.dialects.dialect import HttpRequest
 from asides.options import Timeout
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncResponse
 from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
+from tests.decoding import stream
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
 FIRST = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
@@ -166,3 +171,114 @@ def test_each_loop_has_its_own_session_and_those_of_closed_loops_are_forgotten()
 
     assert asyncio.run(session()) is not asyncio.run(session())
     assert transport._sessions == {}
+
+
+# --- event loops that are gone ------------------------------------------------------------------------------------
+
+EVENT = stream({"content": "half"}).partition(b"\n\n")[0] + b"\n\n"
+
+
+def answer_half(_: ReceivedRequest, connection: socket.socket) -> bool:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + EVENT)
+    assert connection.recv(1) == b""
+    return False
+
+
+def run_and_forget(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run in a loop that is closed without ending what is open there."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()
+
+
+def begin(url: str, *, own: bool, run: Callable[..., Any]) -> tuple[asides.AsyncClient, aio.AsyncStream]:
+    """A stream whose first event was read in a loop that is closed now."""
+    client = asides.AsyncClient()
+
+    async def read_one() -> aio.AsyncStream:
+        open_stream = aio.stream if own else client.stream
+        events = open_stream("openai-compatible:m", "?", base_url=url, api_key="k")
+        await anext(events)
+        return events
+
+    return client, run(read_one())
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["of its own", "of a client"])
+@pytest.mark.parametrize("run", [asyncio.run, run_and_forget])
+class TestAClosedLoop:
+    """The server ends only when the connection is closed, and every warning is an error."""
+
+    def test_a_stream_can_be_closed_after_it(self, own: bool, run: Callable[..., Any]) -> None:
+        with serving(answer_half) as server:
+            client, events = begin(server.url, own=own, run=run)
+            for _ in range(2):
+                asyncio.run(events.close())
+            asyncio.run(client.close())
+            assert events.partial is not None
+            assert events.partial.text == "half"
+
+    def test_a_client_can_be_closed_first(self, own: bool, run: Callable[..., Any]) -> None:
+        with serving(answer_half) as server:
+            client, events = begin(server.url, own=own, run=run)
+            asyncio.run(client.close())
+            asyncio.run(events.close())
+
+    def test_a_stream_cannot_be_read_on_in_another_loop(self, own: bool, run: Callable[..., Any]) -> None:
+        with serving(answer_half) as server:
+            client, events = begin(server.url, own=own, run=run)
+            with pytest.raises(asides.TransportError) as caught:
+                asyncio.run(events.drain())
+            assert caught.value.partial is not None
+            asyncio.run(client.close())
+
+    def test_a_stream_can_be_forgotten(self, own: bool, run: Callable[..., Any]) -> None:
+        with serving(answer_half) as server:
+            client, events = begin(server.url, own=own, run=run)
+            del client, events
+            gc.collect()
+
+    def test_a_client_can_be_used_in_another_loop(self, own: bool, run: Callable[..., Any]) -> None:
+        with serving(answer_half) as server:
+            client, _ = begin(server.url, own=own, run=run)
+
+            async def read_again() -> None:
+                async with (
+                    client,
+                    client.stream("openai-compatible:m", "?", base_url=server.url, api_key="k") as events,
+                ):
+                    await anext(events)
+
+            asyncio.run(read_again())
+
+
+async def test_a_client_and_a_stream_can_be_forgotten_in_their_loop() -> None:
+    with serving(answer_half) as server:
+        client = asides.AsyncClient()
+        events = client.stream("openai-compatible:m", "?", base_url=server.url, api_key="k")
+        await anext(events)
+        del client, events
+        gc.collect()
+        for _ in range(9):
+            await asyncio.sleep(0)
+
+
+async def test_bytes_that_nobody_asked_for_end_an_idle_connection(transport: AiohttpTransport) -> None:
+    gate = threading.Event()
+
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
+        connection.sendall(whole_response(b"one" if not gate.is_set() else b"two"))
+        if not gate.is_set():
+            gate.set()
+            connection.sendall(whole_response(b"poison"))
+        return True
+
+    with serving(answer) as server:
+        for expected in (b"one", b"two"):
+            response = get(transport, server.url)
+            await response.head()
+            assert await read_all(response) == expected
+            await asyncio.sleep(0.05)
+        assert server.connections == 2

@@ -10,7 +10,7 @@ from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret
 from asides.providers.find import find_target
 from asides.transports.flow_state import ExchangeState, add_credential
-from asides.values.errors import IdleTimeout, TransportError
+from asides.values.errors import ConnectionLost, IdleTimeout, TransportError
 from asides.values.messages import Prompt, user
 
 URL = "http://127.0.0.1:9/v1"
@@ -44,6 +44,31 @@ def test_a_call_that_is_out_of_time_starts_no_attempt() -> None:
     late.allow(0)
     with pytest.raises(IdleTimeout, match=r"127\.0\.0\.1:9 did not finish"):
         late.timeout()
+
+
+def test_a_limit_that_is_lifted_does_not_fall_back_to_the_timeout_of_the_call() -> None:
+    lifted = state(Timeout(total=100, idle=7))
+    lifted.begin()
+    lifted.allow(None)
+    lifted.check_wait(1e9)
+    assert lifted.timeout() == Timeout(total=None, idle=7)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "problem", "says"),
+    [
+        (0.0, IdleTimeout("0.0001 s were left"), "the 0 s that the whole call may take"),
+        (0.0, ConnectionLost("cut"), "cut"),
+        (100.0, IdleTimeout("silence"), "silence"),
+        (None, IdleTimeout("silence"), "silence"),
+    ],
+)
+def test_a_timeout_after_the_end_of_the_call_names_the_time_of_the_whole_call(
+    seconds: float | None, problem: TransportError, says: str
+) -> None:
+    late = state(Timeout())
+    late.allow(seconds)
+    assert says in str(late.settle_error(problem))
 
 
 @pytest.mark.parametrize(("closed", "words"), [(True, "was closed before"), (False, "is not at its end yet")])

@@ -6,14 +6,19 @@ Not here: when to try again and what a response means (flows), and which proxy a
 from __future__ import annotations
 
 import asyncio
-import time
+from contextlib import closing, suppress
+from contextvars import ContextVar
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from asides.dialects.dialect import HttpRequest
+from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
+from asides.transports.http_response import BadEncoding, BrokenBody, BrokenHead, ResponseReader
 from asides.transports.protocols import AsyncResponse
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy
 from asides.values.errors import AsidesError, ConfigError
@@ -29,6 +34,17 @@ _LARGE_BODY = 512 * 1024
 _CHECK_INTERVAL = 1.0
 # A timer that fires slightly too early must not spin.
 _SHORTEST_INTERVAL = 0.001
+_READ_SIZE = 64 * 1024
+# A server that sends faster than the caller reads has to wait.
+_MOST_BUFFERED = 256 * 1024
+
+# What aiohttp sees of a response. The status tells it only whether a proxy has opened a tunnel.
+_SEEN_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+_SEEN_REFUSAL = b"HTTP/1.1 400 Refused\r\nTransfer-Encoding: chunked\r\n\r\n"
+_SEEN_END = b"0\r\n\r\n"
+
+_current: ContextVar[_AiohttpResponse | None] = ContextVar("_current", default=None)
+"""The response that a task is opening. The connection that aiohttp picks brings its bytes to it."""
 
 
 class AiohttpTransport:
@@ -43,13 +59,23 @@ class AiohttpTransport:
         return _AiohttpResponse(self, request, timeout)
 
     async def close(self) -> None:
-        """Close the session of this event loop."""
+        """Close the session of this event loop, and what is left of closed loops."""
+        self._drop_closed_loops()
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
             # asyncio closes a socket a turn or two later. Without these turns the loop may be closed before.
             for _ in range(_LOOP_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
+
+    def __del__(self) -> None:
+        for loop, session in self._sessions.items():
+            if loop.is_running():
+                # Perhaps in another thread.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_drop_session, session)
+            else:
+                _drop_session(session)
 
     def get_session(self) -> aiohttp.ClientSession:
         """The session of this event loop."""
@@ -58,23 +84,48 @@ class AiohttpTransport:
         if session is None:
             import aiohttp
 
-            # A session of a closed loop cannot be closed any more, only dropped.
-            self._sessions = {
-                owner: its_session for owner, its_session in self._sessions.items() if not owner.is_closed()
-            }
+            self._drop_closed_loops()
             session = self._sessions[loop] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
+                connector=_build_connector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
                 trace_configs=[_build_trace_config()],
             )
         return session
 
+    def _drop_closed_loops(self) -> None:
+        for loop in [loop for loop in self._sessions if loop.is_closed()]:
+            _drop_session(self._sessions.pop(loop))
+
     def get_tls_context(self) -> ssl.SSLContext:
         """The trusted certificates, loaded once."""
         if self._tls is None:
             self._tls = build_tls_context()
         return self._tls
+
+
+def _drop_session(session: aiohttp.ClientSession) -> None:
+    """Close a session without waiting. If its loop is closed, nothing can be awaited there any more."""
+    connector = session.connector
+    session.detach()
+    if connector is not None:
+        for connection in list(getattr(connector, "connections_made", ())):
+            if connection.transport is not None:
+                _close_wire(connection.transport)
+        # The rest of closing would only wait for the connections.
+        with suppress(RuntimeError), closing(connector.close().__await__()):
+            pass
+
+
+def _close_wire(wire: asyncio.BaseTransport) -> None:
+    """Close a connection at once. If its loop is closed, close its socket, which nobody else does."""
+    try:
+        wire.abort()  # type: ignore[attr-defined]
+    except RuntimeError:
+        for layer in (wire, getattr(getattr(wire, "_ssl_protocol", None), "_transport", None)):
+            if (source := getattr(layer, "_sock", None)) is not None:
+                source.close()
+                layer._sock = None  # type: ignore[union-attr]
 
 
 def _build_trace_config() -> aiohttp.TraceConfig:
@@ -89,38 +140,112 @@ def _build_trace_config() -> aiohttp.TraceConfig:
     return trace
 
 
+def _build_connector() -> aiohttp.BaseConnector:
+    """Build a connector whose connections leave the bytes of a response to it."""
+    import aiohttp
+    from aiohttp.client_proto import ResponseHandler
+
+    class LendsBytes(ResponseHandler):
+        """A connection whose bytes the current response reads. aiohttp sees only whether it can be used again."""
+
+        _response: _AiohttpResponse | None = None
+        _is_idle = False
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            connections.add(self)
+            super().connection_made(transport)
+
+        def set_response_params(self, **options: Any) -> None:
+            self._response = _current.get()
+            if self._response is not None:
+                self._response.use_connection(self)
+            super().set_response_params(**options)
+
+        def data_received(self, data: bytes) -> None:
+            response = self._response
+            if response is not None:
+                seen = response.take_bytes(data)
+                if response.is_complete:
+                    self._response, self._is_idle = None, True
+                if seen:
+                    super().data_received(seen)
+            elif self._is_idle and self.transport is not None:
+                # Nobody asked for it, so the next request must not take it for its response.
+                self.transport.abort()
+            else:
+                super().data_received(data)
+
+        def set_exception(self, *arguments: Any, **options: Any) -> None:
+            self._read_what_is_left()
+            super().set_exception(*arguments, **options)
+
+        def connection_lost(self, exc: BaseException | None) -> None:
+            self._read_what_is_left()
+            if self._response is not None:
+                self._response.take_end(is_clean=exc is None)
+            super().connection_lost(exc)
+
+        def _read_what_is_left(self) -> None:
+            """Read what arrived before sending failed: a server may refuse a request that it does not read."""
+            transport = self.transport
+            if transport is None or self._response is None or not self._response.awaits_head:
+                return
+            if transport.get_extra_info("sslcontext") is None and (source := transport.get_extra_info("socket")):
+                with suppress(OSError), source.dup() as copy:
+                    copy.setblocking(False)
+                    while data := copy.recv(_READ_SIZE):
+                        self.data_received(data)
+
+    connections: WeakSet[LendsBytes] = WeakSet()
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS)
+    connector._factory = partial(LendsBytes, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+    connector.connections_made = connections  # type: ignore[attr-defined]
+    return connector
+
+
 class _AiohttpResponse:
-    """One request through aiohttp. Its redirects are off; `_check_wait` replaces its read timeouts."""
+    """One request through aiohttp. aiohttp connects and sends; the bytes of the response come to `take_bytes`."""
 
     def __init__(self, transport: AiohttpTransport, request: HttpRequest, timeout: Timeout) -> None:
         self._transport = transport
         self._request = request
         self._timeout = timeout
-        self._deadline = _add(asyncio.get_running_loop().time(), timeout.total)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = _add(self._loop.time(), timeout.total)
         self._proxy: str | None = None
         self._opening: asyncio.Timeout | None = None
         self._response: aiohttp.ClientResponse | None = None
-        self._failures: tuple[type[Exception], ...] = (OSError,)
-        self._lost: AsidesError | None = None
+        self._connection: Any = None
+        self._wire: asyncio.Transport | None = None
+        """What carries the bytes. aiohttp drops its own reference before everything is closed."""
+        self._is_sent = False
+        self._reader = ResponseReader()
+        self._broken_head: BrokenHead | None = None
+        self._is_paused = False
+        self._reading: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_since: float | None = None
         self._has_data = False
         self._timed_out = False
         self._closed = False
 
+    def __del__(self) -> None:
+        if not self._closed and self._loop.is_closed():
+            self.close()
+
     async def head(self) -> Head:
         import aiohttp
         from yarl import URL
 
         request, timeout = self._request, self._timeout
-        self._failures = (aiohttp.ClientError, OSError)
         self._proxy = None if request.direct else find_proxy(request.url)
         secure = request.url.lower().startswith("https:") or (self._proxy or "").startswith("https:")
         # aiohttp writes bytes in one go and warns when they are many. It writes a file in pieces.
         body = (request.body or None) if len(request.body) < _LARGE_BODY else BytesIO(request.body)
+        _current.set(self)
         try:
             async with asyncio.timeout(self._limit(_add(timeout.connect, timeout.first_byte))) as self._opening:
-                response = await self._transport.get_session().request(
+                self._response = await self._transport.get_session().request(
                     request.method,
                     URL(request.url, encoded=True),
                     data=body,
@@ -135,80 +260,136 @@ class _AiohttpResponse:
             raise self._translate(problem) from None
         finally:
             self._opening = None
-        self._response = response
-        return Head(response.status, {name.lower(): value for name, value in response.headers.items()}, time.time())
+            _current.set(None)
+            if self._response is None:
+                # aiohttp would wait until the rest of the request is sent.
+                self._abort()
+        return self._reader.head or NO_HEAD
 
     def extend_opening(self) -> None:
-        """Restart the timeout of the first byte, since the request has just been sent."""
+        """Restart the timeout of the first byte, since a piece of the request has just been sent."""
+        self._is_sent = True
         if self._opening is not None and not self._closed and not self._opening.expired():
             allowed = self._limit(self._timeout.first_byte)
-            self._opening.reschedule(_add(asyncio.get_running_loop().time(), allowed))
+            self._opening.reschedule(_add(self._loop.time(), allowed))
 
     async def read(self, patience: float | None = None) -> bytes:
         if patience is not None:
-            return await self._read_briefly(patience)
-        response = self._response
-        if response is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    return await self.read()
             return b""
-        if self._lost is not None:
-            raise self._lost
-        loop = asyncio.get_running_loop()
+        if self._response is None:
+            return b""
+        loop = self._loop
+        if asyncio.get_running_loop() is not loop:
+            # The bytes would never come here.
+            self.close()
         self._waiting_since = loop.time()
-        if self._timer is None:
+        if self._timer is None and not self._closed:
             self._check_wait()
         try:
-            data = await response.content.readany()
-        except self._failures as problem:
-            self._lost = self._translate(problem)
-            # When the connection fails, aiohttp withholds the bytes that it had received. Read them.
-            response.content.set_exception(None)  # type: ignore[arg-type]
-            data = response.content.read_nowait()
-            if not data:
-                raise self._lost from None
+            while (content := self._reader.take()) is None:
+                if self._closed:
+                    raise self._translate(BrokenBody())
+                self._reading = loop.create_future()
+                await self._reading
+        except (BadEncoding, BrokenBody) as problem:
+            raise self._translate(problem) from None
         finally:
-            self._waiting_since = None
+            self._waiting_since = self._reading = None
         if not self._has_data:
             self._has_data = True
             self._stop_timer()
-        return data
-
-    async def _read_briefly(self, patience: float) -> bytes:
-        try:
-            async with asyncio.timeout(patience):
-                return await self.read()
-        except TimeoutError:
-            return b""
+        if self._is_paused and self._wire is not None and not self._reader.size:
+            self._is_paused = False
+            self._wire.resume_reading()
+        return content
 
     def close(self) -> None:
         self._closed = True
         self._stop_timer()
-        if self._opening is not None:
-            self._opening.reschedule(0.0)
+        if not self._loop.is_closed():
+            if self._opening is not None:
+                self._opening.reschedule(0.0)
+            self._wake()
         if self._response is not None:
-            connection = self._response.connection
-            # Closing TLS waits for the peer, and the loop may not live that long.
-            if connection is not None and isinstance(connection.transport, asyncio.Transport):
-                connection.transport.abort()
-            # This does nothing when the body was read to its end: the connection is back in the pool.
+            # There is none when the body was read to its end: it is back in the pool.
+            if (connection := self._response.connection) is not None:
+                # Closing TLS waits for the peer, and the loop may not live that long.
+                self._abort()
+                connection.close()
             self._response.close()
+
+    # --- for the connection -------------------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the response has arrived to its end."""
+        return self._reader.is_complete
+
+    @property
+    def awaits_head(self) -> bool:
+        """Whether the head of the response has not arrived."""
+        return self._reader.head is None and self._broken_head is None
+
+    def use_connection(self, connection: Any) -> None:
+        """Take the bytes of this connection from now on. The first may be one to a proxy."""
+        self._connection, self._wire = connection, connection.transport
+        self._reader, self._broken_head = ResponseReader(), None
+
+    def take_bytes(self, data: bytes) -> bytes:
+        """Take bytes of the response. Returns what aiohttp has to see: a head, and the end of the body."""
+        reader, seen = self._reader, b""
+        had_head = reader.head is not None
+        try:
+            reader.feed(data)
+        except BrokenHead as problem:
+            self._broken_head = problem
+            self._abort()
+        if reader.head is None or reader.body is None:
+            return b""
+        if not had_head:
+            seen = _SEEN_HEAD if reader.head.status < 300 else _SEEN_REFUSAL
+        if reader.body.broken:
+            self._abort()
+        elif reader.body.ended:
+            seen += _SEEN_END
+            if not reader.body.reusable:
+                self._connection.force_close()
+        elif reader.size > _MOST_BUFFERED and not self._is_paused and self._wire is not None:
+            self._is_paused = True
+            self._wire.pause_reading()
+        self._wake()
+        return seen
+
+    def take_end(self, *, is_clean: bool) -> None:
+        """Take the end of the connection."""
+        self._reader.finish(is_clean=is_clean)
+        self._wake()
+
+    def _abort(self) -> None:
+        if self._wire is not None:
+            _close_wire(self._wire)
+
+    def _wake(self) -> None:
+        if self._reading is not None and not self._reading.done():
+            self._reading.set_result(None)
+
+    # --- waits --------------------------------------------------------------------------------------------------------
 
     def _check_wait(self) -> None:
         """Close the response if a read waits too long. One timer serves all reads, since one for each costs more."""
         self._stop_timer()
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         now, since = loop.time(), self._waiting_since
         allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
         due = _find_earliest(_add(now if since is None else since, allowed), self._deadline)
-        if since is not None and (due <= now or self._is_dead()):
-            self._timed_out = due <= now
+        if since is not None and due <= now:
+            self._timed_out = True
             self.close()
         else:
             self._timer = loop.call_at(max(min(due, now + _CHECK_INTERVAL), now + _SHORTEST_INTERVAL), self._check_wait)
-
-    def _is_dead(self) -> bool:
-        """Whether the connection is closed. aiohttp closes it when a body breaks its framing, and wakes no reader."""
-        connection = None if self._response is None else self._response.connection
-        return connection is not None and (connection.transport is None or connection.transport.is_closing())
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -219,36 +400,38 @@ class _AiohttpResponse:
         """These seconds, or the time left for the whole call if that is less."""
         if self._deadline is None:
             return seconds
-        left = max(self._deadline - asyncio.get_running_loop().time(), 0.0)
+        left = max(self._deadline - self._loop.time(), 0.0)
         return left if seconds is None else min(seconds, left)
 
     def _translate(self, problem: Exception) -> AsidesError:
         """Our error for an error of aiohttp, whose text may hold the whole address."""
         import aiohttp
-        from aiohttp.http_exceptions import ContentEncodingError
 
         host = transport_errors.get_host(self._request.url)
+        if self._broken_head is not None:
+            if not self._is_sent and self._proxy is not None:
+                return transport_errors.proxy_error(self._proxy, host, str(self._broken_head))
+            return transport_errors.unreadable(host, self._broken_head)
         if self._closed and not self._timed_out:
             return transport_errors.connection_lost(host, has_data=self._has_data)
         if self._timed_out or isinstance(problem, TimeoutError):
-            if self._deadline is not None and self._deadline <= asyncio.get_running_loop().time():
-                return transport_errors.total_timeout(host, self._timeout.total)
-            if isinstance(problem, aiohttp.ConnectionTimeoutError):
-                return transport_errors.connect_timeout(host, self._timeout)
-            return transport_errors.idle_timeout(host, self._timeout, has_data=self._has_data)
+            is_over = self._deadline is not None and self._deadline <= self._loop.time()
+            is_connected = not isinstance(problem, aiohttp.ConnectionTimeoutError)
+            return transport_errors.timed_out(
+                host, self._timeout, is_over=is_over, is_connected=is_connected, has_data=self._has_data
+            )
+        if isinstance(problem, BadEncoding):
+            return transport_errors.unreadable(host, problem)
         if isinstance(problem, aiohttp.ClientHttpProxyError) and self._proxy is not None:
-            return transport_errors.proxy_error(self._proxy, host, f"it answered {problem.status}")
-        if isinstance(problem, aiohttp.ClientResponseError):
-            return transport_errors.not_http(host)
+            status = problem.status if self._reader.head is None else self._reader.head.status
+            return transport_errors.proxy_error(self._proxy, host, f"it answered {status}")
         if isinstance(problem, aiohttp.ClientConnectorError):
             by_proxy = isinstance(problem, aiohttp.ClientProxyConnectionError)
             return transport_errors.no_connection(
                 host, _find_os_error(problem), proxy=self._proxy if by_proxy else None
             )
-        if isinstance(problem, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError)):
+        if isinstance(problem, ValueError) and not isinstance(problem, BrokenBody):
             return ConfigError(f"{host} is not a valid address. To do: correct base_url=.")
-        if isinstance(problem.__cause__, ContentEncodingError):
-            return transport_errors.bad_encoding(host)
         return transport_errors.connection_lost(host, has_data=self._has_data)
 
 

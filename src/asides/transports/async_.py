@@ -54,8 +54,13 @@ class AsyncEvents(Generic[Item]):
         return self._batches
 
     async def close(self) -> None:
-        """Close the connection at once, from any task. `partial` keeps what had arrived."""
-        self._driver.closed.set()
+        """Close the connection at once, from any task. `partial` keeps what had arrived.
+
+        After the event loop of the stream was closed, this closes the socket and awaits nothing.
+        """
+        # A task that waits in a closed loop cannot be woken.
+        with suppress(RuntimeError):
+            self._driver.closed.set()
         if self._driver.response is not None:
             self._driver.response.close()
         # Another task may be reading now. It finds the connection closed and ends the flow itself.
@@ -181,7 +186,7 @@ class AsyncDriver:
                     else:
                         value = time.monotonic()
                 except TransportError as problem:
-                    error = problem
+                    error = state.settle_error(problem)
         except AsidesError as problem:
             state.failure = problem
             raise

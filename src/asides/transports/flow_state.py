@@ -18,7 +18,7 @@ from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret, sign
 from asides.transports.transport_errors import get_host, total_timeout
-from asides.values.errors import AsidesError, TransportError
+from asides.values.errors import AsidesError, IdleTimeout, TransportError
 from asides.values.reply import Reply
 
 
@@ -53,10 +53,15 @@ class FlowState(Generic[Whole]):
 
     def timeout(self) -> Timeout:
         """The timeouts of an attempt that begins now."""
+        left = None if self._deadline is None else self._compute_time_left(self._deadline)
         timeout = self.call.policy.timeout
-        if self._deadline is None:
-            return timeout
-        return msgspec.structs.replace(timeout, total=self._compute_time_left(self._deadline))
+        return timeout if timeout.total is left else msgspec.structs.replace(timeout, total=left)
+
+    def settle_error(self, problem: TransportError) -> TransportError:
+        """The error that the flow gets. A transport knows only the time that was left of the whole call."""
+        if isinstance(problem, IdleTimeout) and self._deadline is not None and self._deadline <= time.monotonic():
+            return total_timeout(self.host, self._total)
+        return problem
 
     def check_wait(self, seconds: float) -> None:
         """Raise if the time for the whole call ends before a wait of these seconds."""

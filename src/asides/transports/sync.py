@@ -148,7 +148,7 @@ class SyncDriver:
                     else:
                         value = time.monotonic()
                 except TransportError as problem:
-                    error = problem
+                    error = state.settle_error(problem)
         except AsidesError as problem:
             state.failure = problem
             raise

@@ -9,6 +9,7 @@ import os
 from urllib.parse import urlsplit
 
 from asides.options import Timeout
+from asides.transports.http_response import BadEncoding, BrokenHead
 from asides.values.errors import ConnectionLost, ConnectTimeout, IdleTimeout, TransportError
 
 
@@ -17,6 +18,15 @@ def get_host(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or url
     return f"{host}:{parts.port}" if parts.port else host
+
+
+def timed_out(
+    host: str, timeout: Timeout, *, is_over: bool, is_connected: bool, has_data: bool
+) -> ConnectTimeout | IdleTimeout:
+    """The error of a wait that took too long. `is_over`: the time for the whole call has passed."""
+    if is_over:
+        return total_timeout(host, timeout.total)
+    return idle_timeout(host, timeout, has_data=has_data) if is_connected else connect_timeout(host, timeout)
 
 
 def connect_timeout(host: str, timeout: Timeout) -> ConnectTimeout:
@@ -72,6 +82,16 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
     )
 
 
+def find_root_cause(problem: BaseException) -> BaseException:
+    """The innermost exception that a library wrapped, as an argument or as a cause."""
+    cause = problem
+    while True:
+        inner = next((value for value in (*cause.args, cause.__cause__) if isinstance(value, BaseException)), None)
+        if inner is None:
+            return cause
+        cause = inner
+
+
 def describe_cause(cause: BaseException | None) -> str:
     """The system's reason as short text, without an address."""
     import ssl
@@ -96,15 +116,19 @@ def connection_lost(host: str, *, has_data: bool) -> ConnectionLost:
     )
 
 
-def not_http(host: str) -> TransportError:
-    """The server does not speak HTTP."""
-    return TransportError(f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https.")
-
-
-def bad_encoding(host: str) -> TransportError:
-    """The content encoding is broken."""
+def unreadable(host: str, problem: BrokenHead | BadEncoding) -> TransportError:
+    """The response is not HTTP, or can be read in two ways, or not be decompressed. Trying again does not help."""
+    if isinstance(problem, BadEncoding):
+        return TransportError(
+            f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."
+        )
+    if not problem.speaks_http:
+        return TransportError(
+            f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https."
+        )
     return TransportError(
-        f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."
+        f"the response of {host} breaks the rules of HTTP: {problem}. To do: check base_url= and the proxy, or report "
+        "it to the host."
     )
 
 

@@ -1,7 +1,7 @@
 """The transport of `Client`: urllib3. It is loaded with the first request, not with the import.
 
-`Dechunker` decodes chunked bodies: `http.client` would return one chunk at a time. Not here: when to try again and what
-a response means (flows), and which proxy and certificates (proxy_and_tls).
+urllib3 only connects and keeps connections, since `http.client` keeps no timeout while bytes drip. Not here: what the
+bytes of a response say (http_response) and mean (flows), and which proxy and certificates (proxy_and_tls).
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from asides.dialects.dialect import HttpRequest
+from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
+from asides.transports.http_response import BadEncoding, Body, BrokenBody, BrokenHead, ResponseReader
 from asides.transports.protocols import Response
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _READ_SIZE = 64 * 1024
 _POOL_SIZE = 64
-# The longest line between two chunks.
-_LONGEST_LINE = 16 * 1024
 
 _current = threading.local()
 """The response that each thread is opening. The connection that urllib3 picks reports its socket to it."""
@@ -86,65 +85,73 @@ def _build_manager(*, secure: bool, proxy: str | None) -> urllib3.PoolManager:
 
 @cache
 def _build_pool_classes() -> dict[str, Any]:
-    """Build urllib3's pools with connections that report their socket, and bodies that decode all chunks of a read."""
-    from http.client import HTTPResponse, IncompleteRead
+    """Build urllib3's pools with connections that leave their socket to the current response."""
+    from http.client import HTTPMessage, HTTPResponse
 
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    class Body(HTTPResponse):
-        """A body whose `read1` returns everything that one read brings, and not just one chunk."""
-
-        _dechunker: Dechunker | None = None
+    class Answer(HTTPResponse):
+        """What `http.client` sees of a response: whether the connection can be used again."""
 
         def begin(self) -> None:
-            super().begin()
-            self._dechunker = Dechunker() if self.chunked else None
-            if (response := getattr(_current, "response", None)) is not None:
-                response.body = self
+            response: _Urllib3Response = _current.response
+            reusable = response.read_head()
+            response.answer = self
+            self.headers = self.msg = HTTPMessage()
+            self.version, self.status, self.reason = 11, 200, ""
+            self.chunked, self.length, self.will_close = False, None, not reusable
 
-        def read1(self, n: int = -1) -> bytes:
-            if self.isclosed():
-                return b""
-            dechunker = self._dechunker
-            if dechunker is None:
-                content = super().read1(n)
-                if not content and self.length:
-                    raise IncompleteRead(b"", self.length)
-                return content
-            content = b""
-            while not content and not dechunker.ended:
-                received = self.fp.read1(n)
-                if not received:
-                    raise IncompleteRead(b"")
-                try:
-                    content = dechunker.feed(received)
-                except BrokenChunks:
-                    raise IncompleteRead(b"") from None
-            return content
-
-    class ReportsSocket:
-        """A connection that reports its socket to the current response, which closes it and sets its timeout."""
+    class LendsSocket:
+        """A connection whose socket the current response reads, writes and closes within its timeouts."""
 
         sock: Any
-        response_class = Body
+        timeout: float | None
+        _tunnel_host: str
+        _tunnel_port: int
+        _tunnel_headers: dict[str, str]
+        response_class = Answer
 
         def connect(self) -> None:
             super().connect()  # type: ignore[misc]
-            self._report()
+            _current.response.use_socket(self.sock)
 
         def request(self, *arguments: Any, **options: Any) -> None:
             if self.sock is not None:
-                self._report()
+                _current.response.use_socket(self.sock)
             super().request(*arguments, **options)  # type: ignore[misc]
 
-        def _report(self) -> None:
-            response: _Urllib3Response | None = getattr(_current, "response", None)
-            if response is not None:
-                response.use_socket(self.sock)
+        def send(self, data: bytes) -> None:
+            if self.sock is None:
+                self.connect()
+            _current.response.send(data)
+
+        def _new_conn(self) -> socket.socket:
+            self.timeout = _compute_time_left(_current.response.connect_end)
+            connection: socket.socket = super()._new_conn()  # type: ignore[misc]
+            connection.settimeout(_compute_time_left(_current.response.connect_end))
+            return connection
+
+        def _tunnel(self) -> None:
+            """Ask the proxy for a tunnel. The method of `http.client` keeps no timeout while bytes drip."""
+            response: _Urllib3Response = _current.response
+            address = f"{self._tunnel_host}:{self._tunnel_port}"
+            headers = {"Host": address, **self._tunnel_headers}
+            lines = [f"CONNECT {address} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+            self.sock.sendall("\r\n".join(lines).encode("latin-1"))
+            reader = ResponseReader()
+            try:
+                while reader.head is None:
+                    self.sock.settimeout(_compute_time_left(response.connect_end))
+                    reader.feed(_receive(self.sock))
+            except BrokenHead as problem:
+                raise ProxyRefused(str(problem)) from None
+            if not 200 <= reader.head.status < 300:
+                raise ProxyRefused(f"it answered {reader.head.status}")
+            self.sock.settimeout(_compute_time_left(response.connect_end))
 
     def build_pool(kind: type, connection: type) -> type:
-        return type("Pool", (kind,), {"ConnectionCls": type("Connection", (ReportsSocket, connection), {})})
+        return type("Pool", (kind,), {"ConnectionCls": type("Connection", (LendsSocket, connection), {})})
 
     return {
         "http": build_pool(HTTPConnectionPool, HTTPConnection),
@@ -152,73 +159,109 @@ def _build_pool_classes() -> dict[str, Any]:
     }
 
 
+class ProxyRefused(OSError):
+    """The proxy does not open a tunnel. The argument says why."""
+
+
+def _receive(connection: socket.socket | None) -> bytes:
+    """The next bytes of a head. Raises a ConnectionError at the end of the connection."""
+    if connection is not None and (received := connection.recv(_READ_SIZE)):
+        return received
+    raise ConnectionResetError("the connection was closed before the response")
+
+
 class _Urllib3Response:
-    """One request through urllib3. urllib3's own retries and redirects are off, since the flow decides those."""
+    """One request through urllib3. Its own retries and redirects are off, since the flow decides those.
+
+    Each wait has an absolute end, so that a server that sends one byte now and then cannot extend it.
+    """
 
     def __init__(self, transport: Urllib3Transport, request: HttpRequest, timeout: Timeout) -> None:
         self._transport = transport
         self._request = request
         self._timeout = timeout
         self._deadline = None if timeout.total is None else time.monotonic() + timeout.total
+        self.connect_end: float | None = None
+        self._wait_end: float | None = None
+        self._socket_timeout: float | None = -1.0  # As it was set last, since setting it is a system call.
         self._proxy: str | None = None
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket | Any = None  # Not always a socket: TLS inside of TLS is a class of urllib3.
         self._response: urllib3.BaseHTTPResponse | None = None
-        self.body: http.client.HTTPResponse | None = None
-        """The `http.client` response inside. Reading it directly is faster when nothing has to be decompressed."""
+        self.answer: http.client.HTTPResponse | None = None
+        self._reader: ResponseReader | None = None
+        self._body: Body | None = None
+        self._is_cut = False  # The response arrived before the whole request was sent.
         self._has_data = False
         self._closed = False
 
     def head(self) -> Head:
         import urllib3
 
-        request, timeout = self._request, self._timeout
+        request = self._request
         self._proxy = None if request.direct else find_proxy(request.url)
         manager = self._transport.get_manager(request.url, self._proxy)
+        connect = self._limit(self._timeout.connect)
+        self.connect_end = _add_to_now(connect)
         _current.response = self
         try:
-            response = manager.request(
+            self._response = manager.request(
                 request.method,
                 request.url,
                 body=request.body or None,
                 headers=request.headers,
-                timeout=urllib3.Timeout(connect=self._limit(timeout.connect), read=self._limit(timeout.first_byte)),
+                timeout=urllib3.Timeout(connect=connect, read=None),
                 preload_content=False,
                 redirect=False,
                 retries=False,
             )
-        except (urllib3.exceptions.HTTPError, OSError) as problem:
+        except (urllib3.exceptions.HTTPError, OSError, BrokenHead) as problem:
             raise self._translate(problem) from None
         finally:
             _current.response = None
-        self._response = response
-        self._read: Callable[[int], bytes] = response.read1
-        if self.body is not None and "content-encoding" not in response.headers:
-            self._read = self.body.read1
         if self._closed:
             self.close()
-        return Head(response.status, {name.lower(): value for name, value in response.headers.items()}, time.time())
+        return NO_HEAD if self._reader is None or self._reader.head is None else self._reader.head
 
     def read(self, patience: float | None = None) -> bytes:
-        response = self._response
-        if response is None:
+        if self._response is None:
             return b""
-        if self._deadline is not None:
-            self._set_timeout(self._limit(self._timeout.idle if self._has_data else self._timeout.first_byte))
-        if patience is not None:
-            self._set_timeout(patience)
         try:
-            data = self._read(_READ_SIZE)
+            content = self._read_content(patience)
         except Exception as problem:  # noqa: BLE001 - `_translate` returns unknown errors unchanged
-            if patience is not None and _is_timeout(_find_root_cause(problem)):
+            if patience is not None and isinstance(problem, TimeoutError):
                 return b""
             raise self._translate(problem) from None
-        if not self._has_data:
-            self._has_data = True
-            self._set_timeout(self._limit(self._timeout.idle))
-        if not data and self.body is not None:
-            self.body.close()
-            response.release_conn()
-        return data
+        self._has_data = True
+        if not content:
+            self._release()
+        return content
+
+    def _read_content(self, patience: float | None) -> bytes:
+        reader, connection = self._reader, self._socket
+        if reader is None or connection is None or reader.is_taken:
+            return b""
+        is_waiting = False
+        while (content := reader.take()) is None:
+            if is_waiting:
+                self._continue_wait()
+            else:
+                allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
+                self._start_wait(allowed if patience is None else patience)
+                is_waiting = True
+            if received := connection.recv(_READ_SIZE):
+                reader.feed(received)
+            else:
+                reader.finish()
+        return content
+
+    def _release(self) -> None:
+        """Give the connection back after the body was read to its end."""
+        if self._response is None or self.answer is None or self._body is None:
+            return
+        if self._response.connection is not None and (self._is_cut or not self._body.reusable):
+            self._response.connection.close()
+        self.answer.close()
+        self._response.release_conn()
 
     def close(self) -> None:
         self._closed = True
@@ -233,11 +276,77 @@ class _Urllib3Response:
             response.close()
 
     def use_socket(self, connection: socket.socket) -> None:
-        """Take the socket of the request. Sending may take as long as waiting for the first byte."""
+        """Take the socket of the request."""
         self._socket = connection
-        connection.settimeout(self._limit(self._timeout.first_byte))
+        self._socket_timeout = -1.0
         if self._closed:
             self.close()
+
+    def send(self, data: bytes) -> None:
+        """Send a part of the request, each piece as fast as the first byte must come. A response ends it early."""
+        if self._socket is None or self._is_cut:
+            return
+        self._start_wait(self._timeout.first_byte)
+        if len(data) > _READ_SIZE and isinstance(self._socket, socket.socket):
+            self._send_and_listen(self._socket, memoryview(data))
+        else:
+            self._socket.sendall(data)
+
+    def _send_and_listen(self, connection: socket.socket, data: memoryview) -> None:
+        """Send a large body. A server may answer before it has read everything, and never read the rest."""
+        import selectors
+        import ssl
+
+        both = selectors.EVENT_READ | selectors.EVENT_WRITE
+        blocked = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection, both)
+            connection.settimeout(0)
+            while data and not self._is_cut:
+                sent, awaited = 0, both
+                try:
+                    sent = connection.send(data[:_READ_SIZE])
+                except blocked as problem:
+                    awaited = selectors.EVENT_READ if isinstance(problem, ssl.SSLWantReadError) else both
+                if sent:
+                    data = data[sent:]
+                    self._wait_end = _add_to_now(self._limit(self._timeout.first_byte))
+                else:
+                    selector.modify(connection, awaited)
+                    selector.select(_compute_time_left(self._wait_end))
+                with suppress(*blocked):
+                    if received := connection.recv(_READ_SIZE):
+                        self._feed(received)
+                    self._is_cut = not received or self._body is not None
+
+    def read_head(self) -> bool:
+        """Read the head of the response, unless it is there already. Returns whether the connection is reusable."""
+        self._socket_timeout = -1.0
+        self._start_wait(self._timeout.first_byte)
+        while self._body is None:
+            self._continue_wait()
+            self._feed(_receive(self._socket))
+        return self._body.reusable
+
+    def _feed(self, received: bytes) -> None:
+        self._reader = self._reader or ResponseReader()
+        self._reader.feed(received)
+        self._body = self._reader.body
+
+    def _start_wait(self, seconds: float | None) -> None:
+        """Let everything until the next start take these seconds, or the time left for the whole call."""
+        allowed = self._limit(seconds)
+        self._wait_end = _add_to_now(allowed)
+        self._set_timeout(allowed)
+
+    def _continue_wait(self) -> None:
+        self._set_timeout(_compute_time_left(self._wait_end))
+
+    def _set_timeout(self, seconds: float | None) -> None:
+        if seconds != self._socket_timeout and self._socket is not None:
+            self._socket_timeout = seconds
+            with suppress(OSError):
+                self._socket.settimeout(seconds)
 
     def _limit(self, seconds: float | None) -> float | None:
         """These seconds, or the time left for the whole call if that is less."""
@@ -248,133 +357,44 @@ class _Urllib3Response:
             raise transport_errors.total_timeout(transport_errors.get_host(self._request.url), self._timeout.total)
         return left if seconds is None else min(seconds, left)
 
-    def _set_timeout(self, seconds: float | None) -> None:
-        if self._socket is not None and self._response is not None and self._response.connection is not None:
-            with suppress(OSError):
-                self._socket.settimeout(seconds)
-
     def _translate(self, problem: Exception) -> Exception:
         """Our error for an error of urllib3, whose text may hold the whole address. Other errors return unchanged."""
-        from http.client import BadStatusLine, HTTPException
+        from http.client import HTTPException
 
         from urllib3 import exceptions
 
-        host, cause = transport_errors.get_host(self._request.url), _find_root_cause(problem)
+        host, cause = transport_errors.get_host(self._request.url), transport_errors.find_root_cause(problem)
         if self._closed:
             # Another thread closed it. The libraries then raise many different errors.
             return transport_errors.connection_lost(host, has_data=self._has_data)
-        if not isinstance(problem, (exceptions.HTTPError, HTTPException, OSError)):
+        if isinstance(problem, (BrokenHead, BadEncoding)):
+            return transport_errors.unreadable(host, problem)
+        if not isinstance(problem, (exceptions.HTTPError, HTTPException, OSError, BrokenBody)):
             return problem
         if isinstance(problem, exceptions.LocationValueError):
             return ConfigError(f"{host} is not a valid address. To do: correct base_url=.")
-        if _is_timeout(cause):
-            if self._deadline is not None and self._deadline <= time.monotonic():
-                return transport_errors.total_timeout(host, self._timeout.total)
-            if self._socket is None:
-                return transport_errors.connect_timeout(host, self._timeout)
-            return transport_errors.idle_timeout(host, self._timeout, has_data=self._has_data)
-        if isinstance(problem, exceptions.ProxyError):
-            return transport_errors.no_connection(host, cause, proxy=self._proxy)
-        if self._socket is None:
-            return transport_errors.no_connection(host, cause)
-        if isinstance(cause, BadStatusLine) and not isinstance(cause, ConnectionError):
-            return transport_errors.not_http(host)
-        if isinstance(problem, exceptions.DecodeError):
-            return transport_errors.bad_encoding(host)
+        if isinstance(cause, (exceptions.TimeoutError, TimeoutError)):
+            is_over = self._deadline is not None and self._deadline <= time.monotonic()
+            return transport_errors.timed_out(
+                host, self._timeout, is_over=is_over, is_connected=self._socket is not None, has_data=self._has_data
+            )
+        if isinstance(cause, ProxyRefused) and self._proxy is not None:
+            return transport_errors.proxy_error(self._proxy, host, str(cause))
+        if self._socket is None or isinstance(problem, exceptions.ProxyError):
+            proxy = self._proxy if isinstance(problem, exceptions.ProxyError) else None
+            return transport_errors.no_connection(host, cause, proxy=proxy)
         return transport_errors.connection_lost(host, has_data=self._has_data)
 
 
-def _is_timeout(cause: BaseException) -> bool:
-    from urllib3.exceptions import TimeoutError as Urllib3Timeout
-
-    return isinstance(cause, (Urllib3Timeout, TimeoutError))
+def _add_to_now(seconds: float | None) -> float | None:
+    return None if seconds is None else time.monotonic() + seconds
 
 
-def _find_root_cause(problem: BaseException) -> BaseException:
-    """The innermost exception that urllib3 wrapped, as an argument or as a cause."""
-    cause = problem
-    while True:
-        inner = next((value for value in (*cause.args, cause.__cause__) if isinstance(value, BaseException)), None)
-        if inner is None:
-            return cause
-        cause = inner
-
-
-# --- chunked bodies -------------------------------------------------------------------------------------------------
-
-
-class BrokenChunks(ValueError):
-    """The bytes do not follow the chunked encoding."""
-
-
-class Dechunker:
-    """Decodes a chunked body, cut anywhere. `ended` is set after the last chunk and the trailer."""
-
-    __slots__ = ("_held", "_in_trailer", "_left", "ended")
-
-    def __init__(self) -> None:
-        self._held = b""
-        self._left = 0
-        """The bytes that are left of the current chunk, including the line end after it."""
-        self._in_trailer = False
-        self.ended = False
-
-    def feed(self, data: bytes) -> bytes:
-        """Take the next bytes; return their content. Bytes after the end of the body are dropped."""
-        if self._held:
-            data, self._held = self._held + data, b""
-        elif not self._left and data.endswith(b"\r\n") and not self._in_trailer:
-            # A fast path: exactly one chunk, as a slow model sends it.
-            start = data.find(b"\r\n") + 2
-            size = _read_size(data[: start - 2])
-            if size and len(data) == start + size + 2:
-                return data[start:-2]
-        pieces: list[bytes] = []
-        place, end, left = 0, len(data), self._left
-        while place < end and not self.ended:
-            if left:
-                if end - place < left:
-                    # The last one or two of these bytes may belong to the line end.
-                    pieces.append(data[place : min(end, place + max(left - 2, 0))])
-                    left -= end - place
-                    break
-                pieces.append(data[place : place + max(left - 2, 0)])
-                place += left
-                left = 0
-            else:
-                line_end = data.find(b"\r\n", place)
-                if line_end < 0:
-                    if end - place > _LONGEST_LINE:
-                        raise BrokenChunks("a line between two chunks has no end.")
-                    self._held = data[place:]
-                    break
-                line = data[place:line_end]
-                place = line_end + 2
-                size = 0 if self._in_trailer else _read_size(line)
-                if 0 < size <= end - place - 2:
-                    # A fast path: the whole chunk is here.
-                    pieces.append(data[place : place + size])
-                    place += size + 2
-                    continue
-                left = self._read_line(line)
-        self._left = left
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _read_line(self, line: bytes) -> int:
-        """Return the size of the chunk that a line announces, including its line end; 0 at the end of the body."""
-        if self._in_trailer:
-            self.ended = not line
-            return 0
-        size = _read_size(line)
-        self._in_trailer = size == 0
-        return size + 2 if size else 0
-
-
-def _read_size(line: bytes) -> int:
-    try:
-        size = int(line, 16) if b";" not in line else int(line.partition(b";")[0], 16)
-    except ValueError:
-        raise BrokenChunks("a chunk does not say how long it is.") from None
-    if size < 0:
-        raise BrokenChunks("a chunk has a negative length.")
-    return size
+def _compute_time_left(end: float | None) -> float | None:
+    """The seconds until this moment. Raises a TimeoutError if it has passed."""
+    if end is None:
+        return None
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

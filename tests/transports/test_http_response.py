@@ -1,0 +1,315 @@
+"""The reader of HTTP responses: heads, framing and compression. Any cut gives the same; broken bytes are refused."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asides.transports.http_response import (
+    LONGEST_HEAD,
+    BadEncoding,
+    Body,
+    BrokenBody,
+    BrokenHead,
+    ChunkedBody,
+    ResponseReader,
+    SizedBody,
+    choose_decompressor,
+)
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CUTS = st.lists(st.integers(1, 9), min_size=1)
+
+
+def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    pieces, place, turn = [], 0, 0
+    while place < len(data):
+        size = sizes[turn % len(sizes)]
+        pieces.append(data[place : place + size])
+        place, turn = place + size, turn + 1
+    return pieces
+
+
+def read(*pieces: bytes) -> ResponseReader:
+    reader = ResponseReader()
+    for piece in pieces:
+        reader.feed(piece)
+    return reader
+
+
+# --- heads --------------------------------------------------------------------------------------------------------
+
+
+@given(CUTS)
+def test_a_head_is_the_same_however_it_is_cut(sizes: list[int]) -> None:
+    head = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK + b"X-A: one\r\n  two\r\nContent-Length:  12 \r\n\r\n"
+    *pieces, last = cut(head, sizes)
+    reader = read(*pieces)
+    assert (reader.head, reader.take()) == (None, None)
+    reader.feed(last)
+    assert reader.head is not None
+    assert (reader.head.status, reader.head.headers) == (200, {"x-a": "one two", "content-length": "12"})
+    assert (type(reader.body), reader.take()) == (SizedBody, None)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "reusable"),
+    [
+        (OK, Body, False),
+        (OK + b"Content-Length: 3\r\n", SizedBody, True),
+        (OK + b"content-length: 3\r\nContent-Length: 3\r\n", SizedBody, True),
+        (OK + b"Content-Length: 3, 3\r\nConnection: x, Close\r\n", SizedBody, False),
+        (OK + b"Transfer-Encoding: Chunked\r\n", ChunkedBody, True),
+        (OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", ChunkedBody, True),
+        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n", ChunkedBody, False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n", SizedBody, False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\nConnection: Keep-Alive\r\n", SizedBody, True),
+        (b"HTTP/1.1 204\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n", SizedBody, True),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n", SizedBody, True),
+    ],
+)
+def test_a_head_says_how_its_body_ends(head: bytes, kind: type[Body], reusable: bool) -> None:
+    for end in (b"\r\n", b"\n"):
+        body = read(head.replace(b"\r\n", end) + end).body
+        assert body is not None
+        assert (type(body), body.reusable) == (kind, reusable)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"\r\n" + OK,
+        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 20 OK\r\n\r\n",
+        b"HTTP/1.1 099 OK\r\n\r\n",
+        b"HTTP/1.1  200 OK\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        *(
+            OK + header + b"\r\n\r\n"
+            for header in [
+                b"no colon",
+                b": no name",
+                b" no first header",
+                b"Space : 1",
+                b"X: \0",
+                b"X: a\rb",
+                b"Content-Length: -1",
+                b"Content-Length: +1",
+                b"Content-Length: 0x1",
+                b"Content-Length: 1_0",
+                b"Content-Length: \xb2",
+                b"Content-Length:",
+                b"Content-Length: " + b"9" * 5000,
+                b"Content-Length: 3\r\nContent-Length: 4",
+                b"Content-Length: 3\r\nTransfer-Encoding: chunked",
+                b"Transfer-Encoding: gzip, chunked",
+                b"Transfer-Encoding: identity",
+                b"Transfer-Encoding:",
+            ]
+        ),
+    ],
+)
+def test_a_head_that_breaks_the_rules_is_refused_however_it_is_cut(head: bytes) -> None:
+    for size in (1, 7, len(head)):
+        with pytest.raises(BrokenHead):
+            read(*cut(head, [size]))
+
+
+def test_a_head_has_a_limit_and_interim_heads_have_their_own() -> None:
+    with pytest.raises(BrokenHead, match="256 KiB"):
+        read(OK + b"X: 1\r\n" * LONGEST_HEAD)
+    reader = read(b"HTTP/1.1 100 Continue\r\n\r\n" * LONGEST_HEAD)
+    assert reader.head is None
+    reader.feed(OK + b"\r\nrest")
+    assert reader.take() == b"rest"
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize(
+    ("sent", "content", "is_whole"),
+    [
+        (OK, None, False),
+        (OK + b"\r\nhel", b"hel", True),
+        (OK + b"Content-Length: 4\r\n\r\nhel", b"hel", False),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel", b"hel", False),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\nbroken\r\n", b"hel", False),
+    ],
+)
+def test_what_arrived_comes_out_before_the_end_or_the_error(
+    sent: bytes, content: bytes | None, is_whole: bool, is_clean: bool
+) -> None:
+    reader = read(sent)
+    if content is not None:
+        assert reader.take() == content
+    reader.finish(is_clean=is_clean)
+    if is_whole and is_clean:
+        assert reader.take() == b""
+    else:
+        with pytest.raises(BrokenBody):
+            reader.take()
+
+
+# --- bodies -------------------------------------------------------------------------------------------------------
+
+
+def chunked(*contents: bytes, trailer: bytes = b"") -> bytes:
+    return b"".join(b"%x\r\n%s\r\n" % (len(content), content) for content in contents) + b"0\r\n" + trailer + b"\r\n"
+
+
+@given(contents=st.lists(st.binary(min_size=1, max_size=40), max_size=8), sizes=CUTS)
+def test_any_cut_gives_the_same_content(contents: list[bytes], sizes: list[int]) -> None:
+    body = ChunkedBody()
+    found = b""
+    for piece in cut(chunked(*contents, trailer=b"A: b\r\n"), sizes):
+        assert not body.ended
+        found += body.feed(piece)
+    assert found == b"".join(contents)
+    assert (body.ended, body.broken, body.reusable) == (True, False, True)
+
+
+def test_chunks_that_came_together_come_out_together() -> None:
+    assert ChunkedBody().feed(chunked(b"one", b"two", b"three")) == b"onetwothree"
+
+
+def test_content_comes_out_before_its_chunk_is_complete() -> None:
+    body = ChunkedBody()
+    assert body.feed(b"5\r\nhel") == b"hel"
+    assert body.feed(b"lo\r") == b"lo"
+    assert body.feed(b"\n0\r\n\r\n") == b""
+    assert body.ended
+
+
+@pytest.mark.parametrize("line", [b"5;name=value", b"005", b"5 ", b"5 ;a", b"5\t"])
+def test_a_size_may_have_extensions(line: bytes) -> None:
+    assert ChunkedBody().feed(line + b"\r\nhello\r\n0\r\n\r\n") == b"hello"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"hello\r\n",
+        b"\r\n",
+        b"-5\r\nhello\r\n",
+        b"+5\r\nhello\r\n",
+        b"0x5\r\nhello\r\n",
+        b" 5\r\nhello\r\n",
+        b"0_5\r\nhello\r\n",
+        b"5\nhello\n0\n\n\r\n",
+        b"5" * 17 + b"\r\n",
+        b"5;" + b"a" * 20_000 + b"\r\nhello\r\n",
+        b"5" * 20_000,
+    ],
+)
+def test_content_before_broken_chunks_comes_out_however_they_are_cut(body: bytes) -> None:
+    for size in (1, 1000, 100_000):
+        for before in (b"", b"3\r\none\r\n"):
+            reader = ChunkedBody()
+            assert b"".join(reader.feed(piece) for piece in cut(before + body, [size])) == before[3:6]
+            assert (reader.broken, reader.ended) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "body", [b"5\r\nhelloXX0\r\n\r\n", b"5\r\nhello\rX", b"5\r\nhello0\r\n", b"5\r\nhello\n\r0\r\n\r\n"]
+)
+def test_a_chunk_ends_with_its_line(body: bytes) -> None:
+    for size in (1, 2, 100):
+        reader = ChunkedBody()
+        assert b"".join(reader.feed(piece) for piece in cut(body, [size])) == b"hello"
+        assert reader.broken
+
+
+@pytest.mark.parametrize("trailer", [b"A: " + b"b" * 20_000 + b"\r\n", b"A: b\r\n" * 20_000])
+def test_a_trailer_has_a_limit(trailer: bytes) -> None:
+    for size in (999, 1_000_000):
+        reader = ChunkedBody()
+        assert b"".join(reader.feed(piece) for piece in cut(chunked(b"hello", trailer=trailer), [size])) == b"hello"
+        assert (reader.broken, reader.ended) == (True, False)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("kind", ["sized", "chunked"])
+def test_bytes_after_the_end_are_dropped_and_their_connection_is_not_used_again(kind: str, together: bool) -> None:
+    body = SizedBody(5, reusable=True) if kind == "sized" else ChunkedBody()
+    sent = b"hello" if kind == "sized" else chunked(b"hello")
+    found = body.feed(sent + b"HTTP/1.1 200 OK") if together else body.feed(sent) + body.feed(b"HTTP/1.1 200 OK")
+    assert (found, body.ended, body.reusable, body.broken) == (b"hello", True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "sent", "ended"),
+    [
+        (Body(), b"hello", True),
+        (SizedBody(6, reusable=True), b"hello", False),
+        (ChunkedBody(), b"5\r\nhello\r\n", False),
+        (ChunkedBody(), b"5\r\nhello\r\n0\r\n", False),
+    ],
+)
+def test_the_end_of_the_connection_ends_only_a_body_without_another_end(body: Body, sent: bytes, ended: bool) -> None:
+    assert body.feed(sent) == b"hello"
+    assert not body.ended
+    body.finish()
+    assert (body.ended, body.broken) == (ended, not ended)
+
+
+# --- compression --------------------------------------------------------------------------------------------------
+
+CONTENT = bytes(range(256)) * 20
+ZLIB = zlib.compress(CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(CONTENT)),
+        ("X-GZIP", gzip.compress(CONTENT)),
+        ("gzip", gzip.compress(CONTENT[:99]) + gzip.compress(CONTENT[99:])),
+        ("gzip", gzip.compress(CONTENT) + b"no member"),
+        ("gzip", gzip.compress(CONTENT)[:-4]),
+        ("deflate", ZLIB),
+        ("deflate", ZLIB[2:-4]),
+        ("deflate", ZLIB + b"more"),
+        ("gzip, gzip", gzip.compress(gzip.compress(CONTENT))),
+        ("deflate, identity, gzip", gzip.compress(ZLIB)),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 3, 100, 100_000])
+def test_compressed_content_comes_out_however_it_is_cut(encoding: str, packed: bytes, size: int) -> None:
+    decompressor = choose_decompressor(encoding.lower().split(", "))
+    assert decompressor is not None
+    found = b""
+    for piece in cut(packed, [size]):
+        found += decompressor.feed(piece)
+        while decompressor.has_more:
+            found += decompressor.feed(b"")
+    assert found == CONTENT
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "none", "utf-8"])
+def test_what_is_no_compression_needs_no_decompressor(encoding: str) -> None:
+    assert choose_decompressor(encoding.lower().split(", ")) is None
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "gzip, gzip, gzip, gzip", "gzip", "deflate"])
+def test_what_cannot_be_decompressed_says_so(encoding: str) -> None:
+    decompressor = choose_decompressor(encoding.lower().split(", "))
+    assert decompressor is not None
+    with pytest.raises(BadEncoding):
+        decompressor.feed(b"\xffno compression at all")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip"])
+def test_a_bomb_comes_out_in_small_pieces(encoding: str) -> None:
+    packed = b"\0" * 50_000_000
+    for _ in encoding.split(","):
+        packed = gzip.compress(packed)
+    decompressor = choose_decompressor(encoding.lower().split(", "))
+    assert decompressor is not None
+    sizes = [len(decompressor.feed(packed))]
+    while decompressor.has_more:
+        sizes.append(len(decompressor.feed(b"")))
+    assert (sum(sizes), max(sizes)) == (50_000_000, 256 * 1024)
