@@ -344,3 +344,17 @@ def test_ids_that_we_make_for_calls_differ_in_every_reply(provider: str, body: d
     # Recorded bytes give the same reply each time.
     dialect = "openai_chat" if provider == "openai-compatible" else provider
     assert asides.decode(dialect, json.dumps(body).encode()) == asides.decode(dialect, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("status", ["500 Internal Server Error", "400 Bad Request"])
+def test_a_picture_to_a_server_that_takes_none_is_sent_once(status: str) -> None:
+    error = {"error": {"code": 500, "message": "image input is not supported - hint: provide the mmproj"}}
+    refused = pytest.raises(asides.Unsupported, match="image input is not supported")
+    with serving(saying(whole_response(json.dumps(error).encode(), status=status))) as server, refused:
+        asides.ask(
+            "openai-compatible:made-up",
+            [asides.user("what is it?", asides.Image(data=b"png"))],
+            base_url=server.url,
+            retries=3,
+        )
+    assert len(server.heard) == 1

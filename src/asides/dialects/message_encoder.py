@@ -316,6 +316,19 @@ def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:
     return None if entry is None else msgspec.Raw(entry.encode())
 
 
+def find_media_type(media: Image | File) -> str:
+    """Return the media type: that of a data: address, else the given one."""
+    inline = split_data_url(media.url) if media.url is not None else None
+    return (media.media_type if inline is None else inline[0]).lower()
+
+
+def refuse_sound_and_video(file: File) -> None:
+    """Raise Unsupported for a file that is sound or video, for dialects that have no form for them."""
+    kind = find_media_type(file)
+    if kind.startswith(("audio/", "video/")):
+        raise Unsupported(f"{kind} cannot be sent here; leave the file out, or ask a model of another provider.")
+
+
 def make_data_url(media_type: str, data: bytes) -> str:
     """Encode the bytes as a data: address."""
     return f"data:{media_type};base64,{b64encode(data).decode()}"

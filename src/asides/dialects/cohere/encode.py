@@ -17,6 +17,7 @@ from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
+    encode_native_tool,
     merge_fields,
     report_tool_settings,
     report_unsupported,
@@ -28,12 +29,14 @@ from asides.dialects.message_encoder import (
     encode_arguments,
     encode_flat,
     encode_native,
+    find_media_type,
     leave_out,
     make_image_url,
     put_system_first,
     simplify_content,
 )
 from asides.providers.provider import Target
+from asides.values.errors import Unsupported
 from asides.values.messages import (
     File,
     Image,
@@ -123,6 +126,8 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 
 
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=False)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -184,7 +189,9 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return [{"type": "text", "text": part.data.decode("utf-8", "replace")}]
         case UnknownPart():
             return encode_native(part, "user", notices)
-        case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
+        case File():
+            raise Unsupported(f"files are text here, not {find_media_type(part)}; convert it first.")
+        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
             return leave_out(part, "user", notices)
         case _:
             assert_never(part)

@@ -6,12 +6,12 @@ In order: the request, thinking. Not here: messages (encode_messages), and wheth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, join_url, merge_fields, report_tool_settings
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
 from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
@@ -95,7 +95,15 @@ def _encode_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
+def _is_own_tool(native: dict[str, Any]) -> bool:
+    """Whether a tool has a form that hosts of this dialect have: an object under the name of its type."""
+    kind = native.get("type")
+    return isinstance(kind, str) and (kind == "builtin_function" or isinstance(native.get(kind), Mapping))
+
+
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=_is_own_tool(tool.native))
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description

@@ -20,12 +20,14 @@ from asides.dialects.message_encoder import (
     encode_flat,
     encode_native,
     encode_system,
+    find_media_type,
     leave_out,
     leave_out_all_but_text,
     make_data_url,
     make_image_url,
     put_system_first,
     simplify_content,
+    split_data_url,
 )
 from asides.providers.provider import ReplayAs, Target
 from asides.values.errors import Unsupported
@@ -309,13 +311,15 @@ def _encode_image(image: Image) -> Wire:
 def _encode_file(file: File) -> Wire:
     if file.id is not None:
         return {"type": "file", "file": {"file_id": file.id}}
+    kind, inline = find_media_type(file), split_data_url(file.url) if file.url is not None else None
+    if kind.startswith("video/") and (file.data is not None or file.url is not None):
+        url = file.url if file.data is None else make_data_url(kind, file.data)
+        return {"type": "video_url", "video_url": {"url": url}}
+    if kind.startswith("audio/") and (file.data is not None or inline is not None):
+        data = b64encode(file.data).decode() if file.data is not None else inline and inline[1]
+        form = _AUDIO_FORMATS.get(kind) or kind.partition("/")[2].partition(";")[0].removeprefix("x-")
+        return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     if file.data is not None:
-        audio_format = _AUDIO_FORMATS.get(file.media_type)
-        if audio_format is not None:
-            return {
-                "type": "input_audio",
-                "input_audio": {"data": b64encode(file.data).decode(), "format": audio_format},
-            }
         return {"type": "file", "file": {"filename": file.name, "file_data": make_data_url(file.media_type, file.data)}}
     if file.url is not None and file.url.startswith("data:"):
         return {"type": "file", "file": {"filename": file.name, "file_data": file.url}}
