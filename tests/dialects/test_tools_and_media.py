@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import asides
 from asides.dialects import DIALECTS, find_dialect, plain_row
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
@@ -147,3 +148,59 @@ def test_every_kind_of_medium_is_sent_in_its_form_or_refused(name: str, kind: st
             encode(name, prompt)
     else:
         assert form in json.dumps(encode(name, prompt))
+
+
+CONTROL = {"type": "ephemeral", "ttl": "1h"}
+CACHED: list[dict[str, Any]] = [
+    {"role": "system", "content": [{"type": "text", "text": "rules", "cache_control": CONTROL}]},
+    {"role": "user", "content": [{"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}}]},
+    {"role": "assistant", "content": "ok"},
+    {"role": "user", "content": "go", "cache_control": CONTROL},
+]
+CACHED_TOOL = {"name": "f", "input_schema": {"type": "object"}, "cache_control": CONTROL}
+
+
+def explain(model: str, **more: Any) -> tuple[dict[str, Any], list[str]]:
+    plan = asides.explain(model, CACHED, tools=[CACHED_TOOL], base_url="http://127.0.0.1:9/v1", api_key="k", **more)
+    return plan.body, [notice.code for notice in plan.notices]
+
+
+def test_cache_breakpoints_of_dict_messages_go_to_messages() -> None:
+    body, codes = explain("anthropic:claude-sonnet-4-5")
+    assert body["system"] == [{"type": "text", "text": "rules", "cache_control": CONTROL}]
+    assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert body["messages"][2]["content"][0]["cache_control"] == CONTROL
+    assert body["tools"][0]["cache_control"] == CONTROL
+    assert "cache_not_sent" not in codes
+
+
+def test_cache_breakpoints_of_dict_messages_are_cache_points_in_converse() -> None:
+    body, codes = explain("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0")
+    assert body["system"][1] == {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert body["messages"][0]["content"][1] == {"cachePoint": {"type": "default"}}
+    assert body["toolConfig"]["tools"][1] == {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert "cache_not_sent" not in codes
+
+
+def test_cache_breakpoints_of_dict_messages_go_to_chat_hosts_that_take_them() -> None:
+    body, codes = explain("openrouter:anthropic/claude-sonnet-4.5")
+    assert body["messages"][0]["content"] == [{"type": "text", "text": "rules", "cache_control": CONTROL}]
+    assert body["messages"][3]["content"] == [{"type": "text", "text": "go", "cache_control": CONTROL}]
+    assert "cache_not_sent" not in codes
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["openai-chat:made-up", "openai-responses:made-up", "gemini:made-up", "cohere:made-up", "ollama:made-up"],
+)
+def test_cache_breakpoints_that_cannot_be_sent_give_a_notice(model: str) -> None:
+    body, codes = explain(model)
+    assert "cache" not in json.dumps(body)
+    assert codes.count("cache_not_sent") == 1
+
+
+def test_a_display_that_only_claude_has_goes_out_as_it_is() -> None:
+    for display in ("updates", "made_up"):
+        asked = {"type": "adaptive", "display": display}
+        body, _ = explain("anthropic:claude-opus-4-6", thinking=asked, max_tokens=20_000)
+        assert body["thinking"] == asked

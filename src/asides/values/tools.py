@@ -22,6 +22,8 @@ class Tool(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "object", "properties": {}})
     """The JSON schema of its arguments."""
     strict: bool | None = None
+    cache: bool | str = False
+    """True: a cache breakpoint follows this tool, as for parts of a message."""
     native: dict[str, Any] | None = None
     """A tool of the provider, such as a search, in its own form. It is sent as it is, in the dialect that has it."""
 
@@ -34,6 +36,15 @@ _UNTYPED_TOOLS = frozenset({
     "computer_use", "computerUse", "enterprise_web_search", "enterpriseWebSearch", "retrieval", "mcp_servers",
     "mcpServers", "functionDeclarations", "function_declarations", "systemTool", "toolSpec", "cachePoint",
 })  # fmt: skip
+
+
+def read_cache_control(holder: Mapping[str, Any]) -> bool | str:
+    """Read the cache breakpoint of a part, a message or a tool: its lifetime, True if it has none, False if unset."""
+    control = holder.get("cache_control")
+    if not isinstance(control, Mapping):
+        return False
+    ttl = control.get("ttl")
+    return ttl if isinstance(ttl, str) and ttl else True
 
 
 def find_native(document: Mapping[str, Any]) -> str | None:
@@ -61,6 +72,7 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
                 "name": name,
                 "description": inner.get("description") or "",
                 "strict": inner.get("strict"),
+                "cache": read_cache_control(document) or read_cache_control(inner),
                 **({} if parameters is None else {"parameters": parameters}),
             },
             Tool,

@@ -170,7 +170,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     encoded["input_schema"] = tool.parameters
     if tool.strict:
         encoded["strict"] = True
-    return encoded
+    return {**encoded, "cache_control": _encode_cache(tool.cache)} if tool.cache else encoded
 
 
 def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -293,8 +293,12 @@ def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
     turns.append({"role": role, "content": blocks})
 
 
-def _mark_cache(block: Wire) -> list[Any]:
-    return [{**block, "cache_control": {"type": "ephemeral"}}]
+def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
+    return [{**block, "cache_control": _encode_cache(lifetime)}]
+
+
+def _encode_cache(lifetime: bool | str) -> Wire:
+    return {"type": "ephemeral", "ttl": lifetime} if isinstance(lifetime, str) else {"type": "ephemeral"}
 
 
 # --- user parts -----------------------------------------------------------------------------------------------------

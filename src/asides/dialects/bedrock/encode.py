@@ -121,7 +121,9 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
             detail = "a history with calls needs its tools; only their names were sent"
             notices.append(Notice("tools_added", detail, "tools"))
         return {"tools": [_encode_tool(tool) for tool in stubs]} if stubs else {}
-    encoded: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in prompt.tools]}
+    tools = [(_encode_tool(tool), tool.cache) for tool in prompt.tools]
+    marked = [each for tool, cache in tools for each in (_mark_cache(tool, cache) if cache else [tool])]
+    encoded: dict[str, Any] = {"tools": marked}
     match prompt.tool_choice:
         case None:
             pass
@@ -252,8 +254,9 @@ def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
         turns.append({"role": role, "content": blocks})
 
 
-def _mark_cache(block: Wire) -> list[Any]:
-    return [block, {"cachePoint": {"type": "default"}}]
+def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
+    point = {"type": "default", "ttl": lifetime} if isinstance(lifetime, str) else {"type": "default"}
+    return [block, {"cachePoint": point}]
 
 
 def _encode_text(text: str) -> Wire:

@@ -33,6 +33,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     make_image_url,
     put_system_first,
+    report_cache,
     simplify_content,
 )
 from asides.providers.provider import Target
@@ -70,6 +71,7 @@ _VERSION = re.compile(r"/v\d\w*$")
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
+    report_cache(prompt, notices)
     body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
     return build_post(target, build_url(target), accept, body), tuple(notices)

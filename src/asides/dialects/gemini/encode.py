@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import encode_contents
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
+from asides.dialects.message_encoder import report_cache
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -49,6 +50,7 @@ _MODEL_DECIDES = -1
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
+    report_cache(prompt, notices)
     body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if prompt.stream else "application/json"
     return build_post(target, build_url(target, stream=prompt.stream), accept, body), tuple(notices)

@@ -13,7 +13,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, merge_fields, report_unsupported, select_sampling
-from asides.dialects.message_encoder import Wire, add_notice, encode_flat, find_media_type, leave_out, put_system_first
+from asides.dialects.message_encoder import (
+    Wire,
+    add_notice,
+    encode_flat,
+    find_media_type,
+    leave_out,
+    put_system_first,
+    report_cache,
+)
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -54,6 +62,7 @@ _EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "max")
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
+    report_cache(prompt, notices)
     body = _build_body(prompt, target, notices)
     accept = "application/json" if body.get("stream") is False else "application/x-ndjson"
     return build_post(target, build_url(target), accept, body), tuple(notices)

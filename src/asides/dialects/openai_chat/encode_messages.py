@@ -111,6 +111,7 @@ class _MessageEncoder:
         self.notices = notices
         self.quirks = quirks
         self.system_role = target.facts.system_role
+        self.takes_cache_control = target.quirks.cache_control
         self.replay_as: ReplayAs = target.facts.replay_as
         self.thinking_in = target.facts.thinking_in
         self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
@@ -121,6 +122,8 @@ class _MessageEncoder:
 
     def encode_system(self, message: Message) -> list[Wire]:
         leave_out_all_but_text(message, self.notices)
+        if self.takes_cache_control and any(isinstance(part, Text) and part.cache for part in message.parts):
+            return [{**self.encode_user(message, list(message.parts)), "role": self.system_role}]
         return [_add_name(message, encoded) for encoded in encode_system(message, self.system_role)]
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
@@ -128,8 +131,18 @@ class _MessageEncoder:
         return {"role": "tool", "tool_call_id": self.encode_call_id(result.call_id), "content": content}
 
     def encode_user(self, message: Message, parts: list[Part]) -> Wire:
-        encoded = [wire for part in parts for wire in _encode_user_part(part, self.notices)]
-        return _add_name(message, {"role": "user", "content": simplify_content(encoded, "text")})
+        encoded = [wire for part in parts for wire in self.encode_user_part(part)]
+        is_plain = not any("cache_control" in wire for wire in encoded if isinstance(wire, dict))
+        content = simplify_content(encoded, "text") if is_plain else encoded
+        return _add_name(message, {"role": "user", "content": content})
+
+    def encode_user_part(self, part: Part) -> list[Any]:
+        encoded = _encode_user_part(part, self.notices)
+        cache = getattr(part, "cache", False)
+        if not cache or not self.takes_cache_control or not encoded:
+            return encoded
+        control = {"type": "ephemeral", "ttl": cache} if isinstance(cache, str) else {"type": "ephemeral"}
+        return [*encoded[:-1], {**encoded[-1], "cache_control": control}]
 
     # --- assistant --------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from asides.dialects.message_encoder import (
     make_data_url,
     make_image_url,
     refuse_sound_and_video,
+    report_cache,
     simplify_content,
 )
 from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
@@ -82,6 +83,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.system and prompt.system.strip():
         # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
+    report_cache(prompt, notices)
     body["input"] = encode_items(prompt, target, notices)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.output is not None:
