@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import asides
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
 from asides.flows.exchange import Exchange
@@ -32,6 +33,7 @@ from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking
 from tests.decoding import chunk, sse, stream, target, whole
+from tests.loopback import saying, serving, whole_response
 
 GOOD = stream({"reasoning_content": "plan"}, {"content": "4"}, {"content": "2"})
 OK = Head(200, {})
@@ -319,3 +321,63 @@ def test_a_flow_names_the_dialect_it_does_not_know() -> None:
     row = Provider(name="example", dialect="smoke_signals", base_url="http://127.0.0.1:9")
     played = play([], call(target(row)))
     assert "smoke_signals" in str(played.raised)
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        (
+            "gemini",
+            {
+                "candidates": [
+                    {"content": {"parts": [{"functionCall": {"name": "f", "args": {}}}]}, "finishReason": "STOP"}
+                ]
+            },
+        ),
+        (
+            "ollama",
+            {
+                "message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+                "done": True,
+                "done_reason": "stop",
+            },
+        ),
+        (
+            "openai-compatible",
+            {
+                "choices": [
+                    {
+                        "index": 0,
+                        "message": {"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]},
+                        "finish_reason": "tool_calls",
+                    }
+                ]
+            },
+        ),
+    ],
+)
+def test_ids_that_we_make_for_calls_differ_in_every_reply(provider: str, body: dict[str, object]) -> None:
+    with serving(saying(whole_response(json.dumps(body).encode()))) as server:
+        base_url = server.url.removesuffix("/v1") if provider == "ollama" else server.url
+        replies = [
+            asides.ask(f"{provider}:made-up", "go", base_url=base_url, api_key="key", retries=0) for _ in range(3)
+        ]
+    ids = [call.id for reply in replies for call in reply.tool_calls]
+    assert len(ids) == len(set(ids)) == 3
+    # Recorded bytes give the same reply each time.
+    dialect = "openai_chat" if provider == "openai-compatible" else provider
+    assert asides.decode(dialect, json.dumps(body).encode()) == asides.decode(dialect, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("status", ["500 Internal Server Error", "400 Bad Request"])
+def test_a_picture_to_a_server_that_takes_none_is_sent_once(status: str) -> None:
+    error = {"error": {"code": 500, "message": "image input is not supported - hint: provide the mmproj"}}
+    refused = pytest.raises(asides.Unsupported, match="image input is not supported")
+    with serving(saying(whole_response(json.dumps(error).encode(), status=status))) as server, refused:
+        asides.ask(
+            "openai-compatible:made-up",
+            [asides.user("what is it?", asides.Image(data=b"png"))],
+            base_url=server.url,
+            retries=3,
+        )
+    assert len(server.heard) == 1

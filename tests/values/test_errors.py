@@ -25,6 +25,7 @@ from asides.values.errors import (
     RateLimited,
     ReplayRejected,
     ToolFailed,
+    Unsupported,
     from_status,
     redact_keys,
 )
@@ -157,3 +158,50 @@ def test_the_tree_in_the_module_names_every_error() -> None:
     kinds = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert errors.__doc__ is not None
     assert {name for name in kinds if name not in errors.__doc__} == set()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        (500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        (400, "this model does not support images"),
+        (500, "this model is missing data required for image input"),
+        (400, "At most 0 image(s) may be provided: made-up is not a multimodal model"),
+        (400, "made-up is not a multimodal model None"),
+        (404, "No endpoints found that support image input"),
+        (400, "The model 'made-up' does not support image inputs"),
+        (400, "Image input is not enabled for this model"),
+        (422, "unknown variant `image_url`, expected `text`"),
+        (400, "This model doesn't support the image content block that you provided"),
+        (400, "Video is unsupported"),
+        (415, "PDFs are not supported by this model"),
+        (503, "vision is currently not supported"),
+    ],
+)
+def test_input_of_a_kind_that_is_not_taken_is_unsupported(status: int, message: str) -> None:
+    error = from_status(status, provider="example", message=message)
+    assert isinstance(error, Unsupported)
+    assert isinstance(error, BadRequest)
+    assert error.status == status
+    assert "To do: leave that input out" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (500, "the server had an error while processing your image", Overloaded),
+        (503, "the image service is overloaded", Overloaded),
+        (400, "invalid image url", BadRequest),
+        (429, "image input is not supported at this rate", RateLimited),
+        (400, "the prompt is too long: images count", ContextTooLong),
+    ],
+)
+def test_other_errors_about_pictures_are_what_they_were(status: int, message: str, kind: type[ProviderError]) -> None:
+    error = from_status(status, provider="example", message=message)
+    assert type(error) is kind
+
+
+def test_a_missing_key_without_variables_says_one_way() -> None:
+    assert str(MissingKey("Example", ())) == "Example needs an API key: pass api_key=."
+    assert str(MissingKey("Example", ("A", "B"))) == "Example needs an API key: set A or B, or pass api_key=."

@@ -15,9 +15,10 @@ import msgspec
 from asides import __version__
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, Unsupported
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
+from asides.values.tools import Tool
 
 
 def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,6 +100,20 @@ def choose_credential_header(target: Target) -> tuple[str, str] | None:
             return None
         case name:
             return (name, "")
+
+
+# --- tools of the provider --------------------------------------------------------------------------------------------
+
+
+def encode_native_tool(tool: Tool, *, known: bool) -> dict[str, Any]:
+    """Return a tool of the provider as it was given. Raises Unsupported if this dialect has no such tool."""
+    native = tool.native or {}
+    if not known:
+        raise Unsupported(
+            f"the tool {tool.name!r} is no function, and this dialect has no such tool; leave it out, describe a "
+            'function ({"type": "function", …}), or give it in extra={"tools": […]} if this host takes it.'
+        )
+    return native
 
 
 # --- settings without a field -----------------------------------------------------------------------------------------

@@ -60,6 +60,13 @@ def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
     return []
 
 
+def report_cache(prompt: Prompt, notices: list[Notice]) -> None:
+    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none."""
+    parts = (part for message in prompt.messages for part in message.parts)
+    if any(getattr(each, "cache", False) for each in (*parts, *prompt.tools)):
+        add_notice(notices, "cache_not_sent", "cache breakpoints (cache_control) do not exist here")
+
+
 def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
     """Add a notice for each part of a message that only takes text."""
     for part in message.parts:
@@ -140,8 +147,8 @@ class BlockFormat(msgspec.Struct, frozen=True):
     """Encodes text of the model, with its citations."""
     tool_call: Callable[[ToolCall, str], Wire]
     """Arguments: the call, its id."""
-    mark_cache: Callable[[Wire], list[Any]]
-    """Returns the block with a cache breakpoint after it."""
+    mark_cache: Callable[[Wire, bool | str], list[Any]]
+    """Returns the block with a cache breakpoint after it, which may have a lifetime."""
     add_turn: Callable[[list[Wire], str, list[Any]], None]
     """Arguments: the turns, a role, its blocks. Adds a turn, or adds the blocks to the last one."""
 
@@ -213,7 +220,7 @@ class _TurnEncoder:
                 return leave_out(part, "user", self.notices)
             case _:
                 assert_never(part)
-        return self.form.mark_cache(block) if part.cache else [block]
+        return self.form.mark_cache(block, part.cache) if part.cache else [block]
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
         parts = (Text(result.content),) if isinstance(result.content, str) else result.content
@@ -242,7 +249,7 @@ class _TurnEncoder:
                 if not part.text.strip():
                     return []  # some replies hold a block of blanks, which is refused when it comes back
                 block = self.form.answer(part)
-                return self.form.mark_cache(block) if part.cache else [block]
+                return self.form.mark_cache(block, part.cache) if part.cache else [block]
             case ToolCall():
                 if part.raw_arguments is not None:
                     detail = "arguments that are no JSON object were sent back as an empty object"
@@ -314,6 +321,19 @@ def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:
     """Return the verbatim entry of the first seal of this kind that has one."""
     entry = next((seal.entry for seal in seals if seal.kind == kind and seal.entry is not None), None)
     return None if entry is None else msgspec.Raw(entry.encode())
+
+
+def find_media_type(media: Image | File) -> str:
+    """Return the media type: that of a data: address, else the given one."""
+    inline = split_data_url(media.url) if media.url is not None else None
+    return (media.media_type if inline is None else inline[0]).lower()
+
+
+def refuse_sound_and_video(file: File) -> None:
+    """Raise Unsupported for a file that is sound or video, for dialects that have no form for them."""
+    kind = find_media_type(file)
+    if kind.startswith(("audio/", "video/")):
+        raise Unsupported(f"{kind} cannot be sent here; leave the file out, or ask a model of another provider.")
 
 
 def make_data_url(media_type: str, data: bytes) -> str:

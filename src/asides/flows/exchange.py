@@ -52,11 +52,12 @@ class ResponseReader:
         keep_raw: bool = True,
         revealed: tuple[Revealed, ...] = (),
         off: bool = False,
+        nonce: str = "",
     ) -> None:
         """`off`: thinking was turned off, so a reply that has some says so in a notice."""
         self.decoder = decoder
         self._feed = decoder.feed
-        self._fold = Fold()
+        self._fold = Fold(nonce)
         self._feed_fold = self._fold.feed
         self._keep_raw = keep_raw
         self._revealed = revealed
@@ -115,6 +116,11 @@ class ResponseReader:
         payloads = self.decoder.payloads if self._keep_raw else ()
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
         return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
+
+
+def make_nonce() -> str:
+    """Make the nonce of a reply: ids of its calls differ from those of every other reply in a conversation."""
+    return f"{random.getrandbits(64):016x}|"
 
 
 class Exchange:
@@ -210,7 +216,12 @@ class Exchange:
         decoder = dialect.decoder(self._choose_decode_target())
         keep_raw = self._call.policy.keep_raw
         self._reader = reader = ResponseReader(
-            decoder, notices, keep_raw=keep_raw, revealed=self._list_revealed(), off=not self._thinks
+            decoder,
+            notices,
+            keep_raw=keep_raw,
+            revealed=self._list_revealed(),
+            off=not self._thinks,
+            nonce=make_nonce(),
         )
         feed = reader.feed
         step = _READ

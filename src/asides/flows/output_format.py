@@ -22,7 +22,7 @@ from asides.agents.react.calls import build_correction, find_problem
 from asides.agents.react.encode_prompt import encode_prompt
 from asides.agents.react.translator import Translator
 from asides.flows.call import Call
-from asides.flows.exchange import Exchange
+from asides.flows.exchange import Exchange, make_nonce
 from asides.flows.run_config import RunConfig
 from asides.flows.steps import Done, Emit, Flow, advance
 from asides.values.errors import InvalidOutput, TransportError
@@ -120,7 +120,7 @@ class ReactExchange:
     def __init__(self, call: Call) -> None:
         self._translator = Translator(call.prompt.tools)
         self._exchange = Exchange(msgspec.structs.replace(call, prompt=encode_prompt(call.prompt, call.target)))
-        self._fold = Fold()
+        self._fold = Fold(make_nonce())
 
     @property
     def partial(self) -> Reply | None:

@@ -16,6 +16,7 @@ from asides.flows.steps import Flow, Head, Read
 from asides.providers.provider import Target
 from asides.values.errors import (
     AsidesError,
+    BadRequest,
     ConnectionLost,
     ConnectTimeout,
     Overloaded,
@@ -81,7 +82,7 @@ def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> P
 def wait_before_next(error: AsidesError, head: Head, attempt: int, policy: Policy, jitter: float) -> float:
     """The seconds until the next attempt. Raises the error when there is none."""
     decision = decide_retry(
-        head.status if head.status >= 300 else error,
+        head.status if head.status >= 300 and not isinstance(error, BadRequest) else error,
         head.headers,
         attempt=attempt,
         policy=policy,

@@ -127,6 +127,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     summary. None: "aside" for models that give summaries, else "alone"."""
     pictures: bool = True
     """Whether a message may hold a picture."""
+    cache_control: bool = False
+    """Whether a chat host takes cache breakpoints, in the form of Anthropic's parts."""
     call_order: Literal["as_said", "grouped"] = "as_said"
     """grouped: the calls of a turn must follow each other, after its text."""
     encrypted_reasoning: bool = False

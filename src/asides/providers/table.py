@@ -831,7 +831,14 @@ PROVIDERS: tuple[Provider, ...] = (
         title="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
         key_env=("OPENROUTER_API_KEY",),
-        quirks=Quirks(ask_by="reasoning_object", tags=("think",), replay_as="details", replay_field="reasoning"),
+        # cache_control: openrouter.ai/docs, prompt caching, 2026-11.
+        quirks=Quirks(
+            ask_by="reasoning_object",
+            tags=("think",),
+            replay_as="details",
+            replay_field="reasoning",
+            cache_control=True,
+        ),
         models=(
             ModelRule(
                 thinking="optional",

@@ -7,7 +7,7 @@
     │  ├─ ConnectTimeout · IdleTimeout · ConnectionLost
     ├─ ProviderError               the provider refused   .status .code .request_id .retry_after .body
     │  ├─ AuthError · RateLimited · Overloaded · NotFound · ContentFiltered
-    │  └─ BadRequest → ContextTooLong · ReplayRejected
+    │  └─ BadRequest → ContextTooLong · ReplayRejected · UnsupportedInput (also an Unsupported)
     ├─ ProtocolError               the response breaks its dialect   .dialect .payload
     ├─ NoAnswer                    only when you required one → AnswerInThinking
     └─ AgentError                  an agent's run could not continue   .result
@@ -67,8 +67,8 @@ class MissingKey(ConfigError):
     """No API key was given and none is in the environment."""
 
     def __init__(self, provider: str, variables: tuple[str, ...]) -> None:
-        where = " or ".join(variables) if variables else "api_key="
-        super().__init__(f"{provider} needs an API key: set {where}, or pass api_key=.")
+        ways = [f"set {' or '.join(variables)}"] if variables else []
+        super().__init__(f"{provider} needs an API key: {', or '.join([*ways, 'pass api_key='])}.")
         self.provider = provider
         self.variables = variables
 
@@ -157,6 +157,10 @@ class ContextTooLong(BadRequest):
     """The conversation is too long for the model."""
 
 
+class UnsupportedInput(BadRequest, Unsupported):
+    """The model or its server does not take this kind of input, such as pictures. To send it again is no use."""
+
+
 class ReplayRejected(BadRequest):
     """The provider rejects thinking that was sent back, or misses thinking that was not."""
 
@@ -223,6 +227,7 @@ _ADVICE: dict[type[ProviderError], str] = {
     ContentFiltered: "change the request.",
     ContextTooLong: "shorten the conversation or choose a model with more room.",
     ReplayRejected: "send the conversation without earlier thinking (Thinking(replay='never')), or start a new one.",
+    UnsupportedInput: "leave that input out, or choose a model that takes it.",
     BadRequest: "change the request; `asides explain` shows it.",
     ProviderError: "see .body for the response.",
 }
@@ -237,6 +242,19 @@ _REPLAY = re.compile(
     r"|`thinking` or `redacted_thinking`|reasoning.{0,40}required",
     re.IGNORECASE,
 )
+# As servers say that a kind of input is not taken: llama.cpp (500), Ollama, vLLM and hosted ones (400), routers (404).
+_INPUT = r"(?:images?|pictures?|vision|audio|videos?|pdfs?|multi-?modal)\b"
+_REFUSALS = (
+    rf"{_INPUT}[^.;\n]{{0,60}}(?:not (?:\w+ ){{0,2}}(?:support|accept|allow|enabl|available)|unsupported|not_supp)",
+    rf"(?:not|n't|cannot) (?:\w+ ){{0,3}}(?:support|accept|process|handle|take|read)\w*[^.;\n]{{0,40}}\b{_INPUT}",
+    rf"no endpoints? found that supports?[^.;\n]{{0,20}}{_INPUT}",
+    rf"unsupported[^.;\n]{{0,20}}{_INPUT} input",
+    rf"missing data required for {_INPUT}",
+    r"not an? (?:multi-?modal|vision) model",
+    r"unknown variant .(?:image_url|input_audio|file)",
+)
+_UNSUPPORTED_INPUT = re.compile("|".join(_REFUSALS), re.IGNORECASE)
+_INPUT_STATUSES = frozenset({400, 404, 413, 415, 422, 500, 501, 503})
 _FILTER = re.compile(r"content.?(filter|management|policy)|responsibleai|safety system|moderation", re.IGNORECASE)
 _WRONG_KEY = re.compile(r"api[_ ]key.{0,12}(invalid|not valid|expired)", re.IGNORECASE)
 _KEY_LIKE = re.compile(
@@ -278,6 +296,8 @@ def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderEr
     if status < 400:
         # Reported inside a successful response: only the code and the text show the kind.
         status = int(code) if code and code.isdecimal() and 400 <= int(code) < 600 else _guess_status(code, message)
+    if status in _INPUT_STATUSES and _UNSUPPORTED_INPUT.search(text):
+        return UnsupportedInput
     if status in (400, 413, 422):
         if _CONTEXT.search(text):
             return ContextTooLong

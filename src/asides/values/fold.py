@@ -85,12 +85,17 @@ _CLOSING = frozenset({"signature", "redacted", "encrypted", "item"})
 
 
 class Fold:
-    """Collects events as they come; `reply()` may be called at any time and returns the reply so far."""
+    """Collects events as they come; `reply()` may be called at any time and returns the reply so far.
+
+    A call without an id gets one. With a `nonce` it is an id that no other reply has; without one it depends on the
+    events alone, so that recorded bytes always give the same reply.
+    """
 
     __slots__ = (
         "_append",
         "_block",
         "_blocks",
+        "_nonce",
         "_order",
         "_stop",
         "_truncated",
@@ -100,7 +105,8 @@ class Fold:
         "started",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, nonce: str = "") -> None:
+        self._nonce = nonce
         self._blocks: dict[int, _Block] = {}
         self._block: int | None = None
         self._order = 0
@@ -231,7 +237,7 @@ class Fold:
             return Refusal(text) if text else None
         if block.kind == "part":
             return block.part if block.part is None or not seals else msgspec.structs.replace(block.part, seals=seals)
-        return _build_call(number, block, text, seals, started, warnings)
+        return _build_call(block, text, seals, f"{self._nonce}{started.id}|{number}", warnings)
 
     def _is_complete(self, number: int, block: _Block) -> bool:
         """Whether a thought is complete. In a reply that broke off, a thought is complete if its seal closed it or if a
@@ -262,16 +268,14 @@ def _reject(_: str) -> None:
     raise AssertionError("a delta before its block")
 
 
-def _build_call(
-    number: int, block: _Block, raw: str, seals: tuple[Seal, ...], started: ReplyStarted, warnings: list[Notice]
-) -> ToolCall:
+def _build_call(block: _Block, raw: str, seals: tuple[Seal, ...], place: str, warnings: list[Notice]) -> ToolCall:
     name = block.call_name or ""
     if not name:
         _add_notice(warnings, Notice("tool_call_unnamed", "a tool call came without a name"))
     call_id = block.call_id
     if not call_id:
         # Derived from the content, so that streamed and whole replies have the same id.
-        digest = hashlib.blake2b(f"{started.id}|{number}|{name}|{raw}".encode(), digest_size=9).hexdigest()
+        digest = hashlib.blake2b(f"{place}|{name}|{raw}".encode(), digest_size=9).hexdigest()
         call_id = f"call_{digest}"
     if block.custom:
         return ToolCall(call_id, name, {}, raw, seals, custom=True)

@@ -24,8 +24,8 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
 
     text: str
     seals: tuple[Seal, ...] = ()
-    cache: bool = False
-    """True: a cache breakpoint follows this part, for providers that have them."""
+    cache: bool | str = False
+    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
 
     def __repr__(self) -> str:
         return f"Text(<{len(self.text)} characters>)"
@@ -47,8 +47,8 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     data: bytes | None = None
     media_type: str = "image/png"
     detail: str | None = None
-    cache: bool = False
-    """True: a cache breakpoint follows this part, for providers that have them."""
+    cache: bool | str = False
+    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
@@ -63,8 +63,8 @@ class File(msgspec.Struct, frozen=True, tag="file"):
     url: str | None = None
     id: str | None = None
     media_type: str = "application/pdf"
-    cache: bool = False
-    """True: a cache breakpoint follows this part, for providers that have them."""
+    cache: bool | str = False
+    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
     seals: tuple[Seal, ...] = ()
 
     def __repr__(self) -> str:
@@ -114,8 +114,8 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
     content: str | tuple[Text | Image | File, ...] = ""
     name: str | None = None
     is_error: bool = False
-    cache: bool = False
-    """True: a cache breakpoint follows this part, for providers that have them."""
+    cache: bool | str = False
+    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
 
     @property
     def text(self) -> str:

@@ -113,6 +113,8 @@ class Thinking(msgspec.Struct, frozen=True):
     summary: Summary | None = None
     replay: Literal["auto", "never"] = "auto"
     """Whether earlier thinking goes back: by the provider's rule, or never."""
+    display: str | None = None
+    """Claude's own word for the thinking to show, sent as it is; None: the one that `show` means."""
 
     @property
     def asked(self) -> bool:
@@ -246,13 +248,18 @@ def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
     return msgspec.structs.replace(asked, show=show, summary=summary)
 
 
-_OUR_FIELDS = frozenset({"effort", "budget", "show", "summary", "replay", "mode"})
+_OUR_FIELDS = frozenset({"effort", "budget", "show", "summary", "replay", "mode", "display"})
+# The words of Claude that `show` has too.
+_DISPLAYS = ("omitted", "summarized", None)
 
 
 def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
     """Read the Anthropic object, or the fields of `Thinking` as a mapping, as in `asides.toml`."""
     if "type" in value:
         display: Show = "none" if value.get("display") == "omitted" else "summary"
+        if (word := value.get("display")) not in _DISPLAYS:
+            given = {name: field for name, field in value.items() if name != "display"}
+            return msgspec.structs.replace(_read_mapping(given, notices), display=str(word))
         match value["type"]:
             case "disabled":
                 return Thinking(mode="off", show=display)

@@ -22,10 +22,45 @@ class Tool(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "object", "properties": {}})
     """The JSON schema of its arguments."""
     strict: bool | None = None
+    cache: bool | str = False
+    """True: a cache breakpoint follows this tool, as for parts of a message."""
+    native: dict[str, Any] | None = None
+    """A tool of the provider, such as a search, in its own form. It is sent as it is, in the dialect that has it."""
+
+
+_FUNCTION_TYPES = (None, "function")
+# The fields of tools that have no type: Gemini's, and those of Converse.
+_UNTYPED_TOOLS = frozenset({
+    "google_search", "googleSearch", "google_search_retrieval", "googleSearchRetrieval", "code_execution",
+    "codeExecution", "url_context", "urlContext", "google_maps", "googleMaps", "file_search", "fileSearch",
+    "computer_use", "computerUse", "enterprise_web_search", "enterpriseWebSearch", "retrieval", "mcp_servers",
+    "mcpServers", "functionDeclarations", "function_declarations", "systemTool", "toolSpec", "cachePoint",
+})  # fmt: skip
+
+
+def read_cache_control(holder: Mapping[str, Any]) -> bool | str:
+    """Read the cache breakpoint of a part, a message or a tool: its lifetime, True if it has none, False if unset."""
+    control = holder.get("cache_control")
+    if not isinstance(control, Mapping):
+        return False
+    ttl = control.get("ttl")
+    return ttl if isinstance(ttl, str) and ttl else True
+
+
+def find_native(document: Mapping[str, Any]) -> str | None:
+    """Return the name of a tool of the provider; None for the caller's function."""
+    kind = document.get("type")
+    if kind in _FUNCTION_TYPES or (kind == "custom" and "input_schema" in document):
+        found = next((name for name in document if name in _UNTYPED_TOOLS), None) if kind is None else None
+        return None if "name" in document or "function" in document else found
+    name = document.get("name")
+    return name if isinstance(name, str) and name else str(kind)
 
 
 def read_tool(document: Mapping[str, Any]) -> Tool:
     """Read a tool from a dict in the format of chat completions, Responses or Anthropic."""
+    if (native := find_native(document)) is not None:
+        return Tool(native, native=dict(document))
     inner = document.get("function", document)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str) or not name:
@@ -37,6 +72,7 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
                 "name": name,
                 "description": inner.get("description") or "",
                 "strict": inner.get("strict"),
+                "cache": read_cache_control(document) or read_cache_control(inner),
                 **({} if parameters is None else {"parameters": parameters}),
             },
             Tool,
@@ -72,6 +108,8 @@ def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
 
 def _encode_tool(tool: Tool) -> bytes:
     try:
+        if tool.native is not None:
+            return msgspec.json.encode(tool.native)
         return msgspec.json.encode({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(

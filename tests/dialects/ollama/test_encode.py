@@ -166,7 +166,7 @@ def test_content_without_a_field_gives_a_notice_or_an_error() -> None:
     body, notices = sent(
         Prompt(
             (
-                user("a", "b", File("f.txt", b"words", media_type="text/plain"), File("f.pdf", b"%PDF")),
+                user("a", "b", File("f.txt", b"words", media_type="text/plain")),
                 assistant(ServerTool("search"), Text("x")),
                 assistant(),
                 assistant(ToolCall("1", "look", raw_arguments="{broken")),
@@ -174,8 +174,12 @@ def test_content_without_a_field_gives_a_notice_or_an_error() -> None:
         )
     )
     assert body["messages"][0] == {"role": "user", "content": "a\n\nb\n\nwords"}
-    assert codes(notices) == ["part_not_sent", "part_not_sent", "message_not_sent", "arguments_not_sent"]
-    for part, match in ((Image(url="https://h/a.png"), "by their bytes"),):
+    assert codes(notices) == ["part_not_sent", "message_not_sent", "arguments_not_sent"]
+    refused: tuple[tuple[Part, str], ...] = (
+        (Image(url="https://h/a.png"), "by their bytes"),
+        (File("f.pdf", b"%PDF"), "files are text here, not application/pdf"),
+    )
+    for part, match in refused:
         with pytest.raises(Unsupported, match=match):
             sent(Prompt((user(part),)))
     with pytest.raises(Unsupported, match="role 'tool'"):

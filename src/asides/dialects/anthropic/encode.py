@@ -17,13 +17,21 @@ from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNAT
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
+    encode_native_tool,
     join_url,
     merge_fields,
     report_output_not_sent,
     report_tool_settings,
     select_sampling,
 )
-from asides.dialects.message_encoder import BlockFormat, Wire, encode_turns, find_entry, split_data_url
+from asides.dialects.message_encoder import (
+    BlockFormat,
+    Wire,
+    encode_turns,
+    find_entry,
+    refuse_sound_and_video,
+    split_data_url,
+)
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import File, Image, Message, OutputSchema, Prompt, Text, ToolCall, ToolResult
@@ -144,14 +152,25 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     return encoded
 
 
+# Types of its tools carry a version: web_search_20250305. Toolsets of MCP servers do not.
+_OWN_TOOL = re.compile(r"\w+_\d{8}|mcp_toolset|custom")
+
+
+def _is_own_tool(native: dict[str, Any]) -> bool:
+    kind = native.get("type")
+    return isinstance(kind, str) and _OWN_TOOL.fullmatch(kind) is not None
+
+
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=_is_own_tool(tool.native))
     encoded: dict[str, Any] = {"name": tool.name}
     if tool.description:
         encoded["description"] = tool.description
     encoded["input_schema"] = tool.parameters
     if tool.strict:
         encoded["strict"] = True
-    return encoded
+    return {**encoded, "cache_control": _encode_cache(tool.cache)} if tool.cache else encoded
 
 
 def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -192,7 +211,9 @@ def encode_thinking(prompt: Prompt, target: Target) -> tuple[dict[str, Any], lis
     else:
         fields["thinking"] = {"type": _choose_form(thinking, rule)}
     display = "omitted" if thinking.show == "none" else "summarized"
-    if rule.display is not None and rule.display != display:
+    if thinking.display is not None:
+        fields["thinking"]["display"] = thinking.display
+    elif rule.display is not None and rule.display != display:
         fields["thinking"]["display"] = display
     if thinking.effort is not None:
         fields["output_config"] = {"effort": thinking.effort}
@@ -272,8 +293,12 @@ def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
     turns.append({"role": role, "content": blocks})
 
 
-def _mark_cache(block: Wire) -> list[Any]:
-    return [{**block, "cache_control": {"type": "ephemeral"}}]
+def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
+    return [{**block, "cache_control": _encode_cache(lifetime)}]
+
+
+def _encode_cache(lifetime: bool | str) -> Wire:
+    return {"type": "ephemeral", "ttl": lifetime} if isinstance(lifetime, str) else {"type": "ephemeral"}
 
 
 # --- user parts -----------------------------------------------------------------------------------------------------
@@ -299,6 +324,7 @@ def _encode_image(image: Image) -> Wire:
 
 
 def _encode_file(file: File) -> Wire:
+    refuse_sound_and_video(file)
     encoded: Wire = {"type": "document", "source": _encode_file_source(file)}
     return encoded if file.name == "file" else {**encoded, "title": file.name}
 

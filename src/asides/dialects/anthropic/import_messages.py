@@ -17,6 +17,7 @@ from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNAT
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, Role, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
+from asides.values.tools import read_cache_control
 
 _DIRECT = {"type": "direct"}
 
@@ -75,7 +76,7 @@ def _read_blocks(content: object) -> list[Any]:
 def _import_block(block: object) -> Part:
     if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
         raise ConfigError("a block is an object with a type.")
-    cached = isinstance(block.get("cache_control"), Mapping)
+    cached = read_cache_control(block)
     match block["type"]:
         case "text":
             return Text(_read_text(block, "text"), _make_entry_seals(block, "citations", CITATIONS), cached)
@@ -106,7 +107,7 @@ def _import_tool_call(block: Mapping[str, Any]) -> ToolCall:
     return ToolCall(_read_text(block, "id"), _read_text(block, "name"), dict(arguments or {}), None, seals)
 
 
-def _import_tool_result(block: Mapping[str, Any], *, cached: bool) -> ToolResult:
+def _import_tool_result(block: Mapping[str, Any], *, cached: bool | str) -> ToolResult:
     content = block.get("content")
     imported: str | tuple[Text | Image | File, ...]
     if isinstance(content, str) or content is None:
@@ -119,7 +120,7 @@ def _import_tool_result(block: Mapping[str, Any], *, cached: bool) -> ToolResult
     return ToolResult(_read_text(block, "tool_use_id"), imported, is_error=block.get("is_error") is True, cache=cached)
 
 
-def _import_image(block: Mapping[str, Any], *, cached: bool) -> Image:
+def _import_image(block: Mapping[str, Any], *, cached: bool | str) -> Image:
     match block.get("source"):
         case {"type": "base64", "media_type": str() as media_type, "data": str() as data}:
             return Image(data=_decode_base64(data), media_type=media_type, cache=cached)
@@ -129,7 +130,7 @@ def _import_image(block: Mapping[str, Any], *, cached: bool) -> Image:
             raise ConfigError("the source of an image is base64 or url.")
 
 
-def _import_file(block: Mapping[str, Any], *, cached: bool) -> File:
+def _import_file(block: Mapping[str, Any], *, cached: bool | str) -> File:
     name = _read_optional_text(block, "title") or "file"
     match block.get("source"):
         case {"type": "base64", "media_type": str() as media_type, "data": str() as data}:

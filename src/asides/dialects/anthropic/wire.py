@@ -144,7 +144,7 @@ class UsageSoFar:
         compactions = [run for run in counts.iterations or () if run.type == "compaction"]
         total_input = counts.input_tokens
         if total_input is not None or compactions:
-            total_input = sum(_sum_input(run) for run in (counts, *compactions))
+            total_input = _sum_input(counts) + sum(map(_sum_input, compactions))
         details = counts.output_tokens_details
         return normalise_usage(
             input=total_input,

@@ -18,6 +18,7 @@ from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
+    encode_native_tool,
     merge_fields,
     report_output_not_sent,
     report_unsupported,
@@ -29,6 +30,8 @@ from asides.dialects.message_encoder import (
     Wire,
     encode_turns,
     find_entry,
+    find_media_type,
+    refuse_sound_and_video,
     split_data_url,
 )
 from asides.providers.provider import AskBy, Target
@@ -118,7 +121,9 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
             detail = "a history with calls needs its tools; only their names were sent"
             notices.append(Notice("tools_added", detail, "tools"))
         return {"tools": [_encode_tool(tool) for tool in stubs]} if stubs else {}
-    encoded: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in prompt.tools]}
+    tools = [(_encode_tool(tool), tool.cache) for tool in prompt.tools]
+    marked = [each for tool, cache in tools for each in (_mark_cache(tool, cache) if cache else [tool])]
+    encoded: dict[str, Any] = {"tools": marked}
     match prompt.tool_choice:
         case None:
             pass
@@ -135,6 +140,8 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 
 
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=bool({"systemTool", "toolSpec", "cachePoint"} & tool.native.keys()))
     spec: dict[str, Any] = {"name": tool.name}
     if tool.description:
         spec["description"] = tool.description
@@ -219,6 +226,7 @@ def _drop_refused(inference: dict[str, Any], notices: list[Notice]) -> None:
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9\s\-()\[\]]+|\s{2,}")
 
+_DOCUMENTS = ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md")
 _FORMATS = {
     "image/jpg": "jpeg",
     "application/msword": "doc",
@@ -246,8 +254,9 @@ def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
         turns.append({"role": role, "content": blocks})
 
 
-def _mark_cache(block: Wire) -> list[Any]:
-    return [block, {"cachePoint": {"type": "default"}}]
+def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
+    point = {"type": "default", "ttl": lifetime} if isinstance(lifetime, str) else {"type": "default"}
+    return [block, {"cachePoint": point}]
 
 
 def _encode_text(text: str) -> Wire:
@@ -264,11 +273,16 @@ def _encode_image(image: Image) -> Wire:
 
 
 def _encode_file(file: File) -> Wire:
+    kind = find_media_type(file)
+    if kind.startswith("audio/"):
+        refuse_sound_and_video(file)
     media = _encode_media(file.media_type, file.data, file.url)
-    if file.media_type.startswith("video/"):
+    if kind.startswith("video/"):
         return {"video": media}
-    if file.media_type.startswith("image/"):
+    if kind.startswith("image/"):
         return {"image": media}
+    if media["format"] not in _DOCUMENTS:
+        raise Unsupported(f"documents are {', '.join(_DOCUMENTS)} here, not {kind}; convert it first.")
     name = _NOT_IN_NAMES.sub(" ", file.name.rpartition(".")[0] or file.name).strip() or "file"
     return {"document": {"name": name, **media}}
 

@@ -17,6 +17,7 @@ from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
+    encode_native_tool,
     merge_fields,
     report_tool_settings,
     report_unsupported,
@@ -28,12 +29,15 @@ from asides.dialects.message_encoder import (
     encode_arguments,
     encode_flat,
     encode_native,
+    find_media_type,
     leave_out,
     make_image_url,
     put_system_first,
+    report_cache,
     simplify_content,
 )
 from asides.providers.provider import Target
+from asides.values.errors import Unsupported
 from asides.values.messages import (
     File,
     Image,
@@ -67,6 +71,7 @@ _VERSION = re.compile(r"/v\d\w*$")
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
+    report_cache(prompt, notices)
     body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
     return build_post(target, build_url(target), accept, body), tuple(notices)
@@ -123,6 +128,8 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 
 
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=False)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -184,7 +191,9 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return [{"type": "text", "text": part.data.decode("utf-8", "replace")}]
         case UnknownPart():
             return encode_native(part, "user", notices)
-        case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
+        case File():
+            raise Unsupported(f"files are text here, not {find_media_type(part)}; convert it first.")
+        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
             return leave_out(part, "user", notices)
         case _:
             assert_never(part)

@@ -11,7 +11,8 @@ from urllib.parse import quote, urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import encode_contents
-from asides.dialects.http_body import build_post, join_url, merge_fields, report_tool_settings
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
+from asides.dialects.message_encoder import report_cache
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -49,6 +50,7 @@ _MODEL_DECIDES = -1
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
+    report_cache(prompt, notices)
     body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if prompt.stream else "application/json"
     return build_post(target, build_url(target, stream=prompt.stream), accept, body), tuple(notices)
@@ -108,6 +110,10 @@ def _encode_output(output: OutputSchema | Literal["json"]) -> dict[str, Any]:
     return encoded
 
 
+# Fields of tools of other dialects: theirs have a type, or these.
+_OTHER_TOOLS = frozenset({"type", "systemTool", "toolSpec", "cachePoint"})
+
+
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     if prompt.parallel_tool_calls is not None:
         detail = "parallel calls cannot be set in this dialect; the model decides"
@@ -116,7 +122,12 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
         if "tools" not in prompt.extra:
             notices += report_tool_settings(prompt, "tool_choice")
         return {}
-    encoded: dict[str, Any] = {"tools": [{"functionDeclarations": [_encode_tool(tool) for tool in prompt.tools]}]}
+    functions = [_encode_tool(tool) for tool in prompt.tools if tool.native is None]
+    native = [
+        encode_native_tool(tool, known=_OTHER_TOOLS.isdisjoint(tool.native)) for tool in prompt.tools if tool.native
+    ]
+    tools: list[dict[str, Any]] = [{"functionDeclarations": functions}] if functions else []
+    encoded: dict[str, Any] = {"tools": [*tools, *native]}
     choice = prompt.tool_choice
     if choice is not None:
         config: dict[str, Any] = {"mode": MODES.get(choice, "ANY")}

@@ -12,8 +12,16 @@ from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, merge_fields, report_unsupported, select_sampling
-from asides.dialects.message_encoder import Wire, add_notice, encode_flat, leave_out, put_system_first
+from asides.dialects.http_body import build_post, encode_native_tool, merge_fields, report_unsupported, select_sampling
+from asides.dialects.message_encoder import (
+    Wire,
+    add_notice,
+    encode_flat,
+    find_media_type,
+    leave_out,
+    put_system_first,
+    report_cache,
+)
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -54,6 +62,7 @@ _EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "max")
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
     """Encode a planned prompt for its target: the same prompt gives the same bytes, and no key is in them."""
     notices: list[Notice] = []
+    report_cache(prompt, notices)
     body = _build_body(prompt, target, notices)
     accept = "application/json" if body.get("stream") is False else "application/x-ndjson"
     return build_post(target, build_url(target), accept, body), tuple(notices)
@@ -103,6 +112,8 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]
 
 
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=False)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -225,6 +236,8 @@ def _encode_parts(parts: Iterable[Part], role: str, notices: list[Notice]) -> Wi
                 images.append(_encode_image(part))
             case File() if part.data is not None and part.media_type.startswith("text/"):
                 texts.append(part.data.decode("utf-8", "replace"))
+            case File() if role == "user":
+                raise Unsupported(f"files are text here, not {find_media_type(part)}; convert it first.")
             case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool() | UnknownPart():
                 leave_out(part, role, notices)
             case _:

@@ -6,12 +6,13 @@ In order: the request, thinking. Not here: messages (encode_messages), and wheth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, join_url, merge_fields, report_tool_settings
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
+from asides.dialects.message_encoder import report_cache
 from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
@@ -40,6 +41,8 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
+    if not quirks.cache_control:
+        report_cache(prompt, notices)
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
@@ -95,7 +98,15 @@ def _encode_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
+def _is_own_tool(native: dict[str, Any]) -> bool:
+    """Whether a tool has a form that hosts of this dialect have: an object under the name of its type."""
+    kind = native.get("type")
+    return isinstance(kind, str) and (kind == "builtin_function" or isinstance(native.get(kind), Mapping))
+
+
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=_is_own_tool(tool.native))
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description

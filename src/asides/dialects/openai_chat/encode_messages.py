@@ -20,12 +20,14 @@ from asides.dialects.message_encoder import (
     encode_flat,
     encode_native,
     encode_system,
+    find_media_type,
     leave_out,
     leave_out_all_but_text,
     make_data_url,
     make_image_url,
     put_system_first,
     simplify_content,
+    split_data_url,
 )
 from asides.providers.provider import ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
@@ -110,6 +112,7 @@ class _MessageEncoder:
         self.notices = notices
         self.quirks = quirks
         self.system_role = target.facts.system_role
+        self.takes_cache_control = target.quirks.cache_control
         self.replay_as: ReplayAs = target.facts.replay_as
         self.thinking_in = target.facts.thinking_in
         self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
@@ -120,6 +123,8 @@ class _MessageEncoder:
 
     def encode_system(self, message: Message) -> list[Wire]:
         leave_out_all_but_text(message, self.notices)
+        if self.takes_cache_control and any(isinstance(part, Text) and part.cache for part in message.parts):
+            return [{**self.encode_user(message, list(message.parts)), "role": self.system_role}]
         return [_add_name(message, encoded) for encoded in encode_system(message, self.system_role)]
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
@@ -127,8 +132,18 @@ class _MessageEncoder:
         return {"role": "tool", "tool_call_id": self.encode_call_id(result.call_id), "content": content}
 
     def encode_user(self, message: Message, parts: list[Part]) -> Wire:
-        encoded = [wire for part in parts for wire in _encode_user_part(part, self.notices)]
-        return _add_name(message, {"role": "user", "content": simplify_content(encoded, "text")})
+        encoded = [wire for part in parts for wire in self.encode_user_part(part)]
+        is_plain = not any("cache_control" in wire for wire in encoded if isinstance(wire, dict))
+        content = simplify_content(encoded, "text") if is_plain else encoded
+        return _add_name(message, {"role": "user", "content": content})
+
+    def encode_user_part(self, part: Part) -> list[Any]:
+        encoded = _encode_user_part(part, self.notices)
+        cache = getattr(part, "cache", False)
+        if not cache or not self.takes_cache_control or not encoded:
+            return encoded
+        control = {"type": "ephemeral", "ttl": cache} if isinstance(cache, str) else {"type": "ephemeral"}
+        return [*encoded[:-1], {**encoded[-1], "cache_control": control}]
 
     # --- assistant --------------------------------------------------------------------------------------------------
 
@@ -313,13 +328,15 @@ def _encode_image(image: Image) -> Wire:
 def _encode_file(file: File) -> Wire:
     if file.id is not None:
         return {"type": "file", "file": {"file_id": file.id}}
+    kind, inline = find_media_type(file), split_data_url(file.url) if file.url is not None else None
+    if kind.startswith("video/") and (file.data is not None or file.url is not None):
+        url = file.url if file.data is None else make_data_url(kind, file.data)
+        return {"type": "video_url", "video_url": {"url": url}}
+    if kind.startswith("audio/") and (file.data is not None or inline is not None):
+        data = b64encode(file.data).decode() if file.data is not None else inline and inline[1]
+        form = _AUDIO_FORMATS.get(kind) or kind.partition("/")[2].partition(";")[0].removeprefix("x-")
+        return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     if file.data is not None:
-        audio_format = _AUDIO_FORMATS.get(file.media_type)
-        if audio_format is not None:
-            return {
-                "type": "input_audio",
-                "input_audio": {"data": b64encode(file.data).decode(), "format": audio_format},
-            }
         return {"type": "file", "file": {"filename": file.name, "file_data": make_data_url(file.media_type, file.data)}}
     if file.url is not None and file.url.startswith("data:"):
         return {"type": "file", "file": {"filename": file.name, "file_data": file.url}}

@@ -33,6 +33,7 @@ from asides.values.messages import (
     read_arguments,
 )
 from asides.values.thinking import Seal, Thought, ThoughtKind
+from asides.values.tools import read_cache_control
 from asides.wire.inline_tags import Separator
 
 _ROLES: dict[str, Role] = {
@@ -72,9 +73,10 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
     if role is None:
         raise ConfigError(f"the role {_read_text(message, 'role')!r} is not known; use {', '.join(_ROLES)}.")
     name = _read_optional_text(message, "name")
+    cache = read_cache_control(message)
     if role == "tool":
-        return Message(role, (_import_tool_result(message, name, legacy_calls),))
-    content = _import_content(message.get("content"), role)
+        return Message(role, _mark_last([_import_tool_result(message, name, legacy_calls)], cache))
+    content = list(_mark_last(_import_content(message.get("content"), role), cache))
     if role == "assistant":
         content = _import_assistant(message, content, legacy_calls)
     return Message(role, tuple(content), name)
@@ -92,8 +94,18 @@ def _import_content(content: object, role: Role) -> list[Part]:
         raise ConfigError(f"content is text or a list of parts, not {_describe_type(content)}.")
     parts: list[Part] = []
     for part in content:
-        parts += _import_part(part)
+        imported = _import_part(part)
+        parts += _mark_last(imported, read_cache_control(part)) if isinstance(part, Mapping) else imported
     return parts
+
+
+def _mark_last(parts: list[Part], cache: bool | str) -> tuple[Part, ...]:
+    """Put the cache breakpoint of a message or a part on the last part that can have one."""
+    for place in reversed(range(len(parts)) if cache else ()):
+        part = parts[place]
+        if isinstance(part, (Text, Image, File, ToolResult)):
+            return (*parts[:place], msgspec.structs.replace(part, cache=cache), *parts[place + 1 :])
+    return tuple(parts)
 
 
 def _import_text(content: str) -> list[Part]:

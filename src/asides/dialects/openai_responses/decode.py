@@ -23,6 +23,7 @@ from asides.dialects.openai_responses.tool_items import (
     CustomCallState,
     ServerToolState,
     find_tool_names,
+    may_be_server_run,
 )
 from asides.dialects.openai_responses.wire import (
     EVENTS,
@@ -227,9 +228,15 @@ class ResponsesDecoder(DocumentDecoder):
             self._decide_by_answer(state, events)
 
     def _decide_by_name(self, state: ItemState, item: Item, events: list[Event]) -> None:
-        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name."""
-        if isinstance(state, CustomCallState) and state.runs_here is None and item.name and self._tool_names:
+        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name. If the server
+        does not repeat the tools, the name says it, or the answer that follows.
+        """
+        if not isinstance(state, CustomCallState) or state.runs_here is not None or not item.name:
+            return
+        if self._tool_names:
             state.decide(item.name in self._tool_names, events)
+        elif not may_be_server_run(item):
+            state.decide(True, events)
 
     def _decide_by_answer(self, message: MessageState, events: list[Event]) -> None:
         """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""

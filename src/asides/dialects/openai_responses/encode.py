@@ -6,13 +6,14 @@ In order: the request, items of the history, input parts. Not here: whether the 
 
 from __future__ import annotations
 
+import re
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, join_url, merge_fields
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields
 from asides.dialects.message_encoder import (
     Wire,
     add_notice,
@@ -24,6 +25,8 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     make_data_url,
     make_image_url,
+    refuse_sound_and_video,
+    report_cache,
     simplify_content,
 )
 from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
@@ -80,6 +83,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.system and prompt.system.strip():
         # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
+    report_cache(prompt, notices)
     body["input"] = encode_items(prompt, target, notices)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.output is not None:
@@ -150,7 +154,15 @@ def _encode_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "name": name}
 
 
+def _is_own_tool(native: dict[str, Any]) -> bool:
+    """Whether a tool may be one of this endpoint or its hosts; types with a version are of another dialect."""
+    kind = native.get("type")
+    return isinstance(kind, str) and re.search(r"_\d{8}$|^(?:mcp_toolset|builtin_function)$", kind) is None
+
+
 def _encode_tool(tool: Tool) -> dict[str, Any]:
+    if tool.native is not None:
+        return encode_native_tool(tool, known=_is_own_tool(tool.native))
     encoded: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         encoded["description"] = tool.description
@@ -376,6 +388,7 @@ def _encode_image(image: Image) -> Wire:
 
 
 def _encode_file(file: File) -> Wire:
+    refuse_sound_and_video(file)
     if file.id is not None:
         return {"type": "input_file", "file_id": file.id}
     if file.data is not None:

@@ -309,6 +309,16 @@ def read_output(item: Mapping[str, Any]) -> ToolResult | None:
     return ToolResult(call_id, text, is_error=item.get("status") == "failed")
 
 
+# The tools behind x_search, which come as custom calls (docs.x.ai, tools, and recorded, 2026-11).
+_SEARCH_NAMES = ("x_", "view_x_")
+_SEARCH_CALLS = "xs_"
+
+
+def may_be_server_run(item: Item) -> bool:
+    """Whether a call of a custom tool looks like one that a provider makes and runs itself."""
+    return (item.name or "").startswith(_SEARCH_NAMES) or (item.call_id or "").startswith(_SEARCH_CALLS)
+
+
 def find_tool_names(tools: Any) -> set[str]:
     """Return the names of the tools in a request, also of those inside a namespace."""
     names: set[str] = set()

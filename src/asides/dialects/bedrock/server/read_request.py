@@ -118,7 +118,7 @@ def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
         match tool:
             case {"toolSpec": {"name": str() as name} as spec}:
                 schema = (spec.get("inputSchema") or {}).get("json")
-                described = {"parameters": schema} if isinstance(schema, dict) else {}
+                described: dict[str, Any] = {"parameters": schema} if isinstance(schema, dict) else {}
                 functions.append(Tool(name, str(spec.get("description") or ""), **described, strict=spec.get("strict")))
             case _:
                 # A tool of the provider, or a cache breakpoint.
