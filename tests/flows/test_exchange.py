@@ -209,18 +209,24 @@ def test_an_error_event_instead_of_a_reply_is_tried_again(code: str, kind: type[
 
 def test_an_error_event_in_the_middle_of_a_reply_is_raised_with_what_arrived() -> None:
     body = sse(chunk({"content": "half"}), {"error": {"message": "overloaded", "code": "server_error"}}, done=False)
-    played = play([OK, body])
+    played = play([OK, body, b""])
     assert isinstance(played.raised, Overloaded)
     assert played.raised.partial is not None
     assert (played.raised.partial.text, played.raised.partial.complete) == ("half", False)
     assert [event.text for event in played.events if isinstance(event, TextDelta)] == ["half"]
 
 
-def test_reading_stops_at_an_error_event() -> None:
+def test_after_an_error_event_only_the_rest_that_is_there_is_read() -> None:
     body = sse({"error": {"message": "no such model", "code": "model_not_found"}}, done=False)
-    played = play([OK, body])
+    played = play([OK, body, b""])
     assert isinstance(played.raised, ProviderError)
-    assert played.kinds == "OR"
+    assert played.kinds == "ORR"
+    assert [step.patience is None for step in played.steps if isinstance(step, Read)] == [True, False]
+    assert play([OK, body + b"data: [DONE]\n\n"]).kinds == "OR"
+
+
+def test_bytes_that_break_the_dialect_end_the_reading() -> None:
+    assert play([OK, GOOD[:200] + b"\n\ndata: {]\n\n"]).kinds == "ORE"
 
 
 def test_a_stream_without_its_end_is_an_error_however_cleanly_it_was_closed() -> None:

@@ -16,6 +16,7 @@ from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
+from asides.wire.lenient import read_any
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -182,7 +183,7 @@ class RawBlock:
     def __init__(self, number: int, raw: bytes, origin: Origin, events: list[Event]) -> None:
         self.number = number
         self._origin = origin
-        self._fields: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        self._fields: dict[str, Any] = read_any(raw)
         self.is_known = is_provider_block(self.type)
         """Whether the provider is known to add such blocks."""
         self._input: list[str] = []
@@ -200,7 +201,7 @@ class RawBlock:
             self._input.append(delta.partial_json)
             return True
         # Any other delta extends the fields of the same name.
-        more = msgspec.json.decode(payload, type=_AnyDelta).delta
+        more: dict[str, Any] = read_any(payload)["delta"]
         kind = more.pop("type", "")
         for name, value in more.items():
             before = self._fields.get(name)
@@ -214,7 +215,7 @@ class RawBlock:
         text = "".join(self._input)
         if text:
             try:
-                self._fields["input"] = msgspec.json.decode(text)
+                self._fields["input"] = read_any(text)
             except msgspec.DecodeError:
                 self._fields["input"] = text
             self._changed = True
@@ -223,10 +224,6 @@ class RawBlock:
 
     def _emit(self, events: list[Event]) -> None:
         events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
-
-
-class _AnyDelta(msgspec.Struct):
-    delta: dict[str, Any]
 
 
 def is_provider_block(kind: str) -> bool:

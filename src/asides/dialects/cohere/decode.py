@@ -40,6 +40,7 @@ from asides.values.events import (
 from asides.values.messages import UnknownPart
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
+from asides.wire.lenient import read_any
 
 CALL_BLOCK = 1_000_000
 PLAN = "tool_plan"
@@ -96,7 +97,7 @@ class ChatDecoder(DocumentDecoder):
         message = None if document.delta is None else document.delta.message
         content = None if message is None else message.content
         if isinstance(content, Content) and content.type not in (None, "text", "thinking"):
-            started = msgspec.json.decode(payload)["delta"]["message"]["content"]
+            started = read_any(payload)["delta"]["message"]["content"]
             self._emit_raw(document.index, msgspec.json.encode(started), str(content.type), events)
         else:
             self._decode_content(document, events)
@@ -152,7 +153,7 @@ class ChatDecoder(DocumentDecoder):
             self._decode_message(bytes(document.message), events)
             self._end(document.finish_reason, document.usage, events)
         elif is_given(document.message) or document.error:
-            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
+            self.failure = build_error(200, {}, read_any(payload), payload, self.target)
             return
         else:
             self.start(events, None, document.id)

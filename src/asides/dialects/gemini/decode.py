@@ -48,6 +48,7 @@ from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
+from asides.wire.lenient import read_any
 
 SIGNATURE = "thought_signature"
 
@@ -261,7 +262,7 @@ class ContentDecoder(DocumentDecoder):
     def _build_part(self, raw: str, events: list[Event]) -> ServerTool | UnknownPart:
         """Build a part that is no text, call or file: a tool that the provider ran, or an unknown part."""
         try:
-            fields: Any = msgspec.json.decode(raw)
+            fields: Any = read_any(raw)
         except msgspec.DecodeError:
             fields = {}
         for name in SERVER_TOOLS:

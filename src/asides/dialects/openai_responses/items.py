@@ -26,7 +26,7 @@ from asides.values.events import (
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
-from asides.wire.lenient import to_json_text
+from asides.wire.lenient import read_any, to_json_text
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
@@ -292,14 +292,14 @@ def _find_rest(received: list[str] | None, whole: str) -> str:
 
 def _remove_content(raw: bytes) -> str:
     """Remove the raw reasoning from an item: it is stored only on request."""
-    item = msgspec.json.decode(raw)
+    item = read_any(raw)
     item.pop("content", None)
     return msgspec.json.encode(item).decode()
 
 
 def build_message_entry(raw: bytes) -> str | None:
     """Build the entry of a message: its fields without the texts; None when it has neither id nor phase."""
-    item = msgspec.json.decode(raw)
+    item = read_any(raw)
     content = item.get("content")
     if isinstance(content, list):
         item["content"] = [
