@@ -114,6 +114,8 @@ class DocumentDecoder:
             try:
                 if payloads := self._framing.feed(data):
                     self._decode_payloads(payloads, events)
+                    if self._framing.failure is not None:
+                        self._guard(self._framing.failure)
             except Exception as problem:  # noqa: BLE001 - the guard
                 self._guard(problem)
         return events
@@ -168,9 +170,8 @@ class DocumentDecoder:
         rest = iter(payloads)
         if self.failure is None:
             for payload in rest:
-                if len(payload) > _SURELY_FLAT and is_too_deep(payload):
-                    self.payloads.append(payload)
-                    raise ProtocolError("a document is nested deeper than can be read.", payload=payload)
+                if len(payload) > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH:
+                    self._check_depth(payload)
                 self.decode_payload(payload, events)
                 if self.failure is not None:
                     break
@@ -181,6 +182,11 @@ class DocumentDecoder:
                 f"the reply has more than {self.max_documents} events, the limit for one. To do: set reply_limits= if "
                 "you expect more."
             )
+
+    def _check_depth(self, payload: bytes) -> None:
+        if is_too_deep(payload):
+            self.payloads.append(payload)
+            raise ProtocolError("a document is nested deeper than can be read.", payload=payload)
 
     def _decode_late(self, payloads: Iterable[bytes], events: list[Event]) -> None:
         """Decode documents after the failure for their counts alone."""

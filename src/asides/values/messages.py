@@ -95,6 +95,7 @@ MAX_DEPTH = 200
 """The deepest nesting of JSON that is read: far more than any real document has, and far less than Python can hold."""
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_FAST_LEVELS = 8
 
 
 def is_too_deep(document: bytes) -> bool:
@@ -102,14 +103,14 @@ def is_too_deep(document: bytes) -> bool:
     if document.count(b"[") + document.count(b"{") <= MAX_DEPTH:
         return False
     brackets = _STRING.sub(b"", document).translate(None, _NO_BRACKETS)
-    for _ in range(MAX_DEPTH):
-        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if len(inner) == len(brackets):
-            break  # nothing is left, or brackets that are not closed
-        brackets = inner
-    else:
-        return bool(brackets)
-    return brackets.count(b"[") + brackets.count(b"{") > MAX_DEPTH
+    for _ in range(_FAST_LEVELS):  # each pass removes the innermost level, which most brackets belong to
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    depth = _FAST_LEVELS
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def read_arguments(raw: str) -> dict[str, Any] | None:

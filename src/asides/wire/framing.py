@@ -166,6 +166,13 @@ class Framing:
                 raise ProtocolError(f"the body is longer than {MAX_BODY_BYTES >> 20} MiB.", payload=self.head)
         return []
 
+    @property
+    def failure(self) -> ProtocolError | None:
+        """The failure that the next call raises: the bytes of the last one held documents before it."""
+        if self._sse is not None:
+            return self._sse.failure
+        return self._failure if self._failure is not None or self._frames is None else self._frames.failure
+
     def _feed_frames(self, reader: FrameReader, data: bytes) -> list[bytes]:
         if self._failure is not None:
             raise self._failure
