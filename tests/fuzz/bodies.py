@@ -68,10 +68,6 @@ def draw_body(rng: random.Random, *, dialect: str | None = None) -> Body:
 # --- documents in a body ----------------------------------------------------------------------------------------------
 
 
-def _is_event(line: bytes) -> bool:
-    return line.startswith(b"data:") and line[5:].strip()[:1] in (b"{", b"[")
-
-
 def mutate_body(rng: random.Random, body: bytes) -> bytes:
     """Return a body with one to three changes: to its documents, to their order, or to its bytes."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):

@@ -84,8 +84,8 @@ class ResponseReader:
         self._keep_raw = keep_raw
         self._limits = limits
         self._left = sys.maxsize if limits.reply_bytes is None else limits.reply_bytes
-        if hasattr(decoder, "max_documents"):
-            decoder.max_documents = sys.maxsize if limits.events is None else limits.events
+        if hasattr(decoder, "max_documents"):  # optional, like `done`
+            decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
         self._packed: list[tuple[bytes, array[int]]] = []
         """The documents before those that the decoder still has."""
         self._revealed = revealed
@@ -116,7 +116,8 @@ class ResponseReader:
 
     def _feed_last(self, data: bytes) -> list[Event]:
         """Take the bytes up to the limit, where the reply ends."""
-        data, self._left = data[: self._left], 0
+        data = data[: self._left]
+        self._left = len(data)
         events = self.feed(data) if data and not self._broken else []
         if not self._broken:
             problem = f"the reply has more than {self._limits.reply_bytes} bytes, the limit for one"

@@ -92,9 +92,9 @@ def _find_speaker(name: str) -> Provider:
         ) from None
 
 
-def _split_body(body: bytes | str | Iterable[bytes]) -> Iterator[bytes]:
+def _split_body(body: object) -> Iterator[bytes]:
     """The body in non-empty pieces, since an empty one means the end; none is large, so that memory stays small."""
-    pieces: object = body
+    pieces = body
     if isinstance(pieces, str):
         pieces = pieces.encode("utf-8", "surrogatepass")
     if isinstance(pieces, (bytes, bytearray, memoryview)):
