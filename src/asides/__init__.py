@@ -23,7 +23,7 @@ _NAMES_BY_MODULE = {
     "asides.dialects": "register_dialect",
     "asides.flows.offline": "Explanation decode explain",
     "asides.flows.run_config": "Limits",
-    "asides.options": "Timeout",
+    "asides.options": "ReplyLimits Timeout",
     "asides.providers.find": "find_provider list_providers",
     "asides.providers.provider": "Capabilities ModelRule ModelVariant Provider Quirks ReplayRule",
     "asides.settings": "Settings load_settings",

@@ -27,6 +27,7 @@ from asides.flows.offline import Explanation as Explanation
 from asides.flows.offline import decode as decode
 from asides.flows.offline import explain as explain
 from asides.flows.run_config import Limits as Limits
+from asides.options import ReplyLimits as ReplyLimits
 from asides.options import Timeout as Timeout
 from asides.providers.find import find_provider as find_provider
 from asides.providers.find import list_providers as list_providers
@@ -185,6 +186,7 @@ __all__ = [
     "ReplayRule",
     "Reply",
     "ReplyEnded",
+    "ReplyLimits",
     "ReplyStarted",
     "Result",
     "RunEnded",

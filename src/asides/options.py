@@ -38,6 +38,20 @@ class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For the whole call, with all attempts and the waits between them."""
 
 
+class ReplyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How large a reply may grow; None is no limit. A reply that grows further raises ProtocolError, with the reply so
+    far as `.partial`.
+    """
+
+    reply_bytes: int | None = 256 * 1024 * 1024
+    """The bytes of the response."""
+    events: int | None = 1_000_000
+    """The documents of a stream, also those without content."""
+    tool_calls: int | None = 1_000
+    argument_bytes: int | None = 16 * 1024 * 1024
+    """The arguments of one tool call, as JSON text."""
+
+
 class HasMessages(Protocol):
     """A conversation, or anything else with a history."""
 
@@ -106,6 +120,7 @@ class SharedOptions(TypedDict, total=False):
     heuristics: bool | None
     keep_raw: bool | None
     thinking_encrypted: bool | None
+    reply_limits: ReplyLimits | Mapping[str, int | None] | None
     # how long to wait
     timeout: float | Timeout | None
     retries: int | None
@@ -196,6 +211,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     heuristics: bool | None = None
     keep_raw: bool | None = None
     thinking_encrypted: bool | None = None
+    reply_limits: Any = None
     # how long to wait
     timeout: Any = None
     retries: int | None = None

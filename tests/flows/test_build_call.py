@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
-from asides.options import Options, Timeout
+from asides.options import Options, ReplyLimits, Timeout
 from asides.settings import Settings
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling
@@ -457,3 +457,12 @@ def test_tags_of_a_row_that_do_not_exist_are_named_before_anything_is_sent() -> 
 def test_a_model_that_is_no_text_is_named(model: Any) -> None:
     with pytest.raises(asides.UnknownModel, match="provider:model"):
         call(model=model)
+
+
+def test_limits_of_a_reply_are_given_as_a_value_or_by_field() -> None:
+    assert call().policy.reply_limits == ReplyLimits()
+    assert call(reply_limits=ReplyLimits(events=9)).policy.reply_limits.events == 9
+    assert call(reply_limits={"tool_calls": None}).policy.reply_limits == ReplyLimits(tool_calls=None)
+    for wrong in (5, {"made_up": 1}, {"events": "many"}, ReplyLimits(events=0), {"reply_bytes": -1}):
+        with pytest.raises(asides.ConfigError, match="reply_limits"):
+            call(reply_limits=wrong)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import socket
+import tracemalloc
 from collections.abc import Iterable, Iterator
+from random import Random
+from time import sleep
 from typing import Any
 
 import pytest
 
 import asides
+from asides.dialects import plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
 from asides.flows.exchange import Exchange
 from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
+from asides.options import ReplyLimits
 from asides.providers.provider import ModelRule, Provider, Target
+from asides.testing.conformance.response_bodies import list_chunkings, split_body
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -33,7 +40,9 @@ from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking
 from tests.decoding import chunk, sse, stream, target, whole
-from tests.loopback import saying, serving, whole_response
+from tests.fuzz.bodies import written_bodies
+from tests.loopback import ReceivedRequest, saying, serving, whole_response
+from tests.shells import Shell, both_shells
 
 GOOD = stream({"reasoning_content": "plan"}, {"content": "4"}, {"content": "2"})
 OK = Head(200, {})
@@ -234,18 +243,24 @@ def test_an_error_event_instead_of_a_reply_is_tried_again(code: str, kind: type[
 
 def test_an_error_event_in_the_middle_of_a_reply_is_raised_with_what_arrived() -> None:
     body = sse(chunk({"content": "half"}), {"error": {"message": "overloaded", "code": "server_error"}}, done=False)
-    played = play([OK, body])
+    played = play([OK, body, b""])
     assert isinstance(played.raised, Overloaded)
     assert played.raised.partial is not None
     assert (played.raised.partial.text, played.raised.partial.complete) == ("half", False)
     assert [event.text for event in played.events if isinstance(event, TextDelta)] == ["half"]
 
 
-def test_reading_stops_at_an_error_event() -> None:
+def test_after_an_error_event_only_the_rest_that_is_there_is_read() -> None:
     body = sse({"error": {"message": "no such model", "code": "model_not_found"}}, done=False)
-    played = play([OK, body])
+    played = play([OK, body, b""])
     assert isinstance(played.raised, ProviderError)
-    assert played.kinds == "OR"
+    assert played.kinds == "ORR"
+    assert [step.patience is None for step in played.steps if isinstance(step, Read)] == [True, False]
+    assert play([OK, body + b"data: [DONE]\n\n"]).kinds == "OR"
+
+
+def test_bytes_that_break_the_dialect_end_the_reading() -> None:
+    assert play([OK, GOOD[:200] + b"\n\ndata: {]\n\n"]).kinds == "ORE"
 
 
 def test_a_stream_without_its_end_is_an_error_however_cleanly_it_was_closed() -> None:
@@ -381,3 +396,183 @@ def test_a_picture_to_a_server_that_takes_none_is_sent_once(status: str) -> None
             retries=3,
         )
     assert len(server.heard) == 1
+
+
+# --- an error inside a stream, in any chunking ------------------------------------------------------------------------
+
+_ERRORS: dict[str, object] = {
+    "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}},
+    "cohere": {"message": "boom"},
+    "gemini": {"error": {"code": 503, "message": "boom", "status": "UNAVAILABLE"}},
+    "ollama": {"error": "boom"},
+    "openai_chat": {"error": {"message": "boom", "code": "server_error"}},
+    "openai_responses": {"type": "error", "code": "server_error", "message": "boom"},
+}
+_COUNTS: dict[str, object] = {
+    "openai_chat": {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}},
+    "openai_responses": {"type": "response.failed", "response": {"output": [], "usage": {"output_tokens": 4}}},
+}
+
+
+def broken_streams(dialect: str) -> Iterator[bytes]:
+    """Streams with an error, or bytes that break the dialect, after each event; then the rest, or counts."""
+    for body in written_bodies():
+        if body.dialect != dialect or b"\n" not in body.data.strip():
+            continue
+        end = b"\n" if dialect == "ollama" else b"\n\n"
+        events = body.data.removesuffix(end).split(end)
+        prefix = b"" if dialect == "ollama" else b"data: "
+        for place in range(1, len(events), 9):
+            for trouble in (json.dumps(_ERRORS[dialect]).encode(), b"{]"):
+                yield end.join([*events[:place], prefix + trouble, *events[place:]]) + end
+            if dialect in _COUNTS:
+                late = [prefix + json.dumps(each).encode() for each in (_ERRORS[dialect], _COUNTS[dialect])]
+                yield end.join([*events[:place], *late]) + end
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["ended", "dropped"])
+@pytest.mark.parametrize("dialect", _ERRORS)
+def test_what_arrived_before_an_error_does_not_depend_on_the_chunking(dialect: str, lost: bool) -> None:
+    row = plain_row(dialect)
+    a_call = call(Target(row, "made-up", "http://127.0.0.1:9", row.rule("made-up")), retries=0)
+    for number, body in enumerate(broken_streams(dialect)):
+        outcomes: list[tuple[object, ...]] = []
+        random_cut = Random(number).randrange(1, len(body))
+        end: bytes | AsidesError = ConnectionLost("it broke.") if lost else b""
+        for pieces in ([body], split_body(body, (7,)), split_body(body, (random_cut,)), split_body(body, (1,))):
+            played = play([OK, *pieces, end, end], a_call)
+            arrived = played.reply if played.error is None else played.error.partial
+            seen = fold(played.events).text if played.events else ""
+            outcomes.append((repr(played.error), arrived, None if arrived is None else arrived.raw, seen))
+        assert all(outcome == outcomes[0] for outcome in outcomes), body
+
+
+@both_shells
+@pytest.mark.parametrize("pause", [None, 0.02], ids=["one write", "a write for each event"])
+def test_what_arrived_before_an_error_is_the_same_over_a_socket(shell: Shell, pause: float | None) -> None:
+    body = sse(chunk({"content": "a"}), chunk({"content": "b"}), _ERRORS["openai_chat"], _COUNTS["openai_chat"])
+
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for event in [body] if pause is None else body.split(b"\n\n"):
+            connection.sendall(event if pause is None else event + b"\n\n")
+            sleep(pause or 0)
+        return False
+
+    with serving(answer) as server:
+        outcome = shell(server.url, retries=0)
+    partial = outcome.raised.partial
+    assert isinstance(outcome.raised, Overloaded)
+    assert partial is not None
+    assert (partial.text, partial.usage.output, len(partial.payloads)) == ("ab", 4, 4)
+
+
+def test_an_error_whose_counts_follow_is_still_tried_again() -> None:
+    told = sse(_ERRORS["openai_chat"], _COUNTS["openai_chat"])
+    assert play([OK, told, OK, GOOD, b""]).reply is not None
+    first, second = sse(_ERRORS["openai_chat"], done=False), sse(_COUNTS["openai_chat"])
+    played = play([OK, first, second, OK, GOOD, b""])
+    assert played.reply is not None
+    assert [type(event) for event in played.events].count(ReplyStarted) == 1
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def limited(body: bytes, **limits: int | None) -> Played:
+    plays = [
+        play([OK, *pieces, b"", b""], call(reply_limits=ReplyLimits(**limits))) for pieces in list_chunkings(body)[:3]
+    ]
+    assert len({repr(played.error) for played in plays}) == 1, "the chunking made a difference"
+    assert all(fold(played.events) == fold(plays[0].events) for played in plays if played.events)
+    partials = [None if played.error is None else played.error.partial for played in plays]
+    assert all(partial == partials[0] for partial in partials)
+    return plays[0]
+
+
+def call_chunk(index: int, arguments: str = "{}") -> dict[str, Any]:
+    function = {"name": "look_up", "arguments": arguments}
+    return chunk({"tool_calls": [{"index": index, "id": f"call_{index}", "function": function}]})
+
+
+@pytest.mark.parametrize(
+    ("body", "limits", "said", "arrived"),
+    [
+        (sse(*[chunk({"content": "a"})] * 50), {"reply_bytes": 1000}, "more than 1000 bytes", "a" * 6),
+        (sse(*[chunk({"content": "a"})] * 50), {"events": 9}, "more than 9 events", "a" * 9),
+        (sse(chunk({"content": "a"}), *[{}] * 50), {"events": 9}, "more than 9 events", "a"),
+        (sse(chunk({"content": "a"}), *map(call_chunk, range(9))), {"tool_calls": 3}, "more than 3 tool calls", "a"),
+        (
+            sse(chunk({"content": "a"}), *[call_chunk(0, "é" * 10)] * 9),
+            {"argument_bytes": 65},
+            "more than 65 bytes of arguments",
+            "a",
+        ),
+    ],
+    ids=["bytes", "events", "empty events", "calls", "arguments"],
+)
+def test_a_reply_that_grows_too_large_is_an_error_with_what_arrived(
+    body: bytes, limits: dict[str, int], said: str, arrived: str
+) -> None:
+    error = limited(body, **limits).raised
+    assert isinstance(error, ProtocolError)
+    assert said in str(error)
+    assert "reply_limits" in str(error)
+    assert error.dialect == "openai_chat"
+    assert error.partial is not None
+    assert error.partial.text == arrived
+    assert len(error.partial.tool_calls) == (3 if "tool_calls" in limits else 1 if "argument_bytes" in limits else 0)
+    usual = play([OK, body, b""], call(reply_limits=ReplyLimits(None, None, None, None)))
+    assert usual.reply is None or usual.reply.text.startswith(arrived)
+
+
+def test_a_whole_body_that_is_too_large_is_an_error() -> None:
+    assert "more than 100 bytes" in str(limited(whole({"content": "a" * 500}), reply_bytes=100).raised)
+
+
+def test_the_documents_of_a_long_reply_take_less_memory_than_they_had_bytes() -> None:
+    events = [chunk({"content": f"word {number} "}, padding=f"{number:x}" * 20) for number in range(9_000)]
+    body = sse(*events, chunk(finish="stop"))
+    pieces = split_body(body, (65_536,))
+
+    def grow(**policy: Any) -> tuple[int, Reply]:
+        tracemalloc.start()
+        try:
+            exchange = Exchange(call(**policy))
+            flow = exchange.steps()
+            advance(flow)
+            step = advance(flow, OK)
+            for piece in pieces:
+                step = advance(flow, piece)
+                while isinstance(step, Emit):
+                    step = advance(flow)
+            size = tracemalloc.get_traced_memory()[0]
+            partial = exchange.partial
+            assert partial is not None
+            flow.close()
+            return size, partial
+        finally:
+            tracemalloc.stop()
+
+    (without, _), (kept, reply) = grow(keep_raw=False), grow()
+    assert kept - without < len(body) / 2
+    assert len(reply.payloads) == 9_001
+    assert reply.raw == [*events, chunk(finish="stop")]
+
+
+def test_empty_events_take_no_memory() -> None:
+    pieces = [b"data: {}\n\n" * 5000] * 8
+    exchange = Exchange(call())
+    flow = exchange.steps()
+    advance(flow)
+    advance(flow, OK)
+    advance(flow, sse(chunk({"content": "a"}), done=False))
+    tracemalloc.start()
+    try:
+        for piece in pieces:
+            advance(flow, piece)
+        grown = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert grown < sum(map(len, pieces))
+    flow.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 
 import pytest
 
@@ -116,3 +117,20 @@ def test_what_is_no_list_is_an_error_that_says_what_to_do(body: bytes) -> None:
 def test_a_server_that_is_started_for_a_model_has_no_list() -> None:
     with pytest.raises(Unsupported, match="name a model"):
         play([], "local")
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "google", "cohere", "ollama"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 5000 + b"]" * 5000,
+        b'{"data":[' + b"[" * 700 + b"]" * 700 + b"]}",
+        b'{"error":' + b"[" * 5000,
+        b'{"data":1e999}',
+        b'{"data":[{"id":"a","created":1e999,"created_at":"9999-99"}],"has_more":1e999}',
+    ],
+    ids=["deep", "a deep entry", "a deep error", "a number", "numbers in fields"],
+)
+def test_any_bytes_are_a_list_or_an_error_of_asides(provider: str, body: bytes) -> None:
+    with suppress(ProtocolError, ProviderError):
+        assert isinstance(play([OK, body, b""], provider)[0], tuple)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import asides
+from asides import dialects
+from asides.flows.retry import decode_error
+from asides.flows.steps import Head
+from asides.providers.provider import Provider, Target
 from asides.values.messages import Message
 from asides.values.thinking import Origin
 from tests.decoding import chunk, sse, stream, whole
 
+HERE = "http://127.0.0.1:9/v1"
 BODY = stream({"reasoning_content": "plan"}, {"content": "4"}, {"content": "2"})
 
 
@@ -158,3 +163,44 @@ def test_a_dialect_that_nobody_speaks_is_named_also_beside_a_provider() -> None:
 def test_what_names_no_dialect_or_provider_is_a_type_error(dialect: Any, provider: Any) -> None:
     with pytest.raises(TypeError, match="by name"):
         asides.decode(dialect, b"{}", provider=provider)
+
+
+@pytest.mark.parametrize("body", [None, 5, {"choices": []}, ["text"], [1], object(), [None]], ids=repr)
+def test_a_body_that_is_no_bytes_is_a_config_error(body: Any) -> None:
+    with pytest.raises(asides.ConfigError, match="decode takes"):
+        asides.decode("openai_chat", body)
+
+
+def test_text_with_half_a_character_is_decoded() -> None:
+    reply = asides.decode("openai_chat", whole({"content": "A!"}).decode().replace("!", "\ud800"))
+    assert reply.text.startswith("A")
+
+
+@pytest.mark.parametrize("dialect", dialects.DIALECTS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 5000 + b"]" * 5000,
+        b'{"error":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"error":{"message":"m","details":1,"code":1e999}}',
+        b'{"error":{"message":"m","details":{"a":1},"code":' + b"9" * 5000 + b"}}",
+        b"\xff\xfe\x00",
+    ],
+    ids=["deep", "a deep field", "details", "digits", "no text"],
+)
+def test_any_error_body_is_the_error_of_its_status(dialect: str, body: bytes) -> None:
+    with pytest.raises(asides.RateLimited):
+        asides.decode(dialect, body, status=429)
+
+
+def test_a_mistake_in_reading_an_error_leaves_the_error_of_the_status() -> None:
+    class Careless:
+        name = "careless"
+
+        def error(self, *_: object) -> None:
+            raise KeyError("x")
+
+    row = Provider(name="example", base_url=HERE)
+    error = decode_error(cast("Any", Careless()), Head(401, {}), b"{}", Target(row, "m", HERE))
+    assert isinstance(error, asides.AuthError)
+    assert isinstance(error.__cause__, KeyError)

@@ -136,3 +136,11 @@ def test_an_empty_text_with_a_seal_stays_a_part() -> None:
 def test_a_piece_has_at_least_one_character() -> None:
     with pytest.raises(ValueError, match="at least one character"):
         simulate(Reply(), 0)
+
+
+def test_a_broken_reply_of_many_blocks_is_folded_in_linear_time() -> None:
+    folding = Fold()
+    for number in range(20_000):
+        folding.feed([ThinkingDelta("a", number, "raw", "field")])
+    thoughts = [part for part in folding.reply().parts if isinstance(part, Thought)]
+    assert [thought.complete for thought in thoughts] == [True] * 19_999 + [False]

@@ -23,6 +23,7 @@ from asides.values.messages import (
     ToolResult,
     UnknownPart,
     assistant,
+    is_too_deep,
     read_arguments,
     system,
     user,
@@ -155,3 +156,27 @@ def test_a_provider_holds_a_part_of_the_conversation_that_is_named(state: Provid
 )
 def test_arguments_are_an_object_or_do_not_parse(raw: str, arguments: dict[str, Any] | None) -> None:
     assert read_arguments(raw) == arguments
+
+
+@pytest.mark.parametrize(
+    ("document", "deep"),
+    [
+        (b"[" * 200 + b"]" * 200, False),
+        (b"[" * 201 + b"]" * 201, True),
+        (b'{"a":' * 201 + b"1" + b"}" * 201, True),
+        (b"[" + b"[[],{}]," * 1000 + b"1]", False),
+        (b'["' + b"[" * 1000 + b'"]', False),
+        (b'["\\"' + b"[" * 1000 + b'\\\\", ' + b"[" * 200 + b"]" * 201, True),
+        (b"[" * 100_000, True),
+        (b"]" * 1000 + b"[" * 100, False),
+        (b"", False),
+    ],
+    ids=["200", "201", "objects", "flat", "in a string", "after a string", "not closed", "not opened", "empty"],
+)
+def test_nesting_is_measured_outside_of_strings(document: bytes, deep: bool) -> None:
+    assert is_too_deep(document) is deep
+
+
+@pytest.mark.parametrize("raw", ["[" * 300 + "]" * 300, '{"a":' * 300 + "1" + "}" * 300, '{"a": 1e999}', '{"\ud800"'])
+def test_arguments_that_no_later_step_could_hold_are_not_parsed(raw: str) -> None:
+    assert read_arguments(raw) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from asides.values.errors import NoAnswer
 from asides.values.events import StopKind, StopReason
 from asides.values.messages import Message, Part, Refusal, StoredResponse, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
-from asides.values.reply import Outcome, Reply, Revealed
+from asides.values.reply import Documents, Outcome, Reply, Revealed, compress_documents
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
 
@@ -170,3 +171,20 @@ def test_the_repr_shows_neither_the_answer_nor_the_thinking() -> None:
     shown = repr(Reply((Thought("secret"), Text("secret"), ToolCall("c1", "f", {"a": "secret"}))))
     assert shown.startswith("Reply(<6 characters>, outcome='tool_calls', thinking=Thought(<6 characters>")
     assert "secret" not in shown
+
+
+def test_compressed_documents_read_like_a_tuple() -> None:
+    plain = tuple(f'{{"number":{number}}}'.encode() for number in range(10))
+    packed = Documents([compress_documents(list(plain[:4])), compress_documents(list(plain[4:7]))], plain[7:])
+    assert packed == plain
+    assert (len(packed), packed[0], packed[-1], packed[3:5]) == (10, plain[0], plain[-1], plain[3:5])
+    assert packed == Documents(last=plain)
+    assert packed != plain[1:]
+    assert pickle.loads(pickle.dumps(packed)) == packed
+    assert "number" not in repr(packed)
+    assert Reply(payloads=packed, streamed=True).raw == [{"number": number} for number in range(10)]
+
+
+def test_a_document_that_is_nested_too_deeply_stays_text() -> None:
+    deep = b"[" * 5000 + b"]" * 5000
+    assert Reply(payloads=(deep,)).metadata["raw"] == deep.decode()

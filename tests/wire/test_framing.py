@@ -8,7 +8,7 @@ import pytest
 
 from asides.values.errors import ProtocolError
 from asides.wire.aws_frames import write_frame
-from asides.wire.framing import Form, Framing, LineReader
+from asides.wire.framing import MAX_BLANK_BYTES, Form, Framing, LineReader
 
 LINES = b'{"a":1}\n\n{"b":"\xc3\xa9"}\r\n{"c":[{}]}'
 PRETTY = b'{\n  "a": {\n    "b": 1\n  }\n}\n'
@@ -149,3 +149,12 @@ def test_a_chunk_that_cannot_be_unwrapped_raises_after_the_documents_before_it(s
     with pytest.raises(ProtocolError, match="cannot be unwrapped"):
         read_all()
     assert documents == [b'{"messageStart":{"role":"assistant"}}']
+
+
+def test_white_space_before_the_first_document_has_a_limit_in_any_chunking() -> None:
+    document = b'{"a":1}'
+    assert read(Framing(), [b" " * MAX_BLANK_BYTES + document]) == [document]
+    assert read(Framing(), [b"\n" * (MAX_BLANK_BYTES // 2)] * 2 + [document]) == [document]
+    for pieces in ([b"\n" * MAX_BLANK_BYTES, b"\n" + document], [b" " * MAX_BLANK_BYTES + b"\n" + document]):
+        with pytest.raises(ProtocolError, match="white space"):
+            read(Framing(), pieces)

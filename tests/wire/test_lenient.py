@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from asides.values.errors import ProtocolError
-from asides.wire.lenient import read_document, read_leniently, remove_path, replace_invalid_text
+from asides.wire.lenient import (
+    compact_json,
+    raw_to_json_text,
+    read_any,
+    read_document,
+    read_leniently,
+    remove_path,
+    replace_invalid_text,
+)
 
 
 class Item(msgspec.Struct):
@@ -76,3 +84,40 @@ def test_a_document_is_read_with_replaced_characters_or_not_at_all() -> None:
         read_document(b"{")
     with pytest.raises(ProtocolError, match="nested deeper"):
         read_document(b"[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("document", "value"),
+    [
+        (b'{"a": 1}', {"a": 1}),
+        (b'{"a": 1e999, "b": [-1e999, 1.5]}', {"a": "1e999", "b": ["-1e999", 1.5]}),
+        (b"9" * 5000, "9" * 5000),
+        ('{"a": 1e999}', {"a": "1e999"}),
+    ],
+)
+def test_a_number_that_is_too_large_is_read_as_its_text(document: bytes | str, value: object) -> None:
+    assert read_any(document) == value
+
+
+@pytest.mark.parametrize("document", [b"{", b'{"a": 1e999', b"[" * 300 + b"]" * 300, b"[" * 9999, '{"a"\ud800'])
+def test_what_is_no_json_or_too_deep_is_a_decode_error(document: bytes | str) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        read_any(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "compact"),
+    [
+        (b'{ "a": [1, 2] }', b'{"a":[1,2]}'),
+        (b'{ "a": [1e999, 2] }', b'{"a":[1e999,2]}'),
+    ],
+)
+def test_compact_json_keeps_numbers_that_are_too_large(document: bytes, compact: bytes) -> None:
+    assert compact_json(document) == compact
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"), [(b"null", ""), (b'"{}"', "{}"), (b'{ "a": 1 }', '{"a":1}'), (b"[ 1e999 ]", "[1e999]")]
+)
+def test_raw_arguments_become_json_text(raw: bytes, text: str) -> None:
+    assert raw_to_json_text(msgspec.Raw(raw)) == text

@@ -43,7 +43,8 @@ class Decoder(Protocol):
     Neither method raises: an error is put into `failure`, so that the events before it are never lost. A caller stops
     reading when `failure` is set, calls `finish`, uses those events too, and then raises the failure. A decoder may
     also have `done`, true once the server announced that nothing follows: the caller then does not wait for the
-    connection to close.
+    connection to close; `reads_on`, true after a failure if counts may follow it: the caller then reads the rest; and
+    `max_documents`, which the caller sets.
     """
 
     payloads: list[bytes]

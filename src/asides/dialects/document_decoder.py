@@ -5,19 +5,45 @@ Not here: any dialect. A dialect decodes one document at a time and sets `ended`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ConnectionLost, ProtocolError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, Warned
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, UsageReported, Warned
+from asides.values.messages import MAX_DEPTH, is_too_deep
 from asides.values.notices import Notice
 from asides.wire.framing import Framing
 from asides.wire.lenient import INVALID_TEXT, read_leniently, replace_invalid_text
 from asides.wire.sse import DONE
 
 Read = TypeVar("Read")
+
+MAX_DOCUMENTS = 1_000_000
+"""The documents of a reply, unless the caller sets another limit: a document per token of the longest replies, eight
+times over."""
+_MOST_WARNINGS = 100
+_MOST_LATE_DOCUMENTS = 100
+# So short a document is either flat enough or not JSON.
+_SURELY_FLAT = 2 * MAX_DEPTH
+
+
+def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
+    """Return the error for whatever a response made a decoder raise; the problem is its cause. The text holds no
+    content.
+    """
+    if isinstance(problem, ProtocolError):
+        return problem
+    if isinstance(problem, RecursionError):
+        message = "a document is nested deeper than can be read."
+    else:
+        detail = str(problem) if isinstance(problem, msgspec.MsgspecError) else type(problem).__name__
+        message = f"a document has a form that cannot be decoded ({detail})."
+    error = ProtocolError(message, payload=payload)
+    error.__cause__ = problem
+    return error
 
 
 class DocumentDecoder:
@@ -30,13 +56,16 @@ class DocumentDecoder:
 
     dialect = ""
     reads_past_errors = False
-    """Whether to read on after an error inside a stream: usage may follow. Otherwise the decoder stops there."""
+    """Whether the counts may follow an error inside a stream."""
     warning_starts_reply = False
     """Whether a warning may start the reply. In other dialects it waits until the server has named the model."""
     stop_completes = False
     """Whether a stop reason or a whole body completes the reply. Otherwise only the end mark does."""
     stores_raw_bytes = False
     """Whether `payloads` holds documents as they came, even with invalid characters. Otherwise those are replaced."""
+
+    max_documents = MAX_DOCUMENTS
+    """The most documents that a reply may have; more are a failure."""
 
     def __init__(self, target: Target, framing: Framing) -> None:
         self.payloads: list[bytes] = []
@@ -51,6 +80,11 @@ class DocumentDecoder:
         self._framing = framing
         self._started = False
         self._replaced_text = False
+        self._documents = 0
+        self._flushed = False
+        self._late: list[Event] = []
+        """The counts that came after the failure."""
+        self._late_documents = 0
         self._early_warnings: list[Event] = []
         """Warnings from before the reply started."""
         self._warned: set[str] = set()
@@ -72,28 +106,33 @@ class DocumentDecoder:
     def flush(self, events: list[Event]) -> None:
         """Emit the events that were held: no more documents come."""
 
+    # The guard: whatever a body makes our code raise becomes the failure, and the events before it are returned. An
+    # error ends the reply: of the documents after it only the counts are read, whatever the chunking.
+
     def feed(self, data: bytes) -> list[Event]:
         """Add bytes; return every event they complete."""
         events: list[Event] = []
-        if self.failure is not None and self._is_over():
-            return events
-        try:
-            for payload in self._framing.feed(data):
-                self.decode_payload(payload, events)
-        except ProtocolError as problem:
-            self.fail(problem)
+        if self.failure is None or self.reads_on:
+            try:
+                if payloads := self._framing.feed(data):
+                    self._decode_payloads(payloads, events)
+                    if self._framing.failure is not None:
+                        self._guard(self._framing.failure)
+            except Exception as problem:  # noqa: BLE001 - the guard
+                self._guard(problem)
         return events
 
     def finish(self) -> list[Event]:
         """Return the last events: no more bytes come. ReplyEnded is the very last, unless there is a failure."""
         events: list[Event] = []
-        if not self._is_over():
+        if self.failure is None or self.reads_on:
+            self._decode_rest(events)
+        if not self._flushed:
             try:
-                for payload in self._framing.finish():
-                    self.decode_payload(payload, events)
-            except ProtocolError as problem:
-                self.fail_at_end(problem)
-        self.flush(events)
+                self.flush(events)
+            except Exception as problem:  # noqa: BLE001 - the guard
+                self._guard(problem)
+        events += self._late
         if self.failure is None:
             self._check_complete()
         if self.failure is None:
@@ -103,10 +142,79 @@ class DocumentDecoder:
             events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought, self.late_start))
         return events
 
-    def _is_over(self) -> bool:
-        if self.reads_past_errors:
-            return isinstance(self.failure, ProtocolError)
-        return self.failure is not None
+    def _decode_rest(self, events: list[Event]) -> None:
+        try:
+            payloads = self._framing.finish()
+        except Exception as problem:  # noqa: BLE001 - the guard
+            if self.failure is None and self._framing.is_cut_off:
+                self.fail_cut_off()
+            self._guard(problem)
+            return
+        try:
+            self._decode_payloads(payloads, events)
+        except ProtocolError as problem:
+            if self.failure is None:
+                self.fail_at_end(problem)
+        except Exception as problem:  # noqa: BLE001 - the guard
+            self._guard(problem)
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether bytes after the failure count: the server's counts may follow its error."""
+        if self.failure is None or not self.reads_past_errors or self.done:
+            return False
+        return self._late_documents < _MOST_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
+
+    def _decode_payloads(self, payloads: list[bytes], events: list[Event]) -> None:
+        self._documents += len(payloads)
+        if self._documents > self.max_documents:
+            payloads = payloads[: self.max_documents - self._documents]
+        rest = iter(payloads)
+        if self.failure is None:
+            for payload in rest:
+                if len(payload) > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH:
+                    self._check_depth(payload)
+                self.decode_payload(payload, events)
+                if self.failure is not None:
+                    break
+        if self.failure is not None:
+            self._decode_late(rest, events)
+        if self._documents > self.max_documents:
+            raise ProtocolError(
+                f"the reply has more than {self.max_documents} events, the limit for one. To do: set reply_limits= if "
+                "you expect more."
+            )
+
+    def _check_depth(self, payload: bytes) -> None:
+        if is_too_deep(payload):
+            self.payloads.append(payload)
+            raise ProtocolError("a document is nested deeper than can be read.", payload=payload)
+
+    def _decode_late(self, payloads: Iterable[bytes], events: list[Event]) -> None:
+        """Decode documents after the failure for their counts alone."""
+        if not self.reads_past_errors:
+            return
+        if not self._flushed:
+            # Now, since what follows must not become part of the reply.
+            self._flushed = True
+            self.flush(events)
+        failure, late = self.failure, list[Event]()
+        try:
+            for payload in payloads:
+                if self.reads_on:
+                    self._late_documents += 1
+                    self.decode_payload(payload, late)
+                    self.failure = failure
+        finally:
+            self.failure = failure
+            self._late += [event for event in late if isinstance(event, (ReplyStarted, UsageReported))]
+
+    def _guard(self, problem: Exception) -> None:
+        """Set the failure. After an earlier one, end the reading of counts."""
+        if self.failure is None:
+            self.fail(explain_problem(problem, self.payloads[-1] if self.payloads else self._framing.head))
+        else:
+            self._late_documents = _MOST_LATE_DOCUMENTS
 
     def _check_complete(self) -> None:
         if not self.payloads:
@@ -118,18 +226,13 @@ class DocumentDecoder:
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body: a document, or the end mark."""
-        if self.failure is not None and not self.reads_past_errors:
-            return
         if payload == DONE:
             self.ended = True
             return
         document = replace_invalid_text(payload)
         self._replaced_text = self._replaced_text or document is not payload
         self.payloads.append(payload if self.stores_raw_bytes else document)
-        try:
-            self.decode_document(document, events)
-        except RecursionError:
-            raise ProtocolError("a document is nested deeper than can be read.", payload=document) from None
+        self.decode_document(document, events)
 
     @property
     def is_cut_off(self) -> bool:
@@ -154,8 +257,6 @@ class DocumentDecoder:
         if self._framing.is_cut_document(problem.payload):
             self.payloads.pop()
             self.fail_cut_off()
-        elif self._framing.is_cut_off:
-            self.fail_cut_off()
         else:
             self.fail(problem)
 
@@ -165,6 +266,7 @@ class DocumentDecoder:
         """Set the failure: the body breaks the dialect."""
         message = f"{self.target.provider.name}: {problem}"
         self.failure = ProtocolError(message, dialect=self.dialect, payload=problem.payload)
+        self.failure.__cause__ = problem.__cause__
 
     def fail_unrecognised(self) -> None:
         """Set the failure: the body has no known form."""
@@ -198,8 +300,10 @@ class DocumentDecoder:
 
     def warn(self, code: str, detail: str, events: list[Event]) -> None:
         """Emit a warning, once per detail, after the first event."""
-        if detail in self._warned:
+        if detail in self._warned or len(self._warned) > _MOST_WARNINGS:
             return
+        if len(self._warned) == _MOST_WARNINGS:
+            code, detail = "more_warnings", "the reply gave more warnings than are kept"
         self._warned.add(detail)
         if self.warning_starts_reply:
             self.start(events)

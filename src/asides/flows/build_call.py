@@ -22,6 +22,7 @@ from asides.options import (
     ListOptions,
     Options,
     PromptLike,
+    ReplyLimits,
     TagsLike,
     Timeout,
     convert_option,
@@ -223,7 +224,17 @@ def _read_policy(given: CallOptions) -> Policy:
     changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
         raise ConfigError("retries and max_wait cannot be below zero.")
+    if given.reply_limits is not None:
+        changes["reply_limits"] = _read_reply_limits(given.reply_limits)
     return Policy(_read_timeout(given.timeout), **changes)
+
+
+def _read_reply_limits(given: object) -> ReplyLimits:
+    """A ReplyLimits, or a mapping of its fields."""
+    limits = convert_option("reply_limits", dict(given) if isinstance(given, Mapping) else given, ReplyLimits)
+    if any(limit is not None and limit < 1 for limit in msgspec.structs.astuple(limits)):
+        raise ConfigError("a limit of reply_limits is a number above zero; None is no limit.")
+    return limits
 
 
 def _read_timeout(given: object) -> Timeout:

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from asides.history.check import OnConflict
-from asides.options import Timeout
+from asides.options import ReplyLimits, Timeout
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
 from asides.values.messages import Prompt
@@ -30,6 +30,7 @@ class Policy(msgspec.Struct, frozen=True):
     """Store the JSON documents that a reply was decoded from (`reply.raw`)."""
     thinking_encrypted: bool = False
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
+    reply_limits: ReplyLimits = ReplyLimits()
 
 
 class CallLike(Protocol):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import random
+import sys
+from array import array
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
@@ -15,18 +17,20 @@ import msgspec
 
 from asides.dialects import find_dialect
 from asides.dialects.dialect import Decoder, Dialect, HttpRequest
+from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Call
 from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
 from asides.flows.retry import NO_HEAD, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, plan
+from asides.options import ReplyLimits
 from asides.providers.provider import Target
-from asides.values.errors import AsidesError, ProviderError, TransportError
-from asides.values.events import Event, ThinkingDelta, Warned
+from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
+from asides.values.events import Event, ReplyStarted, ThinkingDelta, UsageReported, Warned
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
-from asides.values.reply import Reply, Revealed
+from asides.values.reply import Documents, Reply, Revealed, compress_documents
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -34,6 +38,9 @@ _log = logging.getLogger("asides")
 _READ = Read()
 # After its last event a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
+_USUAL_LIMITS = ReplyLimits()
+# The documents of a longer reply are compressed, this many at a time.
+_MOST_UNPACKED = 4096
 
 
 class ResponseReader:
@@ -42,63 +49,144 @@ class ResponseReader:
     An exchange feeds it read by read, `decode` all at once.
     """
 
-    __slots__ = ("_feed", "_feed_fold", "_fold", "_keep_raw", "_lost", "_off", "_revealed", "_warnings", "decoder")
+    __slots__ = (
+        "_broken",
+        "_feed",
+        "_feed_fold",
+        "_fold",
+        "_in_step",
+        "_keep_raw",
+        "_left",
+        "_limits",
+        "_lost",
+        "_off",
+        "_packed",
+        "_provider",
+        "_revealed",
+        "_warnings",
+        "decoder",
+    )
 
     def __init__(
         self,
         decoder: Decoder,
+        provider: str,
         notices: Sequence[Notice] = (),
         *,
         keep_raw: bool = True,
+        limits: ReplyLimits = _USUAL_LIMITS,
         revealed: tuple[Revealed, ...] = (),
         off: bool = False,
         nonce: str = "",
     ) -> None:
         """`off`: thinking was turned off, so a reply that has some says so in a notice."""
         self.decoder = decoder
+        self._provider = provider
         self._feed = decoder.feed
-        self._fold = Fold(nonce)
+        self._fold = Fold(nonce, max_calls=limits.tool_calls, max_argument_bytes=limits.argument_bytes)
         self._feed_fold = self._fold.feed
         self._keep_raw = keep_raw
+        self._limits = limits
+        self._left = sys.maxsize if limits.reply_bytes is None else limits.reply_bytes
+        if hasattr(decoder, "max_documents"):  # optional, like `done`
+            decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
+        self._packed: list[tuple[bytes, array[int]]] = []
+        """The documents before those that the decoder still has."""
         self._revealed = revealed
         self._off = off
         self._warnings: list[Event] = [Warned(notice) for notice in notices]
         self._lost: TransportError | None = None
+        self._broken = self._in_step = False
 
     @property
     def partial(self) -> Reply | None:
         """The reply so far; None before it has started."""
         return None if self._fold.started is None else self._build_reply()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether more bytes change nothing. After an error of the server its counts may follow."""
+        return self.decoder.failure is not None and not getattr(self.decoder, "reads_on", False)
+
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes. Returns the events they complete."""
-        return self._fold_events(self._feed(data))
+        self._left -= len(data)
+        if self._left < 0:
+            return self._feed_last(data)
+        try:
+            return self._fold_events(self._feed(data))
+        except Exception as problem:  # noqa: BLE001 - the guard: a decoder of others may raise
+            self._break(explain_problem(problem, b""))
+            return []
+
+    def _feed_last(self, data: bytes) -> list[Event]:
+        """Take the bytes up to the limit, where the reply ends."""
+        data = data[: self._left]
+        self._left = len(data)
+        events = self.feed(data) if data and not self._broken else []
+        if not self._broken:
+            problem = f"the reply has more than {self._limits.reply_bytes} bytes, the limit for one"
+            self._break(ProtocolError(f"{problem}. To do: set reply_limits= if you expect more."), in_step=True)
+        self._left = -1
+        return events
 
     def finish(self, lost: TransportError | None = None) -> list[Event]:
         """Take the end of the bytes, sent by the server or caused by a lost connection. Returns the last events.
 
         Many servers close the connection right after their last event. Then nothing is missing, and a notice is enough.
         """
-        self._lost = lost
-        events = self.decoder.finish()
-        if lost is not None and self.decoder.failure is None:
-            notice = Notice("connection_lost_at_end", "the connection broke after the last event; nothing is missing")
-            events = [*events[:-1], Warned(notice), events[-1]]
-        if self._off and events and (self._fold.has_thinking or any(map(_is_thinking, events))):
-            notice = Notice("thought_though_off", "thinking was turned off, and the reply has some", "thinking", "off")
-            events = [*events[:-1], Warned(notice), events[-1]]
-        return self._fold_events(events)
+        if self._broken and not self._in_step:
+            # The decoder is ahead of the reply: what it holds came after the limit.
+            return []
+        if self.decoder.failure is None:
+            self._lost = lost
+        try:
+            events = self.decoder.finish()
+            if lost is not None and self.decoder.failure is None:
+                notice = Notice(
+                    "connection_lost_at_end", "the connection broke after the last event; nothing is missing"
+                )
+                events = [*events[:-1], Warned(notice), events[-1]]
+            if self._off and events and (self._fold.has_thinking or any(map(_is_thinking, events))):
+                notice = Notice(
+                    "thought_though_off", "thinking was turned off, and the reply has some", "thinking", "off"
+                )
+                events = [*events[:-1], Warned(notice), events[-1]]
+            return self._fold_events(events)
+        except Exception as problem:  # noqa: BLE001 - the guard
+            self._break(explain_problem(problem, b""))
+            return []
+
+    def _break(self, problem: ProtocolError, *, in_step: bool = False) -> None:
+        """End the reply here: the failure is this problem, unless there is one. `in_step`: the decoder has read no
+        further than the reply goes.
+        """
+        self._broken, self._in_step, self._left = True, in_step, 0
+        if self.decoder.failure is None:
+            self.decoder.failure = ProtocolError(
+                f"{self._provider}: {problem}", dialect=getattr(self.decoder, "dialect", None), payload=problem.payload
+            )
+            self.decoder.failure.__cause__ = problem.__cause__
 
     def _fold_events(self, events: list[Event]) -> list[Event]:
+        payloads = self.decoder.payloads
         if not self._keep_raw:
             # The last one stays: a decoder that has read nothing yet reports the end differently.
-            del self.decoder.payloads[:-1]
+            del payloads[:-1]
+        elif len(payloads) > _MOST_UNPACKED:
+            self._packed.append(compress_documents(payloads[:-1]))
+            del payloads[:-1]
         if events:
             if self._warnings:
                 # After ReplyStarted, which stays the first event.
                 events = [events[0], *self._warnings, *events[1:]]
                 self._warnings = []
-            self._feed_fold(events)
+            try:
+                self._feed_fold(events)
+            except ProtocolError as problem:
+                refused = self._fold.refused
+                self._break(problem)
+                return events[: next(place for place, event in enumerate(events) if event is refused)]
         return events
 
     def reply(self) -> Reply:
@@ -113,7 +201,9 @@ class ResponseReader:
         return self._build_reply()
 
     def _build_reply(self) -> Reply:
-        payloads = self.decoder.payloads if self._keep_raw else ()
+        payloads: Sequence[bytes] = self.decoder.payloads if self._keep_raw else ()
+        if self._packed:
+            payloads = Documents(self._packed, payloads)
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
         return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
 
@@ -214,11 +304,13 @@ class Exchange:
 
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
         decoder = dialect.decoder(self._choose_decode_target())
-        keep_raw = self._call.policy.keep_raw
+        policy = self._call.policy
         self._reader = reader = ResponseReader(
             decoder,
+            self._call.target.provider.name,
             notices,
-            keep_raw=keep_raw,
+            keep_raw=policy.keep_raw,
+            limits=policy.reply_limits,
             revealed=self._list_revealed(),
             off=not self._thinks,
             nonce=make_nonce(),
@@ -226,19 +318,20 @@ class Exchange:
         feed = reader.feed
         step = _READ
         data = b"?"
-        while data and decoder.failure is None:
+        while data and (decoder.failure is None or not reader.is_over):
             lost: TransportError | None = None
             try:
                 data = yield step
             except TransportError as problem:
                 lost, data = problem, b""
             events = feed(data) if data else reader.finish(lost)
-            if events:
+            if events and (data or self.emitted or decoder.failure is None or _has_content(events)):
                 self.emitted = True
                 yield Emit(events)
-            if data and getattr(decoder, "done", False):
+            if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
-        if data and (events := reader.finish()):
+        if data and (events := reader.finish()) and (self.emitted or _has_content(events)):
+            self.emitted = True
             yield Emit(events)
         reply = reader.reply()
         _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
@@ -262,6 +355,11 @@ class Exchange:
 
 def _is_thinking(event: Event) -> bool:
     return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
+
+
+def _has_content(events: list[Event]) -> bool:
+    """Whether the last events of a reply are worth more than another attempt: not if they only start and count it."""
+    return any(not isinstance(event, (ReplyStarted, UsageReported, Warned)) for event in events)
 
 
 def _log_plan(provider: str, planned: Plan) -> None:

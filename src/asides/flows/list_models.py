@@ -15,8 +15,9 @@ import msgspec
 
 from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect
+from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Policy
-from asides.flows.retry import ERROR_BODY_LIMIT, NO_HEAD, receive_error, wait_before_next
+from asides.flows.retry import NO_HEAD, decode_error, receive_error, wait_before_next
 from asides.flows.steps import Flow, Head, Open, Read, Sleep
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
@@ -107,14 +108,14 @@ class _ErrorBody(msgspec.Struct):
 def _read_page(dialect: Dialect, target: Target, head: Head, body: bytes) -> ModelPage:
     try:
         return dialect.read_models(body)
-    except ProtocolError as problem:
-        payload = problem.payload
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+    except Exception as caught:  # noqa: BLE001 - the guard
+        problem = explain_problem(caught, body)
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if msgspec.json.decode(body, type=_ErrorBody).error is not None:
-            raise dialect.error(head.status, head.headers, body[:ERROR_BODY_LIMIT], target)
+            raise decode_error(dialect, head, body, target)
     raise ProtocolError(
         f"the response of {target.provider.name} is no list of models. To do: check the base URL; this server may "
         "not have a list.",
         dialect=dialect.name,
-        payload=payload,
-    )
+        payload=problem.payload,
+    ) from problem.__cause__

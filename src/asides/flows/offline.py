@@ -21,11 +21,12 @@ from asides.providers.credentials import AwsCredentials
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
-from asides.values.errors import UnknownProvider, Unsupported, redact_keys
+from asides.values.errors import ConfigError, UnknownProvider, Unsupported, redact_keys
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
 _HIDDEN = "***"
+_PIECE = 1024 * 1024
 
 
 def decode(
@@ -50,7 +51,7 @@ def decode(
     if not 200 <= status < 300:
         lower = {name.lower(): value for name, value in (headers or {}).items()}
         raise decode_error(wire, Head(status, lower), b"".join(_split_body(body)), target)
-    reader = ResponseReader(wire.decoder(target), notices)
+    reader = ResponseReader(wire.decoder(target), row.name, notices)
     for piece in _split_body(body):
         reader.feed(piece)
     reader.finish()
@@ -91,13 +92,21 @@ def _find_speaker(name: str) -> Provider:
         ) from None
 
 
-def _split_body(body: bytes | str | Iterable[bytes]) -> Iterator[bytes]:
-    """The body in non-empty pieces, since an empty one means the end."""
-    if isinstance(body, str):
-        body = body.encode()
-    if isinstance(body, (bytes, bytearray, memoryview)):
-        body = [bytes(body)]
-    return (piece for piece in body if piece)
+def _split_body(body: object) -> Iterator[bytes]:
+    """The body in non-empty pieces, since an empty one means the end; none is large, so that memory stays small."""
+    pieces = body
+    if isinstance(pieces, str):
+        pieces = pieces.encode("utf-8", "surrogatepass")
+    if isinstance(pieces, (bytes, bytearray, memoryview)):
+        pieces = [bytes(pieces)]
+    if not isinstance(pieces, Iterable) or isinstance(pieces, Mapping):
+        raise ConfigError(f"decode takes bytes, text or pieces of bytes as the body, not {type(body).__name__}.")
+    for piece in pieces:
+        if not isinstance(piece, (bytes, bytearray, memoryview)):
+            raise ConfigError(f"decode takes the body in pieces of bytes, not of {type(piece).__name__}.")
+        data = bytes(piece)
+        for start in range(0, len(data), _PIECE):
+            yield data[start : start + _PIECE]
 
 
 # --- explain ------------------------------------------------------------------------------------------------------

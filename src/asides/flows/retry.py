@@ -23,6 +23,7 @@ from asides.values.errors import (
     ProviderError,
     RateLimited,
     TransportError,
+    from_status,
     redact_keys,
 )
 
@@ -70,7 +71,13 @@ def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> P
             "since they would carry the key along. To do: set base_url= to the new address.",
             status=head.status,
         )
-    error = dialect.error(head.status, head.headers, body[:ERROR_BODY_LIMIT], target)
+    body = body[:ERROR_BODY_LIMIT]
+    try:
+        error = dialect.error(head.status, head.headers, body, target)
+    except Exception as problem:  # noqa: BLE001 - the guard
+        # Whatever the body is, the status alone says enough.
+        error = from_status(head.status, provider=target.provider.name, body=body)
+        error.__cause__ = problem
     if error.retry_after is None:
         error.retry_after = read_retry_after(head.headers, head.received)
     return error

@@ -6,11 +6,13 @@ Only `fold` builds a Reply, streamed or whole.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 
+from asides.values.errors import ProtocolError
 from asides.values.events import (
     Event,
     PartArrived,
@@ -38,7 +40,7 @@ from asides.values.messages import (
     read_arguments,
 )
 from asides.values.notices import Notice
-from asides.values.reply import Reply
+from asides.values.reply import Documents, Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
 from asides.values.usage import Usage
 
@@ -58,6 +60,7 @@ class _Block:
         "part",
         "pieces",
         "seals",
+        "size",
         "source",
         "thought_kind",
         "via",
@@ -77,6 +80,8 @@ class _Block:
         self.call_id: str | None = None
         self.call_name: str | None = None
         self.custom = False
+        self.size = 0
+        """The bytes of a call's arguments so far."""
         self.part: ServerTool | Image | File | UnknownPart | None = None
 
 
@@ -89,12 +94,17 @@ class Fold:
 
     A call without an id gets one. With a `nonce` it is an id that no other reply has; without one it depends on the
     events alone, so that recorded bytes always give the same reply.
+    A call beyond `max_calls`, or arguments beyond `max_argument_bytes`, raise ProtocolError. The event that was not
+    added is `refused`.
     """
 
     __slots__ = (
         "_append",
         "_block",
         "_blocks",
+        "_calls",
+        "_max_argument_bytes",
+        "_max_calls",
         "_nonce",
         "_order",
         "_stop",
@@ -102,11 +112,16 @@ class Fold:
         "_usage",
         "_warnings",
         "ended",
+        "refused",
         "started",
     )
 
-    def __init__(self, nonce: str = "") -> None:
+    def __init__(self, nonce: str = "", *, max_calls: int | None = None, max_argument_bytes: int | None = None) -> None:
         self._nonce = nonce
+        self._max_calls = math.inf if max_calls is None else max_calls
+        self._max_argument_bytes = math.inf if max_argument_bytes is None else max_argument_bytes
+        self._calls = 0
+        self.refused: Event | None = None
         self._blocks: dict[int, _Block] = {}
         self._block: int | None = None
         self._order = 0
@@ -148,12 +163,23 @@ class Fold:
         self._append = block.pieces.append
 
     def _add_call(self, event: ToolCallDelta) -> None:
+        if event.block not in self._blocks:
+            if self._calls >= self._max_calls:
+                self._refuse(event, f"the reply has more than {self._max_calls} tool calls")
+            self._calls += 1
         block = self._open_block(event.block, "call")
+        block.size += len(event.arguments) if event.arguments.isascii() else len(event.arguments.encode())
+        if block.size > self._max_argument_bytes:
+            self._refuse(event, f"a tool call has more than {self._max_argument_bytes} bytes of arguments")
         block.call_id = block.call_id or event.id
         block.call_name = block.call_name or event.name
         block.custom = block.custom or event.custom
         if event.arguments:
             block.pieces.append(event.arguments)
+
+    def _refuse(self, event: Event, what: str) -> NoReturn:
+        self.refused = event
+        raise ProtocolError(f"{what}, the limit for one. To do: set reply_limits= if you expect more.")
 
     def _add_seal(self, event: ThoughtSealed) -> None:
         is_new = event.block not in self._blocks
@@ -204,9 +230,10 @@ class Fold:
         started = self.started or ReplyStarted()
         warnings = list(self._warnings)
         parts: list[Part] = []
-        for number in sorted(self._blocks):
-            block = self._blocks[number]
-            part = self._build_part(number, block, started, warnings)
+        numbers = sorted(self._blocks)
+        cut = self._find_cut_thoughts(numbers)
+        for number in numbers:
+            part = self._build_part(number, self._blocks[number], started, warnings, complete=number not in cut)
             if part is not None:
                 parts.append(part)
         return Reply(
@@ -218,12 +245,14 @@ class Fold:
             started.id,
             started.origin,
             self.ended,
-            tuple(payloads),
+            payloads if isinstance(payloads, Documents) else tuple(payloads),
             streamed,
             started.stored,
         )
 
-    def _build_part(self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice]) -> Part | None:
+    def _build_part(
+        self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice], *, complete: bool
+    ) -> Part | None:
         text = "".join(block.pieces)
         seals = tuple(block.seals)
         if block.kind == "text":
@@ -232,24 +261,29 @@ class Fold:
             if not text.strip() and not any(seal.value for seal in seals):
                 return None
             kind: ThoughtKind = block.thought_kind if text.strip() else "hidden"
-            return Thought(text, kind, block.source, started.origin, seals, block.via, self._is_complete(number, block))
+            return Thought(text, kind, block.source, started.origin, seals, block.via, complete)
         if block.kind == "refusal":
             return Refusal(text) if text else None
         if block.kind == "part":
             return block.part if block.part is None or not seals else msgspec.structs.replace(block.part, seals=seals)
         return _build_call(block, text, seals, f"{self._nonce}{started.id}|{number}", warnings)
 
-    def _is_complete(self, number: int, block: _Block) -> bool:
-        """Whether a thought is complete. In a reply that broke off, a thought is complete if its seal closed it or if a
-        later block had an event after it.
+    def _find_cut_thoughts(self, numbers: list[int]) -> set[int]:
+        """Return the blocks that are not complete as thoughts. In a reply that broke off, a thought is complete if its
+        seal closed it or if a later block had an event after it.
         """
         if self.ended:
             # Only the last thought can be cut.
-            return not (self._truncated and number == self._last_thought())
-        return block.closed or any(other.order > block.order for place, other in self._blocks.items() if place > number)
-
-    def _last_thought(self) -> int:
-        return max(number for number, block in self._blocks.items() if block.kind == "thought")
+            thoughts = [number for number in numbers if self._blocks[number].kind == "thought"]
+            return {thoughts[-1]} if self._truncated and thoughts else set()
+        cut: set[int] = set()
+        latest = 0
+        for number in reversed(numbers):
+            block = self._blocks[number]
+            if not block.closed and latest <= block.order:
+                cut.add(number)
+            latest = max(latest, block.order)
+        return cut
 
 
 _HANDLERS: dict[type, Callable[[Fold, Any], None]] = {

@@ -5,6 +5,7 @@ Not here: how a provider encodes them (dialects).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -90,6 +91,28 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
         return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
 
 
+MAX_DEPTH = 200
+"""The deepest nesting of JSON that is read: far more than any real document has, and far less than Python can hold."""
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_FAST_LEVELS = 8
+
+
+def is_too_deep(document: bytes) -> bool:
+    """Whether JSON is nested deeper than `MAX_DEPTH`. Otherwise every later step can read, copy and write it."""
+    if document.count(b"[") + document.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = _STRING.sub(b"", document).translate(None, _NO_BRACKETS)
+    for _ in range(_FAST_LEVELS):  # each pass removes the innermost level, which most brackets belong to
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    depth = _FAST_LEVELS
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
 def read_arguments(raw: str) -> dict[str, Any] | None:
     """Parse the arguments of a call, even if encoded twice; {} for a blank text, None if it is not a JSON object."""
     if not raw.strip():
@@ -97,8 +120,11 @@ def read_arguments(raw: str) -> dict[str, Any] | None:
     value: Any = raw
     for _ in range(2):
         try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):  # nested too deeply
+            encoded = value.encode()
+            value = None if is_too_deep(encoded) else msgspec.json.decode(encoded)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            return None
+        if value is None and encoded.strip() != b"null":
             return None
         if not isinstance(value, str):
             break

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
+from zlib import compress, decompress
 
 import msgspec
 
@@ -28,6 +30,47 @@ _ADVICE: dict[Outcome, str] = {
 }
 
 
+class Documents(Sequence[bytes]):
+    """The JSON documents of a long reply, in order: most of them compressed, and read when they are asked for."""
+
+    __slots__ = ("_blocks", "_last")
+
+    def __init__(self, blocks: Sequence[tuple[bytes, array[int]]] = (), last: Iterable[bytes] = ()) -> None:
+        self._blocks = tuple(blocks)
+        self._last = tuple(last)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[bytes, ...]: ...
+    def __getitem__(self, index: int | slice) -> bytes | tuple[bytes, ...]:
+        return tuple(self)[index]
+
+    def __len__(self) -> int:
+        return sum(len(sizes) for _, sizes in self._blocks) + len(self._last)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for compressed, sizes in self._blocks:
+            joined, start = decompress(compressed), 0
+            for size in sizes:
+                yield joined[start : start + size]
+                start += size
+        yield from self._last
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, Documents)) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Documents(<{len(self)}>)"
+
+
+def compress_documents(documents: list[bytes]) -> tuple[bytes, array[int]]:
+    """Compress documents into a block for `Documents`."""
+    return compress(b"".join(documents), 1), array("L", map(len, documents))
+
+
 class Reply(msgspec.Struct, frozen=True, eq=False):
     """The reply of a model: the answer in `text`, the thinking in `thinking`, other content in fields of its own."""
 
@@ -41,7 +84,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     origin: Origin | None = None
     complete: bool = True
     """False for the `.partial` of an error or of a cancelled stream."""
-    payloads: tuple[bytes, ...] = ()
+    payloads: Sequence[bytes] = ()
     """The JSON documents as received. They do not count for equality."""
     streamed: bool = False
     stored: bool = False
@@ -130,7 +173,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def raw(self) -> Any:
-        """The decoded response as received, or the list of decoded events."""
+        """The decoded response as received, or the list of decoded events. What cannot be decoded stays text."""
         documents = [_decode(payload) for payload in self.payloads]
         if self.streamed:
             return documents
@@ -185,5 +228,5 @@ _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in
 def _decode(payload: bytes) -> Any:
     try:
         return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return payload.decode("utf-8", "replace")

@@ -33,36 +33,37 @@ class FrameReader:
     A frame with a wrong checksum or length raises `ProtocolError`, after every frame before it was returned.
     """
 
-    __slots__ = ("_failure", "_held", "_limit")
+    __slots__ = ("_held", "_limit", "failure")
 
     def __init__(self, max_frame_bytes: int = 24 * 1024 * 1024) -> None:
         self._held = bytearray()
         self._limit = max_frame_bytes
-        self._failure: ProtocolError | None = None
+        self.failure: ProtocolError | None = None
+        """Raised by the next call, once the frames before it were returned."""
 
     @property
     def is_midway(self) -> bool:
         """Whether a frame has begun and not ended, without any error so far."""
-        return bool(self._held) and self._failure is None
+        return bool(self._held) and self.failure is None
 
     def feed(self, data: bytes) -> list[Frame]:
         """Add bytes; return every frame they complete."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         self._held += data
         frames: list[Frame] = []
         try:
             self._read_frames(frames)
         except ProtocolError as problem:
-            self._failure = problem
+            self.failure = problem
             if not frames:
                 raise
         return frames
 
     def finish(self) -> None:
         """Check the end of the bytes. Raises `ProtocolError` after a broken frame, and inside a frame (`is_midway`)."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         if self._held:
             raise ProtocolError("the body ended inside an AWS frame.", payload=bytes(self._held[:64]))
 

@@ -96,6 +96,8 @@ def _is_document(line: bytes) -> bool:
 Form: TypeAlias = Literal["unknown", "json", "lines", "sse", "aws"]
 
 MAX_BODY_BYTES = 256 * 1024 * 1024
+MAX_BLANK_BYTES = 1024 * 1024
+"""White space before the first document: servers keep the connection alive with it."""
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 # The first words of a stream of server-sent events.
 _FIRST_WORDS = (b":", b"data:", b"event:", b"id:", b"retry:")
@@ -112,6 +114,7 @@ class Framing:
 
     __slots__ = (
         "_blank",
+        "_blank_size",
         "_event_limit",
         "_failure",
         "_frames",
@@ -129,6 +132,7 @@ class Framing:
         self.head = b""
         """The first bytes, for the error when the body has no known form."""
         self._blank: list[bytes] = []
+        self._blank_size = 0
         self._json: list[bytes] = []
         self._json_size = 0
         self._lines = LineReader(MAX_BODY_BYTES) if lines else None
@@ -162,6 +166,13 @@ class Framing:
                 raise ProtocolError(f"the body is longer than {MAX_BODY_BYTES >> 20} MiB.", payload=self.head)
         return []
 
+    @property
+    def failure(self) -> ProtocolError | None:
+        """The failure that the next call raises: the bytes of the last one held documents before it."""
+        if self._sse is not None:
+            return self._sse.failure
+        return self._failure if self._failure is not None or self._frames is None else self._frames.failure
+
     def _feed_frames(self, reader: FrameReader, data: bytes) -> list[bytes]:
         if self._failure is not None:
             raise self._failure
@@ -183,6 +194,9 @@ class Framing:
 
     def _detect_form(self, data: bytes) -> bytes:
         seen = data if data[:1] in (b"{", b"d") else data.lstrip(b"\r\n\t \xef\xbb\xbf")
+        self._blank_size += len(data) - len(seen)
+        if self._blank_size > MAX_BLANK_BYTES:
+            raise ProtocolError(f"the body begins with more than {MAX_BLANK_BYTES >> 20} MiB of white space.")
         if not seen:
             # Servers send blank lines to keep the connection alive before the first event.
             self._blank.append(data)
@@ -240,7 +254,7 @@ def _unwrap_frame(frame: Frame, named: bool) -> bytes:
         name = frame.headers.get(":exception-type") or frame.headers.get(":error-code") or "exception"
         try:
             fields: Any = msgspec.json.decode(frame.payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             fields = {}
         message = fields.get("message") if isinstance(fields, dict) else None
         message = message or frame.headers.get(":error-message") or name

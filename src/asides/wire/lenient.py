@@ -5,18 +5,22 @@ Only a document that is not JSON at all raises. Not here: the types themselves (
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, TypeVar
 
 import msgspec
 
 from asides.values.errors import ProtocolError
+from asides.values.messages import is_too_deep
 
 Read = TypeVar("Read")
 
 _PATH = re.compile(r" - at `\$\.(.+)`$")
 _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
 _MOST_REMOVALS = 64
+# Python reads no integer of more digits.
+_MOST_DIGITS = 4300
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
 # An escape: a pair of surrogates, half a pair, or any other.
@@ -49,15 +53,51 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
 
     Some servers cut a character in two between two deltas. Raises `ProtocolError` when the document is not JSON.
     """
+    if is_too_deep(payload):
+        raise ProtocolError("a document is nested deeper than can be read.", payload=payload)
     try:
-        return msgspec.json.decode(payload), False
-    except RecursionError:
-        raise ProtocolError("a document is nested deeper than can be read.", payload=payload) from None
+        return read_any(payload), False
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         try:
-            return msgspec.json.decode(_replace_lone_surrogates(payload.decode("utf-8", "replace"))), True
+            return read_any(_replace_lone_surrogates(payload.decode("utf-8", "replace"))), True
         except msgspec.DecodeError:
             raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+
+
+def read_any(document: bytes | str | msgspec.Raw) -> Any:
+    """Read any JSON. A number that is too large to be one becomes its text.
+
+    Raises `msgspec.DecodeError` when it is not JSON, or nested too deeply.
+    """
+    data = document.encode("utf-8", "replace") if isinstance(document, str) else bytes(document)
+    if is_too_deep(data):
+        raise msgspec.DecodeError("nested too deeply")
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.ValidationError:
+        import json  # only here, since almost no document needs it
+
+        try:
+            return json.loads(data, parse_float=_read_float, parse_int=_read_integer)
+        except ValueError as problem:
+            raise msgspec.DecodeError(str(problem)) from None
+
+
+def _read_float(text: str) -> float | str:
+    value = float(text)
+    return value if math.isfinite(value) else text
+
+
+def _read_integer(text: str) -> int | str:
+    return int(text) if len(text) <= _MOST_DIGITS else text
+
+
+def compact_json(document: bytes | msgspec.Raw) -> bytes:
+    """Write JSON anew, without white space. A number that is too large to be one stays as it is."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(document))
+    except msgspec.ValidationError:
+        return msgspec.json.format(bytes(document), indent=-1)
 
 
 def parse_or_none(body: bytes) -> Any:
@@ -100,7 +140,7 @@ def read_leniently(
     Raises `ProtocolError` when it does not fit even then.
     """
     try:
-        document = msgspec.json.decode(payload)
+        document = read_any(payload)
     except (msgspec.DecodeError, UnicodeDecodeError) as invalid:
         raise ProtocolError(f"a document is not JSON ({invalid}).", payload=payload) from None
     removed: list[str] = []
@@ -157,3 +197,9 @@ def read_thought_text(value: Any, depth: int = 8) -> str:
     if isinstance(value, dict) and depth:
         return next((text for name in THOUGHT_FIELDS if (text := read_thought_text(value.get(name), depth - 1))), "")
     return ""
+
+
+def raw_to_json_text(raw: msgspec.Raw) -> str:
+    """Return raw JSON as JSON text without white space: the content of a string, "" for null."""
+    compact = compact_json(raw)
+    return to_json_text(msgspec.json.decode(compact)) if compact[:1] in (b'"', b"n") else compact.decode()

@@ -30,7 +30,7 @@ class SseReader:
     An event longer than `max_event_bytes` raises `ProtocolError`, after every payload before it was returned.
     """
 
-    __slots__ = ("_after_cr", "_failure", "_first", "_limit", "_lines", "_lines_size", "_midway", "_tail")
+    __slots__ = ("_after_cr", "_first", "_limit", "_lines", "_lines_size", "_midway", "_tail", "failure")
 
     def __init__(self, max_event_bytes: int = 8 * 1024 * 1024) -> None:
         if max_event_bytes < 1:
@@ -45,12 +45,13 @@ class SseReader:
         # True at the start too: only `_finish_open_event` looks for a byte order mark.
         self._midway = True
         self._after_cr = False
-        self._failure: ProtocolError | None = None
+        self.failure: ProtocolError | None = None
+        """Raised by the next call, once the payloads before it were returned."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add bytes; return the data of every event they complete, including `[DONE]`."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         if self._after_cr or b"\r" in data:
             data = self._normalise_line_ends(data)
         start = 0
@@ -73,8 +74,8 @@ class SseReader:
 
     def finish(self) -> list[bytes]:
         """Return the last event if its blank line is missing: no more bytes come."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         payloads: list[bytes] = []
         line = bytes(self._tail)
         self._tail.clear()
@@ -104,7 +105,7 @@ class SseReader:
                 line = bytes(self._tail)
                 self._tail.clear()
             self._read_line(line, payloads)
-            if self._failure is not None:
+            if self.failure is not None:
                 return -1
             self._midway = bool(self._lines)
             start = end + 1
@@ -115,7 +116,7 @@ class SseReader:
         rest = lines.pop()
         for line in lines:
             self._read_line(line, payloads)
-            if self._failure is not None:
+            if self.failure is not None:
                 return
         self._midway = bool(self._lines)
         if rest:
@@ -168,7 +169,7 @@ class SseReader:
 
     def _fail(self, line: bytes | bytearray) -> None:
         begun = b"\n".join([*self._lines, line[:4096]])
-        self._failure = ProtocolError(
+        self.failure = ProtocolError(
             f"the server never ended its event: it grew past {self._limit} bytes, the limit for one. "
             "To do: raise the limit if the server really sends events of that size.",
             payload=begun,
@@ -178,8 +179,8 @@ class SseReader:
 
     def _return_or_raise(self, payloads: list[bytes]) -> list[bytes]:
         # Payloads from before the failure are returned first, so that the result does not depend on the chunking.
-        if self._failure is not None and not payloads:
-            raise self._failure
+        if self.failure is not None and not payloads:
+            raise self.failure
         return payloads
 
 

@@ -6,6 +6,7 @@ optional parameter. Not here: the types (type_readers).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.signatures import Parameter, Parameters
 from asides.agents.tools.type_readers import TypeMismatch
 from asides.values.json_schema import resolve_reference
-from asides.values.messages import ToolCall, read_arguments
+from asides.values.messages import MAX_DEPTH, ToolCall, is_too_deep, read_arguments
 
 _MAX_PROBLEM_LENGTH = 1500
 _MAX_SCHEMA_LENGTH = 300
@@ -56,9 +57,11 @@ def _read_object(call: ToolCall) -> dict[str, Any]:
     given = read_arguments(call.raw_arguments)
     if given is not None:
         return given
+    if is_too_deep(call.raw_arguments.encode("utf-8", "replace")):
+        raise _build_error(call, f"they are nested deeper than {MAX_DEPTH} levels")
     try:
         found = type(msgspec.json.decode(call.raw_arguments)).__name__
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _build_error(call, f"they are not JSON ({error})") from None
     raise _build_error(call, f"they are a JSON {found} and not an object with a field for each argument") from None
 
@@ -98,10 +101,8 @@ def _read_value(parameter: Parameter, value: Any) -> Any:
 
 def _decode_json_text(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
+        with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            pass
     return msgspec.UNSET
 
 

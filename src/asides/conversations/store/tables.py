@@ -6,7 +6,7 @@ Not here: connections, waiting, and errors of SQLite (sqlite).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -132,6 +132,9 @@ def delete(connection: sqlite3.Connection, name: str) -> bool:
     return connection.execute("DELETE FROM conversations WHERE name = ?", (name,)).rowcount > 0
 
 
+_Columns: TypeAlias = tuple[str, int, int, int, str | None, str | None, float, float]
+
+
 def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
     """The facts about a conversation."""
     row = connection.execute(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,)).fetchone()  # noqa: S608
@@ -140,7 +143,9 @@ def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
     name, version, rewritten, length, system, model, usage, created, updated = row
     try:
         spent = msgspec.json.decode(usage, type=Usage)
-    except (msgspec.DecodeError, TypeError):  # TypeError: the column holds a number.
+        # A damaged file, or another program, may have put anything into a column.
+        msgspec.convert((name, version, rewritten, length, system, model, created, updated), _Columns)
+    except (msgspec.DecodeError, TypeError, UnicodeDecodeError):  # TypeError: the column holds a number.
         raise StoreError(
             f"the head of the conversation {name!r} cannot be read: it is damaged, or a newer asides wrote it. To do: "
             "upgrade asides, or restore the store from a backup."
@@ -239,7 +244,10 @@ def _update_conversation(
 def _next_version(connection: sqlite3.Connection) -> int:
     """The next version. One counter for the whole file, so that no version is used twice, even after a deletion."""
     connection.execute("UPDATE clock SET ticks = ticks + 1")
-    return int(_select_one(connection, "SELECT ticks FROM clock"))
+    row = connection.execute("SELECT ticks FROM clock").fetchone()
+    if row is None or not isinstance(row[0], int):
+        raise StoreError("the store has lost count of its versions: it is damaged. To do: restore it from a backup.")
+    return row[0]
 
 
 def _select_one(connection: sqlite3.Connection, statement: str) -> Any:

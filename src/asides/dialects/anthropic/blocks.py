@@ -17,7 +17,7 @@ from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, T
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.lenient import read_thought_text
+from asides.wire.lenient import read_any, read_thought_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -189,7 +189,7 @@ class RawBlock:
     def __init__(self, number: int, raw: bytes, origin: Origin, events: list[Event]) -> None:
         self.number = number
         self._origin = origin
-        self._fields: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        self._fields: dict[str, Any] = read_any(raw)
         self.is_known = is_provider_block(self.type)
         """Whether the provider is known to add such blocks."""
         self._input: list[str] = []
@@ -207,7 +207,7 @@ class RawBlock:
             self._input.append(delta.partial_json)
             return True
         # Any other delta extends the fields of the same name.
-        more = msgspec.json.decode(payload, type=_AnyDelta).delta
+        more: dict[str, Any] = read_any(payload)["delta"]
         kind = more.pop("type", "")
         for name, value in more.items():
             before = self._fields.get(name)
@@ -221,7 +221,7 @@ class RawBlock:
         text = "".join(self._input)
         if text:
             try:
-                self._fields["input"] = msgspec.json.decode(text)
+                self._fields["input"] = read_any(text)
             except msgspec.DecodeError:
                 self._fields["input"] = text
             self._changed = True
@@ -230,10 +230,6 @@ class RawBlock:
 
     def _emit(self, events: list[Event]) -> None:
         events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
-
-
-class _AnyDelta(msgspec.Struct):
-    delta: dict[str, Any]
 
 
 def is_provider_block(kind: str) -> bool:

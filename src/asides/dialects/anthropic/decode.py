@@ -42,6 +42,7 @@ from asides.values.errors import ConnectionLost, ProtocolError
 from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
 from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
+from asides.wire.lenient import read_any
 
 # The type of the block that a delta belongs to, for servers that do not begin the block.
 _BLOCK_OF_DELTA = {
@@ -111,13 +112,13 @@ class MessagesDecoder(DocumentDecoder):
 
     def _decode_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.error is not None or kind == "error":
-            error: Any = msgspec.json.decode(payload) if document.error is None else document.error
+            error: Any = read_any(payload) if document.error is None else document.error
             self.failure = build_error(200, {}, error, payload, self.target)
         elif is_given(document.content):
             self._decode_message(document, events)
         elif not kind and is_given(document.message):
             # One cloud sends errors with nothing but a message.
-            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
+            self.failure = build_error(200, {}, read_any(payload), payload, self.target)
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 

@@ -16,7 +16,7 @@ from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.lenient import read_thought_text, to_json_text
+from asides.wire.lenient import raw_to_json_text, read_any, read_thought_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -107,7 +107,7 @@ class CallBlock:
 
     def __init__(self, number: int, call: ToolUse, events: list[Event]) -> None:
         self.number = number
-        arguments = to_json_text(msgspec.json.decode(call.input))
+        arguments = raw_to_json_text(call.input)
         events.append(ToolCallDelta(number, call.tool_use_id or None, call.name or None, arguments))
 
     def feed(self, text: str, events: list[Event]) -> None:
@@ -150,7 +150,7 @@ class RawBlock:
         if self._input and isinstance(self._fields, dict):
             text = "".join(self._input)
             try:
-                self._fields["input"] = msgspec.json.decode(text)
+                self._fields["input"] = read_any(text)
             except msgspec.DecodeError:
                 self._fields["input"] = text
         events.append(PartArrived(build_raw_part(self.kind, self._fields, self._origin), self.number))

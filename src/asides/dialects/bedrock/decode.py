@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import msgspec
-
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, RawBlock, ThoughtBlock, is_provider_block
 from asides.dialects.bedrock.wire import (
     BLOCKS,
@@ -34,6 +32,7 @@ from asides.providers.provider import Target
 from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
+from asides.wire.lenient import compact_json, read_any
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
 
@@ -83,7 +82,7 @@ class ConverseDecoder(DocumentDecoder):
             self._decode_other(document, payload, events)
 
     def _decode_other(self, document: Document, payload: bytes, events: list[Event]) -> None:
-        fields = msgspec.json.decode(payload)
+        fields = read_any(payload)
         names = list(fields) if isinstance(fields, dict) else []
         exception = next((name for name in names if is_exception(name)), None)
         if exception is not None:
@@ -124,12 +123,12 @@ class ConverseDecoder(DocumentDecoder):
             elif isinstance(call, RawBlock):
                 call.feed({"input": delta.tool_use.input or ""})
         elif is_given(delta.citation):
-            self._citations.setdefault(index, []).append(_compact(delta.citation))
+            self._citations.setdefault(index, []).append(compact_json(delta.citation))
         else:
             self._decode_unknown_delta(index, payload, events)
 
     def _decode_unknown_delta(self, index: int, payload: bytes, events: list[Event]) -> None:
-        more: dict[str, Any] = msgspec.json.decode(payload)["contentBlockDelta"].get("delta") or {}
+        more: dict[str, Any] = read_any(payload)["contentBlockDelta"].get("delta") or {}
         for kind, value in more.items():
             if kind in _KNOWN_DELTAS:
                 continue  # its type was wrong; `read` has warned about it
@@ -141,7 +140,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def _begin_block(self, event: BlockStart, events: list[Event]) -> None:
         index = event.content_block_index
-        started: Any = msgspec.json.decode(event.start) if is_given(event.start) else {}
+        started: Any = read_any(event.start) if is_given(event.start) else {}
         if not isinstance(started, dict) or not started:
             return
         kind, fields = next(iter(started.items()))
@@ -210,11 +209,11 @@ class ConverseDecoder(DocumentDecoder):
         elif block.citations_content is not None:
             for piece in block.citations_content.content or ():
                 self._feed_text(index, piece.text or "", events)
-            self._citations[index] = [_compact(one) for one in block.citations_content.citations or ()]
+            self._citations[index] = [compact_json(one) for one in block.citations_content.citations or ()]
         elif block.tool_use is not None and block.tool_use.type != "server_tool_use":
             self._open_block(index, CallBlock(index * SEGMENTS, block.tool_use, events))
         else:
-            value = msgspec.json.decode(raw)
+            value = read_any(raw)
             kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
             self._begin_raw_block(index, kind, fields, events)
             self._finish_block(index, events)
@@ -259,7 +258,3 @@ class ConverseDecoder(DocumentDecoder):
         if self.stop is not None and self.stop.reason == "length" and isinstance(last, ThoughtBlock):
             # A signature ends a thought; without one the token limit cut it.
             self.truncated_thought = not last.is_sealed
-
-
-def _compact(raw: msgspec.Raw) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(raw))

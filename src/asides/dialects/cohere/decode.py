@@ -42,7 +42,7 @@ from asides.values.events import (
 from asides.values.messages import UnknownPart
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import names_thinking, read_thought_text
+from asides.wire.lenient import names_thinking, read_any, read_thought_text
 
 CALL_BLOCK = 1_000_000
 PLAN = "tool_plan"
@@ -103,7 +103,7 @@ class ChatDecoder(DocumentDecoder):
         if isinstance(content, Content) and names_thinking(content.type):
             self._thinking_items.add(document.index)
         if isinstance(content, Content) and content.type not in (None, "text") and not names_thinking(content.type):
-            started = msgspec.json.decode(payload)["delta"]["message"]["content"]
+            started = read_any(payload)["delta"]["message"]["content"]
             self._emit_raw(document.index, msgspec.json.encode(started), str(content.type), events)
         else:
             self._decode_content(document, events)
@@ -174,7 +174,7 @@ class ChatDecoder(DocumentDecoder):
             self._decode_message(bytes(document.message), events)
             self._end(document.finish_reason, document.usage, events)
         elif is_given(document.message) or document.error:
-            self.failure = build_error(200, {}, msgspec.json.decode(payload), payload, self.target)
+            self.failure = build_error(200, {}, read_any(payload), payload, self.target)
             return
         else:
             self.start(events, None, document.id)

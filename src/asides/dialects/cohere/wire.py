@@ -15,7 +15,7 @@ from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
 from asides.values.usage import Usage, normalise_usage
-from asides.wire.lenient import parse_or_none
+from asides.wire.lenient import compact_json, parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -134,7 +134,7 @@ def is_given(raw: msgspec.Raw) -> bool:
 
 def compact(raw: msgspec.Raw | bytes) -> bytes:
     """Remove white space from JSON, so that streamed and whole replies are equal."""
-    return msgspec.json.encode(msgspec.json.decode(raw))
+    return compact_json(raw)
 
 
 def read_usage(usage: WireUsage) -> Usage:

@@ -49,7 +49,7 @@ from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
-from asides.wire.lenient import is_marked
+from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
 
@@ -291,7 +291,7 @@ class ContentDecoder(DocumentDecoder):
     def _build_part(self, raw: str, events: list[Event]) -> ServerTool | UnknownPart:
         """Build a part that is no text, call or file: a tool that the provider ran, or an unknown part."""
         try:
-            fields: Any = msgspec.json.decode(raw)
+            fields: Any = read_any(raw)
         except msgspec.DecodeError:
             fields = {}
         for name in SERVER_TOOLS:

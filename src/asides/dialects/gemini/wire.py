@@ -209,7 +209,8 @@ def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes
     code, word, message = error.get("code"), error.get("status"), error.get("message")
     if isinstance(code, int) and 400 <= code < 600:
         status = code  # it repeats the status, or is the only one for an error inside a successful response
-    details = [detail for detail in error.get("details") or () if isinstance(detail, dict)]
+    found = error.get("details")
+    details = [detail for detail in found if isinstance(detail, dict)] if isinstance(found, list) else []
     reason = next((detail["reason"] for detail in details if isinstance(detail.get("reason"), str)), None)
     # A wrong key comes as a bad request; only the reason shows that it was the key.
     word = reason if status == 400 and reason else word if word is not None else code

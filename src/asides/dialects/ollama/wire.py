@@ -14,7 +14,7 @@ import msgspec
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
-from asides.wire.lenient import parse_or_none, to_json_text
+from asides.wire.lenient import parse_or_none, raw_to_json_text
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -61,7 +61,7 @@ LINES = msgspec.json.Decoder(Line)
 
 def encode_arguments(arguments: msgspec.Raw) -> str:
     """Return arguments as JSON text without white space, so that streamed and whole replies are equal."""
-    return to_json_text(msgspec.json.decode(arguments))
+    return raw_to_json_text(arguments)
 
 
 # --- stop reasons and errors ------------------------------------------------------------------------------------------

@@ -208,7 +208,7 @@ class ChatDecoder(DocumentDecoder):
         self.payloads.append(payload)
         try:
             chunk = self._decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             chunk = self._decode_leniently(payload, events)
         choices = chunk.choices
         if choices:

@@ -122,6 +122,13 @@ _NO_TEXT_NAME = re.compile(
 )
 
 
+# Names that a struct cannot have, and the most that a reader learns: a server may make up a name for every chunk.
+_ODD_NAME = re.compile(r'[\\"\x00-\x1f]|^$')
+_MOST_IGNORED = 64
+_EVERYTHING = "*"
+"""Among the ignored fields: every unknown field is ignored."""
+
+
 class ChunkReader:
     """Reads messages with these thinking fields: `decode` for a chunk, `thinking_values` for a message's values."""
 
@@ -139,7 +146,9 @@ class ChunkReader:
 
     def learn(self, name: str) -> tuple[ChunkReader, bool]:
         """Return a reader that knows one more field, and whether it reads that field as thinking."""
-        if self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
+        if len(self.ignored) > _MOST_IGNORED or len(self.thinking_fields) > _MOST_IGNORED or _ODD_NAME.search(name):
+            name = _EVERYTHING
+        elif self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
             return _make_reader((*self.thinking_fields, name), self.ignored, True), True
         return _make_reader(self.thinking_fields, self.ignored | {name}, self.heuristics), False
 
@@ -175,7 +184,8 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
     for place, name in enumerate(sorted((IGNORED_FIELDS | ignored) - known)):
         names[f"skipped_{place}"] = name
         fields.append((f"skipped_{place}", msgspec.Raw, NOTHING))
-    delta = msgspec.defstruct("Delta", fields, rename=names, forbid_unknown_fields=True, gc=False)
+    knows_all = _EVERYTHING not in ignored
+    delta = msgspec.defstruct("Delta", fields, rename=names, forbid_unknown_fields=knows_all, gc=False)
     choice = msgspec.defstruct(
         "Choice",
         [

@@ -46,6 +46,7 @@ from asides.values.errors import ProtocolError
 from asides.values.events import Event, ReplyStarted, StopReason, TextDelta, ThinkingDelta, UsageReported
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
+from asides.wire.lenient import read_any
 
 FIELD_BLOCK = 0
 
@@ -152,7 +153,7 @@ class ResponsesDecoder(DocumentDecoder):
             self._decode_body(payload, events)
         elif kind == "error":
             if self.failure is None:
-                self.failure = build_inner_error(msgspec.json.decode(payload), payload, self.target)
+                self.failure = build_inner_error(read_any(payload), payload, self.target)
         elif kind in TERMINAL_EVENTS:
             self._decode_end(self._read_response(event, events), kind, payload, events)
         elif kind in IGNORED_EVENTS:

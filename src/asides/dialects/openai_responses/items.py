@@ -25,6 +25,7 @@ from asides.values.events import (
 from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
+from asides.wire.lenient import read_any
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
@@ -341,14 +342,14 @@ class UnknownState(ItemState):
 
 def _remove_content(raw: bytes) -> str:
     """Remove the raw reasoning from an item: it is stored only on request."""
-    item = msgspec.json.decode(raw)
+    item = read_any(raw)
     item.pop("content", None)
     return msgspec.json.encode(item).decode()
 
 
 def build_message_entry(raw: bytes) -> str | None:
     """Build the entry of a message: its fields without the texts; None when it has neither id nor phase."""
-    item = msgspec.json.decode(raw)
+    item = read_any(raw)
     content = item.get("content")
     if isinstance(content, list):
         item["content"] = [

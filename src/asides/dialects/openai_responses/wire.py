@@ -258,7 +258,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: T
     """Build the error for a response with this status: its body is as in chat, or a failed response object."""
     try:
         response = msgspec.json.decode(body, type=Response)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         response = None
     if response is not None and response.object == "response" and isinstance(response.error, Mapping):
         return build_error(status, headers, response.error, body, target)
