@@ -145,7 +145,7 @@ def test_law_each_message_is_in_the_conversation_once_and_in_order(
 ) -> None:
     chance = random.Random(seed)  # not of hypothesis: the stage draws in another thread
     worlds: list[World] = []
-    with TemporaryDirectory() as folder, Stage(lambda request: worlds[0].play(request)) as stage:
+    with TemporaryDirectory() as folder, Stage(lambda request: worlds[0].play(request)) as stage:  # noqa: PLW0108
         world = World(stage, shell, dialect, mode, Path(folder), lambda most: chance.randint(0, most))
         worlds.append(world)
         try:

@@ -115,6 +115,11 @@ def find_results(message: Message) -> tuple[ToolResult, ...]:
     return tuple(part for part in message.parts if isinstance(part, ToolResult))
 
 
+def begins_turn(message: Message) -> bool:
+    """Whether this is a user message without tool results. A message with results belongs to the turn of its calls."""
+    return message.role == "user" and not find_results(message)
+
+
 # --- the message of a reply -----------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides import dialects
-from asides.history.pair import find_results
+from asides.history.pair import begins_turn, find_results
 from asides.history.plan import plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
@@ -56,11 +56,6 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
             groups.append([])
         groups[-1].append(message)
     return tuple(map(tuple, groups))
-
-
-def begins_turn(message: Message) -> bool:
-    """Whether this is a user message without tool results. A message with results belongs to the turn of its calls."""
-    return message.role == "user" and not find_results(message)
 
 
 # --- thoughts -----------------------------------------------------------------------------------------------------
