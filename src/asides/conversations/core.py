@@ -332,7 +332,11 @@ class ConversationCore(Generic[AnyClient]):
         self._history.refresh()
         given = merge_options(select_summary_options(self._options), reject_unknown(options))
         older = find_older_turns(self.messages, keep_turns)
-        if not older or self._build_token_counter(None)(self.messages) <= over:
+        if not older:
+            return None
+        # The cost is that of the conversation at its own model. Without one, the model that sums up has to do.
+        counting_model = self.model or self._call_builder.settings.model or model
+        if self._build_token_counter(counting_model)(self.messages) <= over:
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
 
