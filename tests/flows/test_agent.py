@@ -346,3 +346,22 @@ def test_a_run_that_is_read_to_its_end_closes_its_connections_by_itself(stage: O
         assert open_stage.wait_until(lambda: open_stage.open_connections == 0)
 
     asyncio.run(main())
+
+
+def test_a_run_has_a_limit_of_tool_calls_by_default(stage: OpenStage) -> None:
+    ran: list[int] = []
+
+    def look(n: int) -> str:
+        """Look it up."""
+        ran.append(n)
+        return "nothing"
+
+    most = asides.Limits().tool_calls
+    assert most is not None
+    calls = tuple(ToolCall(f"call_{n}", "look", {"n": n}) for n in range(most + 1))
+    agent = asides.Agent(
+        "openai-compatible:made-up", tools=[look], base_url=stage(Say(tool_calls=calls)).url, api_key="k"
+    )
+    with pytest.raises(asides.LimitReached) as raised:
+        agent.send("?")
+    assert (raised.value.limit, ran) == ("tool_calls", [])
