@@ -365,3 +365,21 @@ def test_a_run_has_a_limit_of_tool_calls_by_default(stage: OpenStage) -> None:
     with pytest.raises(asides.LimitReached) as raised:
         agent.send("?")
     assert (raised.value.limit, ran) == ("tool_calls", [])
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_tool_that_exits_is_a_failed_tool_for_one_call_and_for_two(stage: OpenStage, calls: int) -> None:
+    def parse(n: int) -> str:
+        """Parse it."""
+        raise SystemExit(f"usage: parse {n}")
+
+    made = tuple(ToolCall(f"call_{n}", "parse", {"n": n}) for n in range(calls))
+    server = stage(Say(tool_calls=made), Say(text="It does not parse."))
+    given: dict[str, Any] = {"tools": [parse], "base_url": server.url, "api_key": "k"}
+    result = asides.Agent("openai-compatible:made-up", **given).send("?")
+    assert result.output == "It does not parse."
+    assert [(each.is_error, "usage: parse" in each.text) for each in result.steps[0].results] == [(True, True)] * calls
+    final = asides.Agent("openai-compatible:made-up", **{**given, "tools": [asides.tool(fatal=SystemExit)(parse)]})
+    server = stage(Say(tool_calls=made))
+    with pytest.raises(asides.ToolFailed):
+        final.send("?", base_url=server.url)
