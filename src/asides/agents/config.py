@@ -96,7 +96,7 @@ class AgentConfig:
             return RunState(Run(call, run_config))
         history = _read_history(conversation)
         # Calls of the conversation without a result get one before the question.
-        question = _read_question(prompt)
+        question = _read_question(prompt, history)
         question = add_missing_results(question, after=history) if question else ()
         system = getattr(conversation, "system", None)
         joined = _JoinedPrompt((*history, *question), system if isinstance(system, str) else None)
@@ -222,10 +222,10 @@ def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     return tuple(conversation.messages)
 
 
-def _read_question(prompt: PromptLike) -> tuple[Message, ...]:
+def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Message, ...]:
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history. To do: pass only the new messages.")
     is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str)
     if is_list and not prompt:
         return ()  # the model goes on from the last message
-    return read_messages(prompt if is_list or isinstance(prompt, str) else [prompt])  # type: ignore[list-item]
+    return read_messages(prompt if is_list or isinstance(prompt, str) else [prompt], after=history)  # type: ignore[list-item]

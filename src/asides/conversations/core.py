@@ -143,7 +143,7 @@ class ConversationCore(Generic[AnyClient]):
             if isinstance(message, Reply):
                 usage = message.usage if usage is None else usage + message.usage
         with self._history.exclusive():
-            added = read_question(messages)
+            added = read_question(messages, after=self.messages)
             self._history.append(added, usage)
         return added
 
@@ -318,7 +318,7 @@ class ConversationCore(Generic[AnyClient]):
         """Make a question that the caller sends as a prompt. Call `begin` before sending, and `end` with the reply."""
         with self._history.exclusive():
             self._history.refresh()
-        return Turn(self._history, read_question(prompt))
+        return Turn(self._history, read_question(prompt, after=self.messages))
 
     def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
         """Make a question; returns it with the model and the options."""
