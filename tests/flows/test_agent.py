@@ -379,7 +379,8 @@ def test_a_tool_that_exits_is_a_failed_tool_for_one_call_and_for_two(stage: Open
     result = asides.Agent("openai-compatible:made-up", **given).send("?")
     assert result.output == "It does not parse."
     assert [(each.is_error, "usage: parse" in each.text) for each in result.steps[0].results] == [(True, True)] * calls
-    final = asides.Agent("openai-compatible:made-up", **{**given, "tools": [asides.tool(fatal=SystemExit)(parse)]})
+    given["tools"] = [asides.tool(fatal=SystemExit)(parse)]
+    final = asides.Agent("openai-compatible:made-up", **given)
     server = stage(Say(tool_calls=made))
     with pytest.raises(asides.ToolFailed):
         final.send("?", base_url=server.url)

@@ -28,7 +28,7 @@ def stage() -> Iterator[OpenStage]:
             given: list[Any] = []
             for each in script:
                 given += each if isinstance(each, (list, tuple)) else [each]
-            functions = [each for each in given if callable(each)]
+            functions: list[Any] = [each for each in given if callable(each)]
             if functions and len(given) > 1:
                 raise TypeError("a stage takes scenes, or one function that returns them.")
             for each in given:
