@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -131,15 +132,22 @@ def test_an_async_tool_may_call_an_exit_fatal(send: Callable[..., Ran], times: i
     assert isinstance(ran.error.__cause__, SystemExit)
 
 
-def test_an_exit_in_the_callers_thread_ends_the_program(stage: OpenStage) -> None:
+def test_an_exit_of_a_signal_handler_ends_the_program(stage: OpenStage) -> None:
     # A handler of SIGTERM that exits does so inside of whatever is running.
     @asides.tool
     def terminated() -> None:
         """Is terminated."""
+        signal.raise_signal(signal.SIGTERM)
+
+    def leave(*_: object) -> None:
         raise SystemExit(3)
 
-    with pytest.raises(SystemExit):
-        send_blocking(MODEL, stage(calls_of("terminated"), Say(text="Well.")).url, tools=[terminated])
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with pytest.raises(SystemExit):
+            send_blocking(MODEL, stage(calls_of("terminated"), Say(text="Well.")).url, tools=[terminated])
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @ONCE_AND_TWICE

@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import inspect
 import queue
+import signal
 import threading
 import time
 from collections import deque
@@ -174,11 +175,23 @@ def _check_outcome(outcome: JobOutcome, job: Job) -> JobOutcome:
     if not isinstance(outcome, Raised):
         return outcome
     ends_job: tuple[type[BaseException], ...] = (Exception, asyncio.CancelledError, GeneratorExit)
-    if not getattr(job.runnable, "may_exit", False):
+    if not getattr(job.runnable, "may_exit", False) and not _is_of_signal(outcome.error):
         ends_job += (SystemExit,)
     if isinstance(outcome.error, (*ends_job, *getattr(job.runnable, "fatal", ()))):
         return outcome
     raise outcome.error
+
+
+def _is_of_signal(error: BaseException) -> bool:
+    """Whether a signal handler raised it: one of SIGTERM that exits does so inside of whatever is running."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers if callable(handler)} - {None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 async def run_jobs_async(
