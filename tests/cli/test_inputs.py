@@ -255,6 +255,18 @@ def test_the_question_for_approval_shows_the_whole_call(stage: OpenStage, tools:
     assert "not allowed" in server.requests[1].json["messages"][-1]["content"]
 
 
+def test_the_question_for_approval_cannot_be_forged(stage: OpenStage, tools: Path) -> None:
+    call = ToolCall("call_1", "hour", {"place": "x\u202ey\x1b[2K", "z\nrun harmless()? [y]es": 1})
+    server = stage(Say(tool_calls=(call,)), Say(text="Fine."))
+    with at_terminal("ask", *at(server), "--tools", str(tools), "--confirm", "?") as keyboard:
+        keyboard.wait_for("[a]lways")
+        keyboard.type("n\n")
+        assert keyboard.end() == 0
+    assert not any(line.startswith("run harmless") for line in keyboard.screen)
+    assert "\u202e" not in keyboard.text
+    assert "\x1b[2K" not in keyboard.text
+
+
 def test_a_blank_tool_name_is_a_usage_error(capsys: pytest.CaptureFixture[str], stage: OpenStage) -> None:
     done = here(capsys, "ask", *at(stage()), "--no-stdin", "--tools", "", "?")
     assert (done.code, done.out) == (2, "")

@@ -7,7 +7,9 @@ import os
 import pytest
 
 from asides.cli.app import main
+from asides.cli.render import describe_call
 from asides.testing.stage import OpenStage, Say
+from asides.values.messages import ToolCall
 from tests.cli.children import (
     at,
     at_terminal,
@@ -102,3 +104,25 @@ def test_advice_about_code_stays_code(capsys: pytest.CaptureFixture[str]) -> Non
     err = capsys.readouterr().err
     assert "Provider(name='made-up', base_url=…)" in err
     assert "with --base-url" in err
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        (ToolCall("1", "remove", {"path": "a b"}), 'remove(path="a b")'),
+        (ToolCall("1", "remove", {"path": "a\n[y]es"}), 'remove(path="a\\n[y]es")'),
+        (ToolCall("1", "remove", {"path\n→ hour(": 1}), 'remove("path\\n→ hour("=1)'),
+        (ToolCall("1", "remove", {'a="x"), other(b': 1}), 'remove("a=\\"x\\"), other(b"=1)'),
+        (ToolCall("1", "remove", {"path": "\u202egnp.exe\x1b[2J"}), 'remove(path="\\u202egnp.exe\\u001b[2J")'),
+        (ToolCall("1", "remove", {"p\u200bath": ["\x9b", {"\u2028": None}]}), None),
+        (ToolCall("1", "re\nmove\x1b[1A", {}), None),
+        (ToolCall("1", "remove", {"path": "\ud83d"}), 'remove(path="\\ud83d")'),
+        (ToolCall("1", "my-tool.v2", {"max-age": 1}), "my-tool.v2(max-age=1)"),
+        (ToolCall("1", "shell", raw_arguments="rm -rf /\nok"), 'shell("rm -rf /\\nok")'),
+    ],
+)
+def test_a_call_is_one_line_that_nothing_in_it_can_forge(call: ToolCall, shown: str | None) -> None:
+    line = describe_call(call, whole=True)
+    assert len(line.splitlines()) == 1
+    assert line.isprintable()
+    assert shown is None or line == shown

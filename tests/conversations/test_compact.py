@@ -10,7 +10,7 @@ from asides.conversations.compact import LABEL
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import OpenStage, Say
-from asides.values.errors import ConfigError, NoAnswer
+from asides.values.errors import ConfigError, NoAnswer, UnknownModel
 from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult, assistant, system, user
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
@@ -129,6 +129,19 @@ def test_another_model_can_sum_up(shell: Shell, stage: OpenStage) -> None:
     sent = theatre.requests[0].json
     assert (sent["model"], sent["temperature"]) == ("openai-compatible:cheap".partition(":")[2], 0.5)
     assert not {"max_tokens", "stop", "max_completion_tokens"} & sent.keys()
+
+
+@both_shells
+def test_a_conversation_without_a_model_is_summed_up_by_the_one_that_is_named(shell: Shell, stage: OpenStage) -> None:
+    theatre = stage(Say(text="It is long."))
+    given: dict[str, Any] = options(PLAIN, theatre)
+    chat = shell.kind(messages=TALK, **given)
+    assert shell.compact(chat, 10**9, model=PLAIN) is None
+    assert theatre.requests == []
+    assert shell.compact(chat, 100, model=PLAIN) is not None
+    assert chat.messages[0].text.startswith(LABEL)
+    with pytest.raises(UnknownModel, match=r"To do: name one"):
+        shell.compact(shell.kind(messages=TALK, **given), 100)
 
 
 @both_shells

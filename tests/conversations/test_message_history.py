@@ -18,7 +18,7 @@ from asides.conversations.sync import Conversation
 from asides.settings import load_settings
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
-from asides.values.messages import assistant
+from asides.values.messages import ToolResult, assistant
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
@@ -330,3 +330,17 @@ def test_a_store_of_ones_own_is_a_few_methods(stage: OpenStage) -> None:
     theirs.ask("three")
     assert dialogue(theirs)[0] == ("user", "ONE")
     assert len(theirs) == 6
+
+
+def test_calls_without_ids_are_counted_through_the_whole_conversation() -> None:
+    """The old kind of call has no id; its result is found by the order, however the messages are added."""
+    chat = Conversation()
+    for number in (1, 2):
+        chat.append({"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}})
+        chat.append({"role": "function", "name": "f", "content": f"result {number}"})
+    calls = [call.id for message in chat for call in message.tool_calls]
+    answered = [part.call_id for message in chat for part in message.parts if isinstance(part, ToolResult)]
+    assert calls == answered
+    assert len(set(calls)) == 2
+    whole = Conversation(messages=chat.to_openai())
+    assert [call.id for message in whole for call in message.tool_calls] == calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -131,15 +132,22 @@ def test_an_async_tool_may_call_an_exit_fatal(send: Callable[..., Ran], times: i
     assert isinstance(ran.error.__cause__, SystemExit)
 
 
-def test_an_exit_in_the_callers_thread_ends_the_program(stage: OpenStage) -> None:
+def test_an_exit_of_a_signal_handler_ends_the_program(stage: OpenStage) -> None:
     # A handler of SIGTERM that exits does so inside of whatever is running.
     @asides.tool
     def terminated() -> None:
         """Is terminated."""
+        signal.raise_signal(signal.SIGTERM)
+
+    def leave(*_: object) -> None:
         raise SystemExit(3)
 
-    with pytest.raises(SystemExit):
-        send_blocking(MODEL, stage(calls_of("terminated"), Say(text="Well.")).url, tools=[terminated])
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with pytest.raises(SystemExit):
+            send_blocking(MODEL, stage(calls_of("terminated"), Say(text="Well.")).url, tools=[terminated])
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @ONCE_AND_TWICE
@@ -346,3 +354,41 @@ def test_a_run_that_is_read_to_its_end_closes_its_connections_by_itself(stage: O
         assert open_stage.wait_until(lambda: open_stage.open_connections == 0)
 
     asyncio.run(main())
+
+
+def test_a_run_has_a_limit_of_tool_calls_by_default(stage: OpenStage) -> None:
+    ran: list[int] = []
+
+    def look(n: int) -> str:
+        """Look it up."""
+        ran.append(n)
+        return "nothing"
+
+    most = asides.Limits().tool_calls
+    assert most is not None
+    calls = tuple(ToolCall(f"call_{n}", "look", {"n": n}) for n in range(most + 1))
+    agent = asides.Agent(
+        "openai-compatible:made-up", tools=[look], base_url=stage(Say(tool_calls=calls)).url, api_key="k"
+    )
+    with pytest.raises(asides.LimitReached) as raised:
+        agent.send("?")
+    assert (raised.value.limit, ran) == ("tool_calls", [])
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_tool_that_exits_is_a_failed_tool_for_one_call_and_for_two(stage: OpenStage, calls: int) -> None:
+    def parse(n: int) -> str:
+        """Parse it."""
+        raise SystemExit(f"usage: parse {n}")
+
+    made = tuple(ToolCall(f"call_{n}", "parse", {"n": n}) for n in range(calls))
+    server = stage(Say(tool_calls=made), Say(text="It does not parse."))
+    given: dict[str, Any] = {"tools": [parse], "base_url": server.url, "api_key": "k"}
+    result = asides.Agent("openai-compatible:made-up", **given).send("?")
+    assert result.output == "It does not parse."
+    assert [(each.is_error, "usage: parse" in each.text) for each in result.steps[0].results] == [(True, True)] * calls
+    given["tools"] = [asides.tool(fatal=SystemExit)(parse)]
+    final = asides.Agent("openai-compatible:made-up", **given)
+    server = stage(Say(tool_calls=made))
+    with pytest.raises(asides.ToolFailed):
+        final.send("?", base_url=server.url)

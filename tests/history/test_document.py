@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,7 +65,9 @@ def written() -> bytes:
 
 def test_the_form_of_version_1_has_not_changed() -> None:
     """Red when a document comes out otherwise than before. What people have saved must read for ever."""
-    assert json.loads(written()) == json.loads(GOLDEN.read_bytes())
+    # Until 0.1 a thought was tagged otherwise. Such documents are still read.
+    renamed = GOLDEN.read_text(encoding="utf-8").replace('"type":"thought"', '"type":"reasoning"')
+    assert json.loads(written()) == json.loads(renamed.replace('"type": "thought"', '"type": "reasoning"'))
     read = from_document(GOLDEN.read_bytes())
     assert (read.messages, read.system, read.metadata) == (EVERYTHING, "You are a cat.", {"title": "Cats", "tags": [1]})
     assert (read.keeps_thinking, read.notices) == (True, ())
@@ -73,10 +76,48 @@ def test_the_form_of_version_1_has_not_changed() -> None:
 def test_whether_a_thought_is_replayable_is_written_only_where_it_is_not() -> None:
     message = Message("assistant", (Thought("a"), Thought("b", replayable=False)))
     assert json.loads(write_message(message))["parts"] == [
-        {"type": "thought", "text": "a"},
-        {"type": "thought", "text": "b", "replayable": False},
+        {"type": "reasoning", "text": "a"},
+        {"type": "reasoning", "text": "b", "replayable": False},
     ]
     assert read_message(write_message(message)) == (message, ())
+
+
+@pytest.mark.requirement("S2-23")
+def test_S2_23_parts_are_tagged_by_type_and_a_thought_is_reasoning() -> None:
+    message = Message("assistant", (Thought("a", "summary", via="x"), Text("b"), ToolCall("c", "f")))
+    saved = json.loads(write_message(message))
+    assert [part["type"] for part in saved["parts"]] == ["reasoning", "text", "tool_call"]
+    for tag in ("reasoning", "thought"):
+        saved["parts"][0]["type"] = tag
+        assert read_message(json.dumps(saved)) == (message, ())
+        document = json.dumps({"asides": 1, "messages": [saved]})
+        assert from_document(document).messages == (message,)
+
+
+def test_the_fields_of_a_part_are_looked_up_once_and_not_for_each_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[object] = []
+    fields, convert = msgspec.structs.fields, msgspec.convert
+
+    def count_fields(kind: Any) -> Any:
+        looked_up.append(kind)
+        return fields(kind)
+
+    def count_convert(value: object, kind: Any) -> Any:
+        looked_up.append(kind)
+        return convert(value, kind)
+
+    monkeypatch.setattr(msgspec.structs, "fields", count_fields)
+    monkeypatch.setattr(msgspec, "convert", count_convert)
+    messages = (
+        user("a"),
+        Message("assistant", (Thought("b", origin=MAKER, seals=(Seal("s", "t", MAKER),)), Text("c"))),
+    )
+    document = to_document(messages * 200, keep_thinking=True)
+    assert len(looked_up) == len(set(looked_up)), "each type once, however many messages"
+    looked_up.clear()
+    assert len(from_document(document).messages) == 400
+    # msgspec remembers the fields of a struct, and of nothing else.
+    assert all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in looked_up)
 
 
 @pytest.mark.requirement("H9", "FT-49", "FT-04")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -71,7 +73,7 @@ def test_state_that_suffices_alone_stays_without_the_words_in_it() -> None:
         seals=(Seal("encrypted", "gAAA", None, '{"type":"reasoning","id":"rs_1","summary":[]}'),),
     )
     both = Thought(CANARY, "summary", "block", seals=(Seal("signature", "s"), Seal("redacted", "r")))
-    assert left_of(both) == Thought("", "hidden", "block", seals=(Seal("redacted", "r"),))
+    assert left_of(both) == Thought("", "hidden", "block", withheld=True), "all of its seals, or none"
     of_message = Thought(CANARY, seals=(Seal("thought_signature", "s"),))
     assert left_of(of_message) == Thought("", "hidden", seals=(Seal("thought_signature", "s"),))
 
@@ -99,6 +101,37 @@ def test_a_picture_inside_a_thought_goes_and_other_parts_stay() -> None:
     call = ToolCall("c", "f", seals=(Seal("thought_signature", "s"),))
     history = (user("?"), assistant(new, call, "a"))
     assert redact(history) == history
+
+
+SIGNED = Thought(CANARY, "summary", "block", seals=(Seal("signature", "s"),))
+HIDDEN = Thought("", "hidden", "block", seals=(Seal("redacted", "r"),))
+OMITTED = Thought("", "hidden", "block", seals=(Seal("signature", "o"),))
+
+ELSEWHERE = Origin("elsewhere", "", "m")
+
+
+@pytest.mark.parametrize(
+    ("history", "kept"),
+    [
+        ([assistant(SIGNED, HIDDEN, "a")], [0, 0]),
+        ([assistant(HIDDEN, SIGNED, OMITTED, "a")], [0, 0, 0]),
+        ([assistant(HIDDEN, "a"), assistant(OMITTED, "b")], [1, 1]),
+        ([user("?"), assistant(HIDDEN, ToolCall("c", "f")), Message("tool"), assistant(SIGNED, "a")], [0, 0]),
+        ([user("?"), assistant(SIGNED, "a"), user("!"), assistant(HIDDEN, OMITTED, "a")], [0, 1, 1]),
+        ([assistant(SIGNED, msgspec.structs.replace(HIDDEN, origin=ELSEWHERE), "a")], [0, 1]),
+        ([assistant(Thought(CANARY), HIDDEN, "a")], [0, 0]),
+    ],
+    ids=["beside", "between", "none readable", "after a call", "in another turn", "of another maker", "unsealed"],
+)
+def test_the_thoughts_of_a_turn_stay_together_or_not_at_all(history: list[Message], kept: list[int]) -> None:
+    saved = redact(history)
+    assert [int(thought.can_replay) for thought in _thoughts(saved)] == kept
+    assert all(bool(thought.seals) is thought.can_replay for thought in _thoughts(saved))
+    assert redact(saved) == saved
+
+
+def _thoughts(messages: Sequence[Message]) -> list[Thought]:
+    return [part for message in messages for part in message.parts if isinstance(part, Thought)]
 
 
 @given(messages=MESSAGES)

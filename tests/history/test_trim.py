@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -247,3 +248,22 @@ def test_whatever_is_stripped_is_accepted(model: Model, strip: Strip) -> None:
     for end in (3, 5, len(history)):
         kept = strip_thinking(history[:end], strip)
         assert house.refusal(kept if end == 3 else (*kept, question(9))) is None
+
+
+@pytest.mark.requirement("S4-REQ-010.1")
+@pytest.mark.parametrize(
+    ("tokens", "line"),
+    [
+        (9, "trim: 3 of 3 messages stay, 3 tokens of 9 allowed"),
+        (1, "trim: 1 of 3 messages stay, 1 tokens of 1 allowed"),
+        (0, "trim: 1 of 3 messages stay, 1 tokens of 0 allowed; no shorter history can be sent"),
+    ],
+)
+def test_S4_REQ_010_1_the_decision_is_logged_without_content(
+    tokens: int, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = (user("canary one"), assistant(Thought("canary two"), "canary three"), user("canary four"))
+    with caplog.at_level(logging.DEBUG, "asides"):
+        trim(history, tokens, len)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("DEBUG", line)]
+    assert "canary" not in caplog.text

@@ -34,6 +34,15 @@ def test_c_functions_and_scenes_do_not_mix(stage):
     with pytest.raises(TypeError, match="one function"):
         stage(Say("a"), lambda request: Say("b"))
 
+def test_c2_a_list_is_a_script_too(stage):
+    opened = stage([Say("a"), Say("b")], Say("c"))
+    assert [ask(opened.url) for _ in range(4)] == ["a", "b", "c", "c"]
+
+@pytest.mark.parametrize("odd", ["hi", {"text": "hi"}, None, 1, ["hi"]])
+def test_c3_anything_else_is_refused_at_once_with_advice(stage, odd):
+    with pytest.raises(TypeError, match="To do: write stage"):
+        stage(odd)
+
 def test_d_a_script_that_raises_fails_its_test(stage):
     with pytest.raises(urllib.error.HTTPError):
         ask(stage(lambda request: 1 / 0).url)
@@ -70,7 +79,7 @@ def run_pytest(folder: Path, content: str) -> str:
 
 def test_the_fixture_opens_stages_and_closes_them(tmp_path: Path) -> None:
     output = run_pytest(tmp_path, TESTS)
-    assert "4 passed, 1 error" in output, output
+    assert "10 passed, 1 error" in output, output
     assert "ERROR at teardown of test_d_a_script_that_raises_fails_its_test" in output
     assert "ZeroDivisionError" in output
 

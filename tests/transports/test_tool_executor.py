@@ -132,15 +132,72 @@ def test_a_single_job_without_a_timeout_runs_in_the_callers_thread() -> None:
     assert outcome.value == threading.get_ident()
 
 
-def interrupt() -> None:
-    raise KeyboardInterrupt
+class OfAFramework(BaseException):
+    """Such as the one with which a test framework fails a test."""
 
 
-def test_ctrl_c_in_the_callers_thread_ends_the_program_unless_the_tool_calls_it_fatal() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run_sync(job(interrupt))
-    ((_, outcome),) = run_sync(job(interrupt, fatal=(KeyboardInterrupt,)))
-    assert isinstance(outcome, Raised)
+def raising(error: BaseException, kind: str) -> tuple[Callable[[], Any], bool]:
+    """A function that raises, and whether it blocks."""
+
+    def function() -> None:
+        raise error
+
+    async def coroutine() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    return {"blocking": (function, True), "async": (coroutine, False), "awaitable": (coroutine, True)}[kind]
+
+
+each_way = pytest.mark.parametrize("kind", ["blocking", "async", "awaitable"])
+each_number = pytest.mark.parametrize("others", [0, 1])
+each_timeout = pytest.mark.parametrize("timeout", [None, 30.0])
+
+
+@both
+@each_way
+@each_number
+@each_timeout
+@pytest.mark.parametrize(
+    "error", [SystemExit(2), SystemExit("no"), GeneratorExit(), asyncio.CancelledError(), ValueError("no")], ids=repr
+)
+def test_an_exit_ends_only_its_job_however_it_runs(
+    run: Run, error: BaseException, kind: str, others: int, timeout: float | None
+) -> None:
+    function, blocking = raising(error, kind)
+    outcomes = dict(run(job(function, timeout, blocking=blocking), *[job(lambda: "fine")] * others))
+    assert isinstance(outcomes[0], Raised)
+    assert type(outcomes[0].error) is type(error)
+    assert len(outcomes) == 1 + others
+    assert all(isinstance(outcomes[number], Returned) for number in range(1, 1 + others))
+
+
+@both
+@each_way
+@each_number
+@each_timeout
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OfAFramework("stop")], ids=repr)
+def test_ctrl_c_ends_the_program_however_the_job_runs_unless_the_tool_calls_it_fatal(
+    run: Run, error: BaseException, kind: str, others: int, timeout: float | None
+) -> None:
+    function, blocking = raising(error, kind)
+    fine = [job(lambda: "fine")] * others
+    with pytest.raises(type(error)):
+        run(job(function, timeout, blocking=blocking), *fine)
+    outcomes = dict(run(job(function, timeout, blocking=blocking, fatal=(type(error),)), *fine))
+    assert isinstance(outcomes[0], Raised)
+
+
+class Handler(Function, frozen=True):
+    may_exit: bool = True
+
+
+@both
+@each_way
+def test_an_approval_handler_may_end_the_program(run: Run, kind: str) -> None:
+    function, blocking = raising(SystemExit(3), kind)
+    with pytest.raises(SystemExit):
+        run(Job(ToolCall("call_1", "made"), Handler(function, blocking=blocking)))
 
 
 def test_a_closed_stream_ends_the_jobs_early() -> None:

@@ -75,7 +75,7 @@ def test_a_saved_message_reads_back_with_every_kind_of_part() -> None:
     # The tags are a file format.
     assert [part["type"] for part in msgspec.json.decode(saved)["parts"]] == [
         "text",
-        "thought",
+        "reasoning",
         "tool_call",
         "tool_result",
         "image",

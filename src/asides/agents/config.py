@@ -14,12 +14,13 @@ import msgspec
 from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset
 from asides.flows.agent import Run
-from asides.flows.build_call import CallBuilder
+from asides.flows.build_call import CallBuilder, read_messages
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
+from asides.history.pair import add_missing_results
 from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, convert_option, merge_options
 from asides.transports.run_stream import RunState
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Prompt, user
+from asides.values.messages import Message, Prompt
 from asides.values.usage import Usage
 
 Approvals: TypeAlias = Approval | tuple[tuple[str, Approval], ...]
@@ -89,12 +90,19 @@ class AgentConfig:
         # Another process may have changed a stored conversation.
         if callable(refresh := getattr(conversation, "refresh", None)):
             refresh()
-        history = () if conversation is None else _read_history(conversation)
-        joined = prompt if conversation is None else _join_prompt(conversation, history, prompt)
+        if conversation is None:
+            call = defaults.build(self.model, prompt, call_options, stream=stream)
+            _check_approvals(run_config)
+            return RunState(Run(call, run_config))
+        history = _read_history(conversation)
+        # Calls of the conversation without a result get one before the question.
+        question = _read_question(prompt, history)
+        question = add_missing_results(question, after=history) if question else ()
+        system = getattr(conversation, "system", None)
+        joined = _JoinedPrompt((*history, *question), system if isinstance(system, str) else None)
         call = defaults.build(self.model, joined, call_options, stream=stream)
         _check_approvals(run_config)
-        save = None if conversation is None else conversation.extend
-        return RunState(Run(call, run_config, known=len(history)), save)
+        return RunState(Run(call, run_config, question=question, save=conversation.extend))
 
 
 def _check_options(options: AgentOptions) -> dict[str, Any]:
@@ -201,7 +209,7 @@ def _check_limits(limits: Limits) -> Limits:
 class _JoinedPrompt(msgspec.Struct, frozen=True):
     """A conversation and the new messages as one prompt."""
 
-    messages: Sequence[Any]
+    messages: Sequence[Message]
     system: str | None = None
 
 
@@ -214,11 +222,10 @@ def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     return tuple(conversation.messages)
 
 
-def _join_prompt(conversation: ConversationLike, history: tuple[Message, ...], prompt: PromptLike) -> Any:
+def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Message, ...]:
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history. To do: pass only the new messages.")
-    fresh: Any = user(prompt) if isinstance(prompt, str) else prompt
-    # `read_prompt` rejects anything that is neither a message nor a list of messages.
-    messages: Sequence[Any] = fresh if isinstance(fresh, Sequence) else [fresh]
-    system = getattr(conversation, "system", None)
-    return _JoinedPrompt([*history, *messages], system if isinstance(system, str) else None)
+    is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str)
+    if is_list and not prompt:
+        return ()  # the model goes on from the last message
+    return read_messages(prompt if is_list or isinstance(prompt, str) else [prompt], after=history)  # type: ignore[list-item]

@@ -14,7 +14,7 @@ from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.values.errors import AsidesError, MissingKey, ProviderError
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall
-from asides.values.notices import Notice
+from asides.values.notices import Notice, escape_controls
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
 
@@ -105,14 +105,26 @@ def _describe_tool_event(event: RunEvent) -> str | None:
     if isinstance(event, ToolFinished):
         mark = "✗" if event.result.is_error else "←"
         text = _shorten(" ".join(event.result.text.split())) or "(no text)"
-        return f"{mark} {event.call.name}: {text} ({event.seconds:.1f} s)"
+        return f"{mark} {escape_controls(f'{event.call.name}: {text}')} ({event.seconds:.1f} s)"
     return None
 
 
 def describe_call(call: ToolCall, *, whole: bool = False) -> str:
-    """A tool call as code; shortened, unless `whole`."""
-    arguments = ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in call.arguments.items())
-    return f"{call.name}({arguments if whole else _shorten(arguments)})"
+    """A tool call as code, on one line; shortened, unless `whole`. Nothing in it can look like another line or call."""
+    if call.raw_arguments is not None:
+        arguments = _write_value(call.raw_arguments)
+    else:
+        arguments = ", ".join(f"{_write_name(name)}={_write_value(value)}" for name, value in call.arguments.items())
+    return escape_controls(f"{_write_name(call.name)}({arguments if whole else _shorten(arguments)})")
+
+
+def _write_name(name: str) -> str:
+    return name if name.replace("-", "_").replace(".", "_").isidentifier() else _write_value(name)
+
+
+def _write_value(value: Any) -> str:
+    # Not msgspec, which refuses half a surrogate pair.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _shorten(text: str) -> str:

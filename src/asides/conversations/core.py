@@ -143,7 +143,7 @@ class ConversationCore(Generic[AnyClient]):
             if isinstance(message, Reply):
                 usage = message.usage if usage is None else usage + message.usage
         with self._history.exclusive():
-            added = read_question(messages)
+            added = read_question(messages, after=self.messages)
             self._history.append(added, usage)
         return added
 
@@ -318,7 +318,7 @@ class ConversationCore(Generic[AnyClient]):
         """Make a question that the caller sends as a prompt. Call `begin` before sending, and `end` with the reply."""
         with self._history.exclusive():
             self._history.refresh()
-        return Turn(self._history, read_question(prompt))
+        return Turn(self._history, read_question(prompt, after=self.messages))
 
     def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
         """Make a question; returns it with the model and the options."""
@@ -332,7 +332,11 @@ class ConversationCore(Generic[AnyClient]):
         self._history.refresh()
         given = merge_options(select_summary_options(self._options), reject_unknown(options))
         older = find_older_turns(self.messages, keep_turns)
-        if not older or self._build_token_counter(None)(self.messages) <= over:
+        if not older:
+            return None
+        # The cost is that of the conversation at its own model. Without one, the model that sums up has to do.
+        counting_model = self.model or self._call_builder.settings.model or model
+        if self._build_token_counter(counting_model)(self.messages) <= over:
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
 

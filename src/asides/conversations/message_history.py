@@ -266,8 +266,8 @@ class StoredConversation:
 # --- messages as users pass them ----------------------------------------------------------------------------------
 
 
-def read_question(value: Question) -> tuple[Message, ...]:
-    """Read messages in any form that a user may pass. Plain text is a user message."""
+def read_question(value: Question, *, after: Messages = ()) -> tuple[Message, ...]:
+    """Read messages in any form that a user may pass. Plain text is a user message; `after` are those before them."""
     if value is None:
         return ()
     if isinstance(value, (str, Message)):
@@ -282,7 +282,7 @@ def read_question(value: Question) -> tuple[Message, ...]:
     usable = [each for each in value if not isinstance(each, Reply) or each.to_message() is not None]
     # Read them together: calls in the old format have no ids, and their results are found by order.
     messages = [user(each) if isinstance(each, str) else each for each in usable]
-    return read_messages(messages) if messages else ()
+    return read_messages(messages, after=after) if messages else ()
 
 
 def replace_text(message: Message, text: str) -> Message:

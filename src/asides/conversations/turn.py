@@ -31,8 +31,8 @@ class Turn:
         if not self._before and not question:
             raise ConfigError("the conversation is empty. To do: ask something.")
         # Calls without a result get one before the new message.
-        self.messages = add_missing_results((*self._before, *question)) if question else self._before
-        self._new = _find_new_messages(self._before, self.messages, question)
+        self._new = add_missing_results(question, after=self._before) if question else ()
+        self.messages = (*self._before, *self._new)
         self.system = history.system
 
     @property
@@ -85,13 +85,6 @@ class Turn:
             new = add_missing_results(new)
         self._history.append(new, reported or estimate_usage(self.messages, reply))
         self.is_recorded = True
-
-
-def _find_new_messages(
-    before: tuple[Message, ...], sent: tuple[Message, ...], question: tuple[Message, ...]
-) -> tuple[Message, ...]:
-    """Find the messages to add. Error results that were inserted into earlier turns are made again for each request."""
-    return sent[len(before) :] if sent[: len(before)] == before else question
 
 
 def _has_answer(message: Message) -> bool:

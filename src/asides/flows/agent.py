@@ -6,7 +6,8 @@ Not here: the calls of one reply (tool_turn), and answers that are not plain tex
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Generic, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 import msgspec
 
@@ -15,7 +16,7 @@ from asides.flows.exchange import Exchange
 from asides.flows.run_config import RunConfig
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
-from asides.history.pair import add_missing_results, finish_turn
+from asides.history.pair import add_missing_results, add_skipped_results, finish_turn
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.reply import Reply
@@ -28,36 +29,55 @@ if TYPE_CHECKING:
 _log = logging.getLogger("asides")
 
 
+class Save(Protocol):
+    """Adds new messages of a run and their usage to a conversation."""
+
+    def __call__(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
+        """Add them."""
+        ...
+
+
 class Run(Generic[Output]):
     """A run in progress. `steps()` is its flow; `so_far()` works at any time, also when the flow was abandoned."""
 
     __slots__ = (
+        "_added",
         "_began",
         "_calls_run",
         "_config",
-        "_counted",
         "_done",
         "_exchange",
         "_format",
         "_handed_over",
-        "_known",
-        "_messages",
         "_output",
         "_result",
+        "_save",
         "_turn",
+        "_unsaved",
+        "_unsaved_steps",
         "call",
         "outcome",
     )
 
-    def __init__(self, call: Call, config: RunConfig[Output], *, known: int = 0) -> None:
-        """`call` is the first call; later calls differ in their messages. `known` counts the messages of the prompt
-        that the conversation already has.
+    def __init__(
+        self,
+        call: Call,
+        config: RunConfig[Output],
+        *,
+        question: tuple[Message, ...] = (),
+        save: Save | None = None,
+    ) -> None:
+        """`call` is the first call; later calls differ in their messages. `save` adds messages to a conversation: the
+        `question`, which ends the prompt of the call, and then each message that the run makes.
         """
         self.call = call
         self.outcome: RunOutcome = "cancelled"
         self._config = config
-        self._messages: tuple[Message, ...] = call.prompt.messages
-        self._known = known
+        self._added: list[Message] = []
+        """The messages that this run made, after those of the prompt."""
+        self._unsaved: list[Message] = list(question)
+        self._unsaved_steps: list[Step] = []
+        self._save = save
         self._format: OutputFormat[Output] | None = None
         if config.output_type is not None or config.mode != "native":
             from asides.flows.output_format import OutputFormat
@@ -70,7 +90,6 @@ class Run(Generic[Output]):
         self._turn: ToolTurn | None = None
         self._handed_over = False
         self._calls_run = 0
-        self._counted = 0
         self._began = 0.0
 
     # --- the run so far -----------------------------------------------------------------------------------------------
@@ -79,42 +98,59 @@ class Run(Generic[Output]):
         """The result so far; its messages can be sent on as they are."""
         if self._result is not None:
             return self._result
-        steps, messages = tuple(self._done), self._messages
-        if self._exchange is not None and (partial := self._exchange.partial) is not None:
-            steps = (*steps, Step(len(steps) + 1, partial))
-            if (message := self._to_message(partial)) is not None:
-                messages = (*messages, message)
-        elif self._turn is not None:
-            results = self._turn.results
-            steps = (*steps[:-1], msgspec.structs.replace(steps[-1], results=results))
-            messages = (*messages, *_to_messages(results))
+        done, begun, rest = self._find_unfinished()
+        steps, messages = (*done, *begun), (*self._messages, *rest)
         if not self._handed_over:  # otherwise the caller still has to answer some calls
             messages = add_missing_results(messages)
         warnings = tuple(dict.fromkeys(notice for step in steps for notice in step.reply.warnings))
         return Result(self._output, messages, steps, self.outcome, warnings)
 
-    def take_new_messages(self) -> tuple[Message, ...]:
-        """Return the messages that the conversation does not have yet. From now on they count as known."""
-        fresh = self._messages[self._known :]
-        self._known = len(self._messages)
-        return fresh
-
-    def take_new_usage(self) -> Usage | None:
-        """Return the usage of the steps since the last call; None when there are none."""
-        fresh, self._counted = self._done[self._counted :], len(self._done)
-        return sum_usage(fresh) if fresh else None
+    @property
+    def saves(self) -> bool:
+        """Whether the messages of the run are added to a conversation."""
+        return self._save is not None
 
     def close(self) -> None:
-        """End the run: add the unfinished turn to the messages, so that they can be sent. A question without any reply
-        is not added to the conversation.
+        """End the run: add its unfinished turn, so that the messages can be sent, and save what is not saved yet. A
+        question without any reply is not saved.
         """
-        result = self.so_far()
-        self._done = list(result.steps)
-        self._messages = result.messages
+        done, begun, rest = self._find_unfinished()
+        self._done = [*done, *begun]
+        self._unsaved_steps += begun
         self._exchange = self._turn = None
-        given = len(self.call.prompt.messages)
-        if not any(message.role == "assistant" for message in self._messages[given:]):
-            self._known = len(self._messages)
+        self._add(rest if self._handed_over else add_missing_results(rest, after=self._messages))
+        self._save_new()
+
+    def _find_unfinished(self) -> tuple[list[Step], list[Step], tuple[Message, ...]]:
+        """The steps whose reply is whole, the one whose reply is not, and the messages that are not added yet."""
+        done = self._done
+        if self._exchange is not None and (partial := self._exchange.partial) is not None:
+            partial = _make_ids_unique(partial, self._messages)
+            message = self._to_message(partial)
+            return done, [Step(len(done) + 1, partial)], () if message is None else (message,)
+        if self._turn is not None:
+            results = self._turn.results
+            return [*done[:-1], msgspec.structs.replace(done[-1], results=results)], [], _to_messages(results)
+        return done, [], ()
+
+    @property
+    def _messages(self) -> tuple[Message, ...]:
+        return (*self.call.prompt.messages, *self._added)
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        """Add messages of this run. Calls before them that got no result get one."""
+        new = add_skipped_results(messages, after=self._messages)
+        self._added += new
+        self._unsaved += new
+
+    def _save_new(self) -> None:
+        """Save what was added since the last time. What a store refused is not offered again; it may be written."""
+        messages: list[Message] = []
+        if any(message.role == "assistant" for message in self._added):
+            messages, self._unsaved = self._unsaved, []
+        steps, self._unsaved_steps = self._unsaved_steps, []
+        if self._save is not None and (messages or steps):
+            self._save(tuple(messages), usage=sum_usage(steps) if steps else None)
 
     def _to_message(self, reply: Reply) -> Message | None:
         return finish_turn(reply, rows=(self.call.target.provider,))
@@ -128,6 +164,7 @@ class Run(Generic[Output]):
         """The flow. Every AsidesError that leaves it carries the result so far."""
         try:
             yield from self._work()
+            self._save_new()
         except AsidesError as error:
             self.outcome = "limit" if isinstance(error, LimitReached) else "failed"
             error.result = self.so_far()
@@ -162,7 +199,10 @@ class Run(Generic[Output]):
             calls = reply.tool_calls if self._format is None else self._format.find_calls(reply)
             if calls:
                 yield from self._run_tools(calls, reply, number)
+            problem = self._try_to_save()
             yield Emit([StepEnded(number, outcome, reply.usage)])
+            if problem is not None:
+                raise problem
             self.outcome = outcome
             if self._handed_over:
                 return
@@ -170,6 +210,14 @@ class Run(Generic[Output]):
                 # Some models send an empty reply after tool results, and answer when they are asked again.
                 continue
             ask_again = bool(calls) or reply.stop.reason == "pause" or self._take_answer(reply)
+
+    def _try_to_save(self) -> Exception | None:
+        """Save the step. Returns the error of the store, since the step has ended all the same."""
+        try:
+            self._save_new()
+        except Exception as problem:  # noqa: BLE001 - a store may raise anything
+            return problem
+        return None
 
     def _ask(self) -> Flow[Reply]:
         call = self._build_call()
@@ -203,8 +251,9 @@ class Run(Generic[Output]):
         message = self._to_message(step.reply)
         self._exchange = None
         self._done.append(step)
+        self._unsaved_steps.append(step)
         if message is not None and not is_blank:
-            self._messages = (*self._messages, message)
+            self._add((message,))
 
     def _run_tools(self, calls: tuple[ToolCall, ...], reply: Reply, number: int) -> Flow[None]:
         turn = ToolTurn(calls, self._config, number)
@@ -223,7 +272,7 @@ class Run(Generic[Output]):
         results = turn.results
         self._done[-1] = msgspec.structs.replace(self._done[-1], results=results)
         postponed = () if self._format is None else self._format.postpone_answer(reply)
-        self._messages = (*self._messages, *_to_messages(results), *postponed)
+        self._add((*_to_messages(results), *postponed))
         self._handed_over = turn.hands_over
 
     def _take_answer(self, reply: Reply) -> bool:
@@ -232,7 +281,7 @@ class Run(Generic[Output]):
             self._output = reply.text  # type: ignore[assignment] # without an output type, Output is str
             return False
         answer = self._format.take_answer(reply)
-        self._messages = (*self._messages, *answer.messages)
+        self._add(answer.messages)
         if answer.ask_again:
             return True
         self._output = answer.output

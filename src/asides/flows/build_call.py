@@ -311,8 +311,11 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
     return msgspec.structs.replace(start, **changes), notices
 
 
-def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
-    """Read the messages of a prompt in any of its forms. Raises a ConfigError for anything else."""
+def read_messages(prompt: PromptLike, *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
+    """Read the messages of a prompt in any of its forms. Raises a ConfigError for anything else.
+
+    `after` are the messages of the conversation so far: calls of the old kind have no ids, and are counted.
+    """
     if isinstance(prompt, str):
         return (user(prompt),)
     if isinstance(prompt, Message):
@@ -323,7 +326,8 @@ def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
             f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: pass one of these."
         )
     messages: list[Message] = []
-    legacy_calls = 0
+    items = list(items)
+    legacy_calls = _count_legacy_calls(after) if any(map(_is_legacy, items)) else 0
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and item.get("function_call"):
             legacy_calls += 1
@@ -333,6 +337,16 @@ def read_messages(prompt: PromptLike) -> tuple[Message, ...]:
     if not messages:
         raise ConfigError("the prompt has no message. To do: pass at least one.")
     return tuple(messages)
+
+
+def _is_legacy(item: object) -> bool:
+    return isinstance(item, Mapping) and bool(item.get("function_call") or item.get("role") == "function")
+
+
+def _count_legacy_calls(messages: Sequence[Message]) -> int:
+    """The highest number that an id of a call without one has: "call_NAME_2"."""
+    ids = [call.id.rpartition("_") for message in messages for call in message.tool_calls]
+    return max((int(number) for _, _, number in ids if number.isdecimal() and len(number) < 10), default=0)
 
 
 def _read_message(item: object, index: int, legacy_calls: int) -> Message | None:

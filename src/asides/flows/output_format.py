@@ -67,7 +67,9 @@ class OutputFormat(Generic[Output]):
 
     def start_exchange(self, call: Call) -> Exchange | ReactExchange:
         """The exchange of the next step."""
-        return ReactExchange(call) if self._config.mode == "react" else Exchange(call)
+        if self._config.mode != "react":
+            return Exchange(call)
+        return ReactExchange(call, keeps_objects=self._config.output_type is not None or call.prompt.output is not None)
 
     def find_calls(self, reply: Reply) -> tuple[ToolCall, ...]:
         """The calls of a reply that must run: not the one that carries the answer, and none that cannot be parsed."""
@@ -117,8 +119,8 @@ class ReactExchange:
 
     __slots__ = ("_exchange", "_fold", "_translator")
 
-    def __init__(self, call: Call) -> None:
-        self._translator = Translator(call.prompt.tools)
+    def __init__(self, call: Call, *, keeps_objects: bool = False) -> None:
+        self._translator = Translator(call.prompt.tools, keeps_objects=keeps_objects)
         self._exchange = Exchange(msgspec.structs.replace(call, prompt=encode_prompt(call.prompt, call.target)))
         self._fold = Fold(make_nonce())
 

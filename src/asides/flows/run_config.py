@@ -30,8 +30,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     turns: int | None = 32
     """How often the model is asked."""
-    tool_calls: int | None = None
-    """The number of tool calls in the whole run."""
+    tool_calls: int | None = 1000
+    """The number of tool calls in the whole run. A reply whose calls would exceed it runs none of them."""
     tokens: int | None = None
     """Input and output of all turns together, as the provider reports them."""
     seconds: float | None = None

@@ -25,6 +25,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
 
     approve: Approve
     blocking: bool
+    may_exit: bool = True
+    """A handler that calls sys.exit() ends the program."""
 
     def run(self, call: ToolCall) -> Any:
         """Ask the handler."""

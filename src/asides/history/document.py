@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -19,7 +20,7 @@ from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Part, UnknownPart
 from asides.values.notices import Notice
-from asides.values.thinking import Origin
+from asides.values.thinking import Origin, Thought
 
 VERSION = 1
 """The version of the format that is written, and the newest that can be read."""
@@ -27,6 +28,8 @@ VERSION = 1
 _NAME = "asides"
 _FIELDS = (_NAME, "system", "keeps_thinking", "metadata", "messages")
 _TAGS: dict[str, type[msgspec.Struct]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Part)}
+# Documents of version 0.1 have this tag.
+_TAGS["thought"] = Thought
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 # The origin of parts that a later version wrote. No provider has this name, so they are never sent.
 _LATER = Origin(f"{_NAME}-document", "", "")
@@ -138,15 +141,23 @@ def _to_builtins(value: Any) -> Any:
         fields: dict[str, Any] = {}
         if (tag := type(value).__struct_config__.tag) is not None:
             fields["type"] = tag
-        for field in msgspec.structs.fields(value):
-            content = getattr(value, field.name)
-            default = field.default_factory() if callable(field.default_factory) else field.default
+        for name, encoded_name, default in _list_fields(type(value)):
+            content = getattr(value, name)
             if content != default or type(content) is not type(default):
-                fields[field.encode_name] = _to_builtins(content)
+                fields[encoded_name] = _to_builtins(content)
         return fields
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return [_to_builtins(item) for item in value] if isinstance(value, tuple) else value
+
+
+@cache
+def _list_fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
+    """The name, the name in JSON and the default of each field. Cached: msgspec resolves annotations for it."""
+    return tuple(
+        (field.name, field.encode_name, field.default_factory() if callable(field.default_factory) else field.default)
+        for field in msgspec.structs.fields(kind)
+    )
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -190,7 +201,8 @@ def _parse_part(value: object, where: str, notices: list[Notice]) -> Part:
         _build_later_notice("field", name) for name in value if name != "type" and name not in kind.__struct_fields__
     ]
     try:
-        part: Part = msgspec.convert(value, Part)
+        # Not to `Part`: msgspec would read the annotations of the whole union each time.
+        part: Part = msgspec.convert({**value, "type": kind.__struct_config__.tag}, kind)  # type: ignore[assignment]
     except msgspec.ValidationError as problem:
         raise _build_read_error(where, problem) from None
     return part

@@ -30,20 +30,50 @@ _RUNNING = frozenset({"in_progress", "searching", "interpreting", "generating", 
 # --- calls and results ----------------------------------------------------------------------------------------------
 
 
-def add_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Give each call without a result an error result: one message each, after the other results of its turn."""
+def add_missing_results(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
+    """Give each call without a result an error result: one message each, after the other results of its turn.
+
+    `after` are the messages before these. Its last calls get their results too; it is not returned.
+    """
+    complete, waiting = _pair(messages, after)
+    return (*complete, *_make_results(waiting.values()))
+
+
+def add_skipped_results(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
+    """`add_missing_results`, but the calls at the end stay without a result: it may still come."""
+    return tuple(_pair(messages, after)[0])
+
+
+def _pair(messages: Sequence[Message], after: Sequence[Message]) -> tuple[list[Message], dict[str, ToolCall]]:
+    """Return the messages with the results that were skipped, and the calls at the end without a result, by id."""
     complete: list[Message] = []
-    waiting: dict[str, ToolCall] = {}
+    waiting = _find_open_calls(after)
     for message in messages:
-        results = find_results(message)
-        for result in results:
+        for result in find_results(message):
             waiting.pop(result.call_id, None)
-        if len(results) < len(message.parts) or not results:
+        if not _has_only_results(message):
             complete += _make_results(waiting.values())
-            waiting = {call.id: call for call in message.tool_calls} if message.role == "assistant" else {}
+            waiting = _index_calls(message)
         complete.append(message)
-    complete += _make_results(waiting.values())
-    return tuple(complete)
+    return complete, waiting
+
+
+def _find_open_calls(messages: Sequence[Message]) -> dict[str, ToolCall]:
+    """The calls at the end of the messages that have no result, by id."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if not _has_only_results(message):
+            return {id_: call for id_, call in _index_calls(message).items() if id_ not in answered}
+        answered.update(result.call_id for result in find_results(message))
+    return {}
+
+
+def _index_calls(message: Message) -> dict[str, ToolCall]:
+    return {call.id: call for call in message.tool_calls} if message.role == "assistant" else {}
+
+
+def _has_only_results(message: Message) -> bool:
+    return bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
 
 
 def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
@@ -83,6 +113,11 @@ def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False)
 def find_results(message: Message) -> tuple[ToolResult, ...]:
     """The tool results in a message."""
     return tuple(part for part in message.parts if isinstance(part, ToolResult))
+
+
+def begins_turn(message: Message) -> bool:
+    """Whether this is a user message without tool results. A message with results belongs to the turn of its calls."""
+    return message.role == "user" and not find_results(message)
 
 
 # --- the message of a reply -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import msgspec
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.history.check import OnConflict, check_request
 from asides.history.pair import add_missing_results, drop_orphan_results
+from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
@@ -61,7 +62,9 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
     decisions: list[Decision] = []
     notices: list[Notice] = []
-    messages = _replay(prompt, target, decisions)
+    # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
+    whole = withhold_broken_turns(prompt.messages, rows=(target.provider,))
+    messages = _replay(msgspec.structs.replace(prompt, messages=whole), target, decisions)
     state, continues = prompt.state, prompt.state.continues
     messages = _pair_calls(messages, notices, continues=continues)
     if continues or state.resume:
@@ -155,7 +158,7 @@ def _replay_parts(
 
 def _find_drop_reason(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
     if thought.withheld:
-        return "its text was not saved, and it cannot go back without it"
+        return "its text was not saved, or that of a thought beside it, and it cannot go back without"
     if not thought.can_replay:
         return "the reply broke off inside it, or the messages before it were changed"
     if thought.origin is not None:

@@ -1,4 +1,5 @@
-"""Remove readable thinking from a history (`redact`), and mark seals that an edit made void (`invalidate_seals`).
+"""Remove readable thinking from a history (`redact`), and mark thoughts that can no longer go back: seals that an edit
+made void (`invalidate_seals`), and the rest of a turn that lost a thought (`withhold_broken_turns`).
 
 Not here: dropping whole thoughts (trim), and whether a thought without its text goes back (plan).
 """
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from asides.history.pair import begins_turn
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
@@ -25,17 +27,55 @@ _TEXT_FIELDS = ("text", "summary", "content")
 def redact(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
     """Remove readable thinking from the messages. Seals that work without the text stay.
 
-    A thought that cannot go back without its text loses its seals and is marked (`Thought.withheld`). Seals after it
-    become void where a model binds them to all earlier messages, and are marked too. A second call changes nothing.
-    `rows` are providers of the caller.
+    A thought that cannot go back without its text loses its seals and is marked (`Thought.withheld`), with the rest of
+    its turn (`withhold_broken_turns`). A second call changes nothing. `rows` are providers of the caller.
     """
-    redacted = tuple(_redact_message(message) for message in messages)
-    first = next((place for place, message in enumerate(redacted) if _has_withheld(message)), len(redacted))
-    return invalidate_seals(redacted, first + 1, rows=rows)
+    return withhold_broken_turns([_redact_message(message) for message in messages], rows=rows)
+
+
+def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
+    """Withhold all sealed thoughts of a turn in which one thought is withheld: a provider takes the blocks of a turn
+    whole or not at all. Seals after it become void where a model binds them to all earlier messages, and are marked.
+    """
+    if not any(_has_withheld(message) for message in messages):
+        return tuple(messages)
+    whole: list[Message] = []
+    for turn in _split_turns(messages):
+        lost = {
+            part.origin for message in turn for part in message.parts if isinstance(part, Thought) and part.withheld
+        }
+        whole += [_withhold_sealed(message, lost) for message in turn] if lost else turn
+    first = next(place for place, message in enumerate(whole) if _has_withheld(message))
+    return invalidate_seals(whole, first + 1, rows=rows)
+
+
+def _split_turns(messages: Sequence[Message]) -> Iterable[list[Message]]:
+    turn: list[Message] = []
+    for message in messages:
+        if begins_turn(message) and turn:
+            yield turn
+            turn = []
+        turn.append(message)
+    yield turn
 
 
 def _has_withheld(message: Message) -> bool:
     return any(isinstance(part, Thought) and part.withheld for part in message.parts)
+
+
+def _withhold_sealed(message: Message, makers: set[Origin | None]) -> Message:
+    """Withhold the sealed thoughts of these makers. One with text keeps it, and its seals, and is not sent."""
+    parts = tuple(
+        _withhold(part) if isinstance(part, Thought) and part.seals and part.origin in makers else part
+        for part in message.parts
+    )
+    return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+
+def _withhold(thought: Thought) -> Thought:
+    if thought.text:
+        return msgspec.structs.replace(thought, replayable=False)
+    return msgspec.structs.replace(thought, seals=(), withheld=True)
 
 
 def _redact_message(message: Message) -> Message:
@@ -73,12 +113,11 @@ def is_thinking(part: UnknownPart) -> bool:
 
 
 def _select_usable_seals(thought: Thought, kinds: frozenset[str]) -> Iterable[Seal]:
-    """The seals that work without the text of their thought. Text inside the seals is removed."""
-    for seal in thought.seals:
-        # Where thinking comes in a field, this seal belongs to the whole message; elsewhere, to the text of its part.
-        of_message = seal.kind == "thought_signature" and thought.source == "field"
-        if seal.kind in kinds or of_message:
-            yield _remove_text(seal)
+    """The seals, without the text inside them, if they work without the text of their thought; else none of them."""
+    # Where thinking comes in a field, this seal belongs to the whole message; elsewhere, to the text of its part.
+    works = kinds | {"thought_signature"} if thought.source == "field" else kinds
+    usable = [_remove_text(seal) for seal in thought.seals if seal.kind in works]
+    return usable if all(seal.kind in works for seal in thought.seals if seal.value) else ()
 
 
 def _is_opaque_detail(seal: Seal) -> bool:

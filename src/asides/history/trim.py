@@ -5,19 +5,22 @@ Not here: removing text that must not be saved (redact).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from asides import dialects
-from asides.history.pair import find_results
+from asides.history.pair import begins_turn, find_results
 from asides.history.plan import plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolResult
 from asides.values.notices import Notice
 from asides.values.thinking import Thought
+
+_log = logging.getLogger("asides")
 
 TokenCounter: TypeAlias = Callable[[Sequence[Message]], int]
 """Messages in, tokens out."""
@@ -56,11 +59,6 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
             groups.append([])
         groups[-1].append(message)
     return tuple(map(tuple, groups))
-
-
-def begins_turn(message: Message) -> bool:
-    """Whether this is a user message without tool results. A message with results belongs to the turn of its calls."""
-    return message.role == "user" and not find_results(message)
 
 
 # --- thoughts -----------------------------------------------------------------------------------------------------
@@ -127,7 +125,19 @@ def trim(
     turn with their results. System messages at the start, the last message and the user's message that it belongs to
     always stay. Seals that become void are marked (`invalidate_seals`); `rows` are providers of the caller.
     """
-    given = tuple(messages)
+    trimmed = _trim(tuple(messages), tokens, count, rows)
+    _log.debug(
+        "trim: %d of %d messages stay, %d tokens of %d allowed%s",
+        len(trimmed.messages),
+        len(messages),
+        trimmed.tokens,
+        tokens,
+        "" if trimmed.fits else "; no shorter history can be sent",
+    )
+    return trimmed
+
+
+def _trim(given: tuple[Message, ...], tokens: int, count: TokenCounter, rows: Sequence[Provider]) -> TrimmedHistory:
     cost = count(given)
     if cost <= tokens:
         return TrimmedHistory(given, cost)

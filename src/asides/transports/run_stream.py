@@ -5,8 +5,8 @@ Not here: the loop (flows/agent), and carrying out its steps (sync, async_).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Sequence
-from typing import Any, Generic, Protocol
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, Generic
 
 from asides.flows.agent import Run
 from asides.transports.async_ import AsyncDriver, AsyncEvents, close_after
@@ -14,27 +14,16 @@ from asides.transports.flow_state import FlowState
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Events, SyncDriver
 from asides.values.errors import AgentError
-from asides.values.messages import Message
-from asides.values.result import Output, Result, RunEvent, StepEnded
-from asides.values.usage import Usage
-
-
-class Save(Protocol):
-    """Saves new messages of a run and their usage in a conversation."""
-
-    def __call__(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
-        """Save them."""
-        ...
+from asides.values.result import Output, Result, RunEvent
 
 
 class RunState(FlowState[Result[Output]]):
-    """The state of one run. `save`, where the run has a conversation, gets its new messages."""
+    """The state of one run."""
 
-    __slots__ = ("run", "save")
+    __slots__ = ("run",)
 
-    def __init__(self, run: Run[Output], save: Save | None = None) -> None:
+    def __init__(self, run: Run[Output]) -> None:
         self.run = run
-        self.save = save
         super().__init__(run.call, run.steps)
 
     def result(self, *, closed: bool) -> Result[Output]:
@@ -65,7 +54,7 @@ class RunStream(Events[RunEvent], Generic[Output]):
         self._state = state
         driver = SyncDriver(state, transport)
         batches = driver.batches()
-        super().__init__(driver, batches if state.save is None else _save_steps(batches, state.run, state.save))
+        super().__init__(driver, _close_run(batches, state.run) if state.run.saves else batches)
 
     @property
     def result(self) -> Result[Output]:
@@ -80,28 +69,13 @@ class RunStream(Events[RunEvent], Generic[Output]):
         return self._state.run.so_far()
 
 
-def _save_steps(
-    batches: Generator[list[Any], None, None], run: Run[Any], save: Save
-) -> Generator[list[Any], None, None]:
-    """Yield the batches. Save each step of the run when it has ended, and the rest at the end."""
+def _close_run(batches: Generator[list[Any], None, None], run: Run[Any]) -> Generator[list[Any], None, None]:
+    """Yield the batches, then close the run, which saves its rest."""
     try:
-        for batch in batches:
-            _save_step(batch, run, save)
-            yield batch
+        yield from batches
     finally:
         batches.close()
-        _save_rest(run, save)
-
-
-def _save_step(batch: list[Any], run: Run[Any], save: Save) -> None:
-    if any(type(event) is StepEnded for event in batch):
-        save(run.take_new_messages(), usage=run.take_new_usage())
-
-
-def _save_rest(run: Run[Any], save: Save) -> None:
-    run.close()
-    if messages := run.take_new_messages():
-        save(messages, usage=run.take_new_usage())
+        run.close()
 
 
 class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
@@ -114,8 +88,8 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
         self._state = state
         driver = AsyncDriver(state, transport)
         batches = driver.batches()
-        if state.save is not None:
-            batches = _save_steps_async(batches, state.run, state.save)
+        if state.run.saves:
+            batches = _close_run_async(batches, state.run)
         super().__init__(
             driver, close_after(batches, transport) if ends_transport else batches, transport, ends_transport
         )
@@ -137,15 +111,12 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
         return self._state.run.so_far()
 
 
-async def _save_steps_async(
-    batches: AsyncGenerator[list[Any], None], run: Run[Any], save: Save
-) -> AsyncGenerator[list[Any], None]:
-    """Yield the batches. Save each step of the run when it has ended, and the rest at the end."""
+async def _close_run_async(batches: AsyncGenerator[list[Any], None], run: Run[Any]) -> AsyncGenerator[list[Any], None]:
+    """Yield the batches, then close the run, which saves its rest."""
     try:
         async for batch in batches:
-            _save_step(batch, run, save)
             yield batch
     finally:
         # First, since a cancelled task may not be able to await anything more.
-        _save_rest(run, save)
+        run.close()
         await batches.aclose()

@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import inspect
 import queue
+import signal
 import threading
 import time
 from collections import deque
@@ -34,9 +35,11 @@ def run_jobs(
         # In the caller's own thread, so that Ctrl-C, prompts at a terminal and a debugger work.
         outcome = _run_here(jobs[0])
         if not isinstance(outcome, Returned) or not inspect.isawaitable(outcome.value):
-            yield 0, outcome
+            yield 0, _check_outcome(outcome, jobs[0])
             return
-        jobs = (Job(jobs[0].call, _Started(outcome.value)),)
+        asked = jobs[0].runnable
+        started = _Started(outcome.value, getattr(asked, "fatal", ()), getattr(asked, "may_exit", False))
+        jobs = (Job(jobs[0].call, started),)
     ended: queue.SimpleQueue[tuple[int, JobOutcome]] = queue.SimpleQueue()
     waiting = deque(enumerate(jobs))
     running: dict[int, _Worker] = {}
@@ -54,8 +57,8 @@ def run_jobs(
                     yield number, TimedOut(worker.seconds)
             else:
                 # A job that was abandoned may still end.
-                if running.pop(number, None) is not None:
-                    yield number, outcome
+                if (ended_worker := running.pop(number, None)) is not None:
+                    yield number, _check_outcome(outcome, ended_worker.job)
     finally:
         for worker in running.values():
             worker.abandon()
@@ -73,7 +76,7 @@ class _Worker:
 
     def __init__(self, number: int, job: Job, ended: queue.SimpleQueue[tuple[int, JobOutcome]]) -> None:
         self._number = number
-        self._job = job
+        self.job = job
         self._ended = ended
         self._began = time.monotonic()
         self._lock = threading.Lock()
@@ -87,7 +90,7 @@ class _Worker:
 
     @property
     def seconds_left(self) -> float:
-        return float("inf") if self._job.timeout is None else self._job.timeout - self.seconds
+        return float("inf") if self.job.timeout is None else self.job.timeout - self.seconds
 
     @property
     def is_late(self) -> bool:
@@ -105,17 +108,25 @@ class _Worker:
     def _work(self) -> None:
         outcome: JobOutcome
         try:
-            value = self._job.runnable.run(self._job.call)
+            value = self.job.runnable.run(self.job.call)
             if inspect.isawaitable(value):
                 value = asyncio.run(self._await_value(value))
-            outcome = Returned(value, self.seconds)
+            if isinstance(value, _Failure):
+                outcome = Raised(value.error, self.seconds)
+            else:
+                outcome = Returned(value, self.seconds)
         except BaseException as error:  # noqa: BLE001 - nothing else catches it in this thread
             outcome = Raised(error, self.seconds)
         self._ended.put((self._number, outcome))
 
     async def _await_value(self, value: Awaitable[Any]) -> Any:
         async def wait() -> Any:
-            return await value
+            try:
+                return await value
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # noqa: BLE001 - some would end the loop
+                return _Failure(error)
 
         task = asyncio.create_task(wait())
         with self._lock:
@@ -138,6 +149,8 @@ class _Started(msgspec.Struct, frozen=True):
     """A job that returned an awaitable; the caller's thread may have a running event loop already."""
 
     value: Awaitable[Any]
+    fatal: tuple[type[BaseException], ...] = ()
+    may_exit: bool = False
     blocking: bool = False
 
     def run(self, call: ToolCall) -> Awaitable[Any]:
@@ -149,15 +162,36 @@ def _run_here(job: Job) -> JobOutcome:
     began = time.monotonic()
     try:
         return Returned(job.runnable.run(job.call), time.monotonic() - began)
-    except BaseException as error:
-        if not _is_outcome(error, job):
-            raise
+    except BaseException as error:  # noqa: BLE001 - `_check_outcome` raises it again
         return Raised(error, time.monotonic() - began)
 
 
-def _is_outcome(error: BaseException, job: Job) -> bool:
-    """Whether an exception ends only the job. Others, such as Ctrl-C, end the program."""
-    return isinstance(error, (Exception, asyncio.CancelledError, *getattr(job.runnable, "fatal", ())))
+def _check_outcome(outcome: JobOutcome, job: Job) -> JobOutcome:
+    """Return the outcome. Raises an exception that ends more than the job: Ctrl-C, and those of other frameworks.
+
+    SystemExit ends only the job, since a model must not be able to end the program with odd arguments. An approval
+    handler is code of the program, and may end it.
+    """
+    if not isinstance(outcome, Raised):
+        return outcome
+    ends_job: tuple[type[BaseException], ...] = (Exception, asyncio.CancelledError, GeneratorExit)
+    if not getattr(job.runnable, "may_exit", False) and not _is_of_signal(outcome.error):
+        ends_job += (SystemExit,)
+    if isinstance(outcome.error, (*ends_job, *getattr(job.runnable, "fatal", ()))):
+        return outcome
+    raise outcome.error
+
+
+def _is_of_signal(error: BaseException) -> bool:
+    """Whether a signal handler raised it: one of SIGTERM that exits does so inside of whatever is running."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers if callable(handler)} - {None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 async def run_jobs_async(
@@ -165,7 +199,7 @@ async def run_jobs_async(
 ) -> AsyncGenerator[tuple[int, JobOutcome], None]:
     """`run_jobs` on the event loop: blocking functions run in threads, the others as tasks."""
     gate = asyncio.Semaphore(max_parallel)
-    tasks = [asyncio.create_task(_run_with_timeout(number, job, gate)) for number, job in enumerate(jobs)]
+    tasks = [asyncio.create_task(_run_with_timeout(job, gate)) for job in jobs]
     watch = asyncio.create_task(closed.wait())
     left: set[asyncio.Task[Any]] = set(tasks)
     try:
@@ -173,7 +207,7 @@ async def run_jobs_async(
             done, _ = await asyncio.wait({*left, watch}, return_when=asyncio.FIRST_COMPLETED)
             for number, task in [(number, task) for number, task in enumerate(tasks) if task in done]:
                 left.discard(task)
-                yield _read_outcome(number, task)
+                yield number, _check_outcome(_read_outcome(task), jobs[number])
     finally:
         watch.cancel()
         for task in tasks:
@@ -181,47 +215,46 @@ async def run_jobs_async(
         await asyncio.wait({*tasks, watch})
 
 
-def _read_outcome(number: int, task: asyncio.Task[tuple[int, JobOutcome]]) -> tuple[int, JobOutcome]:
+def _read_outcome(task: asyncio.Task[JobOutcome]) -> JobOutcome:
     try:
         return task.result()
     except asyncio.CancelledError as error:
         # The tool cancelled itself, or something it awaited was cancelled. That does not end the run.
-        return number, Raised(error)
+        return Raised(error)
 
 
-async def _run_with_timeout(number: int, job: Job, gate: asyncio.Semaphore) -> tuple[int, JobOutcome]:
+async def _run_with_timeout(job: Job, gate: asyncio.Semaphore) -> JobOutcome:
     async with gate:
         began = time.monotonic()
         try:
             async with asyncio.timeout(job.timeout):
-                outcome = await _run_on_loop(job, began)
+                return await _run_on_loop(job, began)
         except TimeoutError:
-            outcome = TimedOut(time.monotonic() - began)
-        return number, outcome
+            return TimedOut(time.monotonic() - began)
 
 
 async def _run_on_loop(job: Job, began: float) -> JobOutcome:
     try:
         value = await _run_in_thread(job) if job.runnable.blocking else job.runnable.run(job.call)
-        if isinstance(value, _ThreadError):
+        if isinstance(value, _Failure):
             return Raised(value.error, time.monotonic() - began)
         if inspect.isawaitable(value):
             value = await value
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) or not _is_outcome(error, job):
-            raise
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - some would end the loop
         return Raised(error, time.monotonic() - began)
     return Returned(value, time.monotonic() - began)
 
 
-class _ThreadError(msgspec.Struct, frozen=True):
-    """An exception of a thread as a value: a future refuses some exceptions, and others would end the loop."""
+class _Failure(msgspec.Struct, frozen=True):
+    """An exception of a job as a value: a future refuses some exceptions, and others would end the loop."""
 
     error: BaseException
 
 
 async def _run_in_thread(job: Job) -> Any:
-    """Return the value of the job, or its _ThreadError.
+    """Return the value of the job, or its _Failure.
 
     Not `asyncio.to_thread`: its few threads also resolve host names, and the loop waits for them at its end.
     """
@@ -239,7 +272,7 @@ async def _run_in_thread(job: Job) -> Any:
         try:
             value = job.runnable.run(job.call)
         except BaseException as error:  # noqa: BLE001 - nothing else catches it in this thread
-            value = _ThreadError(error)
+            value = _Failure(error)
         try:
             loop.call_soon_threadsafe(settle, value)
         except RuntimeError:

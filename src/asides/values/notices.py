@@ -1,8 +1,24 @@
-"""`Notice`: something that was adjusted, dropped or not understood. It is not an error: the reply is complete."""
+"""`Notice`: something that was adjusted, dropped or not understood. It is not an error: the reply is complete.
+
+Also `escape_controls`, for lines that are shown to a person and hold text of others.
+"""
 
 from __future__ import annotations
 
+import re
+
 import msgspec
+
+# Characters that move the cursor, change the order of other characters, break a line, or cannot be seen.
+_CONTROLS = re.compile(
+    "["
+    "\\x00-\\x1f\\x7f-\\x9f"  # C0, DEL, C1
+    "\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"  # format and separators
+    "\\u115f\\u1160\\u3164\\uffa0"  # letters without a shape
+    "\\ud800-\\udfff"  # half a character
+    "\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff"  # shorthand, music, tags
+    "]"
+)
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -18,3 +34,15 @@ class Notice(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
+
+
+def escape_controls(text: str) -> str:
+    """Write control, format and invisible characters as \\xNN, \\uNNNN or \\UNNNNNNNN, so that no text of a model or a
+    provider can forge a line or hide a part of it. Other characters stay; a second call changes nothing.
+    """
+    return _CONTROLS.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

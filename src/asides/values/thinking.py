@@ -54,7 +54,7 @@ class Seal(msgspec.Struct, frozen=True):
         return f"Seal(kind={self.kind!r}, value=<{len(self.value)} characters>)"
 
 
-class Thought(msgspec.Struct, frozen=True, tag="thought"):
+class Thought(msgspec.Struct, frozen=True, tag="reasoning"):
     """One block of a model's thinking, or all blocks joined (`reply.thinking`)."""
 
     text: str

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import logging
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +20,7 @@ from asides.agents.mcp.connect import ServerDiagnostics
 from asides.agents.mcp.mcp_server import McpServer
 from asides.values.errors import ConfigError
 from tests.agents.mcp.running import expect_no_thread_left, run_call
-from tests.loopback import saying, serving, whole_response
+from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
 SECRET = "canary-1414213562"
 CANARY = "canary-2718281828"
@@ -154,3 +159,102 @@ def test_nothing_is_logged_from_the_first_message_on(caplog: pytest.LogCaptureFi
     with pytest.raises(ConfigError), McpServer.stdio(sys.executable, "-c", talker):
         pass
     assert {record.name for record in caplog.records} <= {"asyncio"}
+
+
+# --- what a server may send -------------------------------------------------------------------------------------------
+
+LIMIT = 20_000
+Answer = Callable[[ReceivedRequest, socket.socket], bool]
+
+
+def as_json(body: bytes) -> bytes:
+    return whole_response(body)
+
+
+def as_event(body: bytes) -> bytes:
+    return whole_response(b"event: message\ndata: " + body + b"\n\n", "text/event-stream")
+
+
+def as_gzip(body: bytes) -> bytes:
+    return whole_response(gzip.compress(body), Content_Encoding="gzip")
+
+
+def as_error(body: bytes) -> bytes:
+    return whole_response(body, status="400 Bad Request")
+
+
+def without_length(body: bytes) -> bytes:
+    pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    chunks = b"".join(f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + chunks + b"0\r\n\r\n"
+
+
+def hostile(write: Callable[[bytes], bytes], pages: Callable[[str | None], dict[str, Any]]) -> Answer:
+    """A server of before 2026 whose first call of a tool has a large answer, and the next a small one."""
+    calls: list[str] = []
+
+    def answer(heard: ReceivedRequest, connection: socket.socket) -> bool:
+        if not heard.line.startswith("POST"):
+            connection.sendall(whole_response(b"", status="405 Method Not Allowed"))
+            return True
+        message = json.loads(heard.body)
+        result: dict[str, Any]
+        match message["method"]:
+            case "initialize":
+                info = {"name": "hostile", "version": "1"}
+                result = {"serverInfo": info, "capabilities": {"tools": {}}, "protocolVersion": "2025-06-18"}
+            case "tools/list":
+                result = pages((message.get("params") or {}).get("cursor"))
+            case "tools/call":
+                calls.append("call")
+                size = 3 * LIMIT if len(calls) == 1 else 10
+                result = {"content": [{"type": "text", "text": "x" * size}]}
+            case _:
+                connection.sendall(whole_response(b"", status="400 Bad Request" if "id" in message else "202 Accepted"))
+                return True
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        is_large = message["method"] == "tools/call" and len(calls) == 1
+        connection.sendall(write(body) if is_large else whole_response(body))
+        return True
+
+    return answer
+
+
+def one_page(_: str | None) -> dict[str, Any]:
+    return {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]}
+
+
+@pytest.mark.parametrize("write", [as_json, as_event, as_gzip, as_error, without_length])
+def test_an_answer_that_is_too_large_fails_its_call_and_the_connection_stays(
+    write: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("asides.agents.mcp.connect._MAX_ANSWER_BYTES", LIMIT)
+    with serving(hostile(write, one_page)) as host, McpServer.http(host.url) as server:
+        result = run_call(server, "look")
+        assert result.is_error
+        assert len(result.text) < 500
+        if write in (as_json, as_gzip, without_length):
+            assert f"the answer is larger than {LIMIT} bytes" in result.text
+        assert run_call(server, "look").text == "x" * 10
+
+
+@pytest.mark.parametrize(
+    ("pages", "reason"),
+    [
+        (lambda cursor: {**one_page(cursor), "nextCursor": "again"}, "the pages of its list form a circle"),
+        (lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)}, "more than 50 tools"),
+        (lambda cursor: {"tools": one_page(cursor)["tools"] * 60, "nextCursor": "2"}, "more than 50 tools"),
+        (lambda _: {"tools": [{"name": "y" * 3 * LIMIT, "inputSchema": {"type": "object"}}]}, "is larger than"),
+    ],
+    ids=["a circle", "empty pages", "too many", "too large"],
+)
+def test_a_list_of_tools_that_is_too_long_is_refused_with_the_reason(
+    pages: Callable[[str | None], dict[str, Any]], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("asides.agents.mcp.connect._MAX_ANSWER_BYTES", LIMIT)
+    monkeypatch.setattr("asides.agents.mcp.session._MAX_TOOLS", 50)
+    with serving(hostile(as_json, pages)) as host:
+        message = refusal(McpServer.http(host.url))
+    assert reason in message
+    assert "To do: " in message

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from asides.agents.react.calls import ActionCall, AnswerAction, is_prose, parse_action
@@ -26,6 +28,37 @@ def test_a_call_keeps_its_name_and_its_arguments_as_json(name: str, given: str |
 
 def test_a_final_answer_as_an_action_is_the_answer() -> None:
     assert parse_action("Final Answer", '"It is cold."', TOOLS) == AnswerAction("It is cold.")
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ('{"answer": "done"}', "done"),
+        ('{"final_answer": "done"}', "done"),
+        ('{"Final Answer": "done"}', "done"),
+        ('```json\n{"response": "done"}\n```', "done"),
+        ('{"output": "a\\nb"}', "a\nb"),
+        ('{"result": 42}', "42"),
+        ('{"text": "half \\ud83d"}', "half ?"),
+        # Not an answer with a name, but an object of its own.
+        ('{"city": "Oslo"}', '{"city": "Oslo"}'),
+        ('{"answer": "done", "sure": true}', '{"answer": "done", "sure": true}'),
+        ('{"answer": {"city": "Oslo"}}', '{"answer": {"city": "Oslo"}}'),
+        ('{"answer": "done"} or so', '{"answer": "done"} or so'),
+        ("{broken", "{broken"),
+    ],
+)
+def test_the_only_argument_of_the_final_answer_is_the_answer(given: str, answer: str) -> None:
+    for name in ("final_answer", "Final Answer", "final-answer"):
+        assert parse_action(name, given, TOOLS) == AnswerAction(answer)
+    assert parse_action(f'{{"action": "final_answer", "action_input": {json.dumps(given)}}}', None, TOOLS) == (
+        AnswerAction(answer)
+    )
+
+
+def test_an_object_stays_one_where_the_answer_is_an_object() -> None:
+    given = '{"answer": "done"}'
+    assert parse_action("final_answer", given, TOOLS, keeps_objects=True) == AnswerAction(given)
 
 
 @pytest.mark.parametrize("name", ["None", "n/a", "No action needed"])

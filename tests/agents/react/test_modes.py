@@ -77,3 +77,16 @@ def test_one_conversation_goes_on_in_either_mode(model: str, stage: OpenStage) -
     ids = [call.id for message in chat.messages for call in message.tool_calls]
     assert len(ids) == len(set(ids)) == 3
     assert all("canary7f3a" not in message.text for message in chat.messages)
+
+
+def test_a_final_answer_written_as_an_action_is_read_by_what_was_asked_for(stage: OpenStage) -> None:
+    @dataclass
+    class Verdict:
+        answer: str
+
+    said = Say(text='Thought: I know.\nAction: final_answer\nAction Input: {"answer": "done"}')
+    agent = asides.Agent(
+        "openai-compatible:made-up", tools=[get_weather], mode="react", base_url=stage(said).url, api_key="k"
+    )
+    assert agent.send("?").output == "done"
+    assert agent.send("?", output=Verdict).output == Verdict("done")

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -25,14 +25,19 @@ _STDERR_BYTES = 2048
 _STDERR_CHARACTERS = 500
 _STDERR_WAIT_SECONDS = 1.0
 _MESSAGE_CHARACTERS = 300
-# The official client's own limit of 1 MB is less than a photograph.
-_MAX_EVENT_BYTES = 64 * 1024 * 1024
+# The most that a server may send as one answer, decompressed. The official client limits events to 1 MB, which is less
+# than a photograph, and other bodies not at all.
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
 # A shorter value of `env=` ("1", "true") is no secret, and redacting it would spoil the text.
 _MIN_SECRET_LENGTH = 6
 # The official client logs all messages, and its HTTP library all addresses.
 _MUTED_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
 # The loggers of modules that load only when they are needed.
 _LATE_LOGGERS = tuple(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
+
+
+class RequestRefused(Exception):
+    """The server, or the official client, refused a request or its answer; the message is for the model."""
 
 
 # --- configuration --------------------------------------------------------------------------------------------------
@@ -197,13 +202,38 @@ async def open_transport(config: ServerConfig, diagnostics: ServerDiagnostics) -
             from mcp.client.streamable_http import streamable_http_client
             from mcp.shared._httpx_utils import create_mcp_http_client
 
-            async def note_status(response: Any) -> None:
+            async def take_response(response: Any) -> None:
                 diagnostics.status = response.status_code
+                _bound_body(response, _MAX_ANSWER_BYTES)
 
             client = create_mcp_http_client(dict(config.headers))
-            client.event_hooks = {"response": [note_status]}
+            client.event_hooks = {"response": [take_response]}
             async with client:
-                yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
+                yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_ANSWER_BYTES)
+
+
+def _bound_body(response: Any, limit: int) -> None:
+    """Make the reading of a body end with an error once it is larger than this. A stream of events may be endless; the
+    official client bounds each event.
+    """
+    if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        return
+    from mcp.client import streamable_http
+
+    # The official client makes an error of this request of it, and the connection stays.
+    stream_error: type[Exception] = vars(streamable_http)["httpx2"].StreamError
+    read = response.aiter_bytes
+
+    async def read_bounded(*options: Any, **named: Any) -> AsyncGenerator[bytes]:
+        size = 0
+        async with aclosing(read(*options, **named)) as parts:
+            async for part in parts:
+                size += len(part)
+                if size > limit:
+                    raise stream_error(f"the answer is larger than {limit} bytes")
+                yield part
+
+    response.aiter_bytes = read_bounded
 
 
 # --- failures -------------------------------------------------------------------------------------------------------
@@ -254,6 +284,8 @@ def _explain_protocol_error(causes: list[BaseException]) -> str:
     from mcp import MCPError
 
     for cause in causes:
+        if isinstance(cause, RequestRefused):
+            return str(cause)
         if isinstance(cause, MCPError):
             return redact_keys(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
     return f"it does not answer as an MCP server does ({type(causes[-1]).__name__})"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.agents.mcp.connect import Http, ServerConfig, Stdio
+from asides.agents.mcp.connect import Http, RequestRefused, ServerConfig, Stdio
 from asides.agents.mcp.names_and_results import (
     build_error,
     build_public_names,
@@ -23,7 +23,7 @@ from asides.agents.mcp.names_and_results import (
     is_selected,
     sanitize_name,
 )
-from asides.agents.mcp.session import ConnectionLost, RequestRefused, ServerInfo, Session
+from asides.agents.mcp.session import ConnectionLost, ServerInfo, Session
 from asides.agents.tools.executor import Approval, BadArguments
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall, ToolResult

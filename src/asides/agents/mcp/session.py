@@ -19,6 +19,7 @@ import msgspec
 from asides import __version__
 from asides.agents.mcp.connect import (
     Http,
+    RequestRefused,
     ServerConfig,
     ServerDiagnostics,
     Stdio,
@@ -40,16 +41,12 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _CLOSE_SECONDS = 10.0
-_MAX_PAGES = 1000
+_MAX_TOOLS = 10_000
 _LISTEN_AGAIN_SECONDS = (1.0, 30.0)
 
 
 class ConnectionLost(Exception):
     """The server has ended, or the connection to it has."""
-
-
-class RequestRefused(Exception):
-    """The server, or the official client, refused a request or its answer; the message is for the model."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
@@ -314,14 +311,19 @@ async def _list_all_pages(client: Client) -> tuple[ListedTool, ...]:
     if client.server_capabilities.tools is None:
         return ()
     found: list[ListedTool] = []
+    cursors: set[str | None] = {None}
     cursor: str | None = None
-    for _ in range(_MAX_PAGES):  # The limit ends a list whose pages form a circle.
+    while True:
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor
         if cursor is None:
-            break
-    return tuple(found)
+            return tuple(found)
+        if len(found) > _MAX_TOOLS or len(cursors) > _MAX_TOOLS:
+            raise RequestRefused(f"its list has more than {_MAX_TOOLS} tools or pages")
+        if cursor in cursors:
+            raise RequestRefused("the pages of its list form a circle")
+        cursors.add(cursor)
 
 
 async def _await_future(future: Future[Value]) -> Value:

@@ -28,6 +28,11 @@ _ANSWER = re.compile(r"final[ _-]?answer", re.IGNORECASE)
 _NOTHING = frozenset({"", "none", "n/a", "na", "null", "no action", "no action needed", "nothing", "-"})
 _NAME_FIELDS = ("name", "action", "tool", "tool_name", "function")
 _INPUT_FIELDS = ("arguments", "action_input", "input", "args", "parameters", "tool_input")
+# The only argument of the tool that some models make of the answer, without its blanks, hyphens and underscores.
+_ANSWER_FIELDS = frozenset(
+    "answer finalanswer response finalresponse result finalresult output finaloutput text content message value input "
+    "actioninput argument arguments query summary".split()
+)
 _MOST_OF_A_NAME = 200
 
 
@@ -49,8 +54,13 @@ class AnswerAction(NamedTuple):
     text: str
 
 
-def parse_action(name: str, given: str | None, tools: Sequence[Tool]) -> ActionCall | AnswerAction | None:
-    """Parse an action: a call, an answer, or None for an action like "none". `given` is None without an input."""
+def parse_action(
+    name: str, given: str | None, tools: Sequence[Tool], *, keeps_objects: bool = False
+) -> ActionCall | AnswerAction | None:
+    """Parse an action: a call, an answer, or None for an action like "none". `given` is None without an input.
+
+    `keeps_objects`: the answer is a JSON object itself, not an object that names it.
+    """
     known = {tool.name: tool for tool in tools}
     head = strip_code_fence(name)
     trailing = False
@@ -68,7 +78,7 @@ def parse_action(name: str, given: str | None, tools: Sequence[Tool]) -> ActionC
         tool_name = clean_name(head)
     tool_name = _match_name(tool_name, known)
     if tool_name not in known and _ANSWER.fullmatch(tool_name):
-        return AnswerAction(_parse_answer(given or ""))
+        return AnswerAction(_parse_answer(given or "", keeps_objects))
     if tool_name not in known and tool_name.lower() in _NOTHING and (tool_name or not (given or "").strip()):
         # An empty Action counts as nothing only without an input. With one, `find_problem` reports it.
         return None
@@ -155,11 +165,20 @@ def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _parse_answer(given: str) -> str:
+def _parse_answer(given: str, keeps_objects: bool) -> str:
+    """Read an answer that is written as the input of an action: text, a JSON string, or the only argument of a tool."""
     text = strip_code_fence(given)
     value, end = parse_first_value(text)
+    if isinstance(value, dict) and len(value) == 1 and not keeps_objects and not _has_more(text[end:]):
+        ((name, inner),) = value.items()
+        if _fold_name(name) in _ANSWER_FIELDS and isinstance(inner, (str, int, float)):
+            value, end = _to_text(inner), len(text)
     # An escape may be half of a surrogate pair.
     return value.encode(errors="replace").decode() if isinstance(value, str) and end == len(text) else text
+
+
+def _fold_name(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
 
 
 def _parse_arguments(given: str, tool: Tool | None) -> tuple[str, bool]:

@@ -92,10 +92,11 @@ class _Doubt(NamedTuple):
 class ReactParser:
     """Parses text in any chunking. Call `finish` once, at the end."""
 
-    def __init__(self, tools: Sequence[Tool] = ()) -> None:
+    def __init__(self, tools: Sequence[Tool] = (), *, keeps_objects: bool = False) -> None:
         self.truncated = False
         """After `finish`: the text ended inside a thinking tag."""
         self._tools = tools
+        self._keeps_objects = keeps_objects
         self._out: list[Piece] = []
         self._section = _Section.PLAIN
         self._held = ""  # of a line that is not decided yet
@@ -311,11 +312,12 @@ class ReactParser:
             if self._doubt is not None and self._is_prose(self._doubt):
                 self._return_to_text(self._doubt)
                 return
-            action = parse_action("".join(self._collected), None, self._tools)
+            name, given = "".join(self._collected), None
         elif self._section is _Section.INPUT:
-            action = parse_action(self._name, "".join(self._collected), self._tools)
+            name, given = self._name, "".join(self._collected)
         else:
             return
+        action = parse_action(name, given, self._tools, keeps_objects=self._keeps_objects)
         self._section, self._doubt, self._collected = _Section.DONE, None, []
         match action:
             case ActionCall():

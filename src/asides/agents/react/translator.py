@@ -46,11 +46,11 @@ class Translator:
     """Translates the events of one reply, in any chunking. Use one for each reply.
 
     `tools` are those of the prompt before `encode_prompt`. Names match in upper or lower case, and the only parameter
-    of a tool needs no name.
+    of a tool needs no name. `keeps_objects`: the answer is a JSON object, and `{"answer": …}` is one too.
     """
 
-    def __init__(self, tools: Sequence[Tool] = ()) -> None:
-        self._parser = ReactParser(tools)
+    def __init__(self, tools: Sequence[Tool] = (), *, keeps_objects: bool = False) -> None:
+        self._parser = ReactParser(tools, keeps_objects=keeps_objects)
         self._fence_stripper = FenceStripper()
         self._text: int | None = None  # the block of the current text
         self._pieces: dict[int, int] = {}  # by text: the number of its pieces

@@ -166,7 +166,7 @@ class OpenStage(Protocol):
 
     def __call__(
         self,
-        *script: Scene | Callable[[ServedRequest], Scene],
+        *script: Scene | Sequence[Scene] | Callable[[ServedRequest], Scene],
         key: str | None = None,
         models: Sequence[str | ModelInfo] = (MODEL,),
     ) -> Stage:
