@@ -14,7 +14,7 @@ from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.values.errors import AsidesError, MissingKey, ProviderError
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall
-from asides.values.notices import Notice
+from asides.values.notices import Notice, escape_controls
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
 
@@ -131,12 +131,22 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
     elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
         terminal.print_info(hidden)
     for notice in dict.fromkeys(reply.warnings):
-        if notice.code != "max_tokens_chosen":  # It only fills in a missing limit; --json has it.
-            terminal.print_note(f"warning: {notice}")
+        if notice.code not in _NOT_TOLD_HERE:
+            terminal.print_note(f"warning: {describe_notice(notice)}")
     code = report_failure(reply, terminal)
     if code is Exit.DONE and (line := _describe_outcome(reply)) is not None:
         terminal.print_note(line)
     return code
+
+
+# The first only fills in a missing limit; the others were told when the settings were read. --json has them all.
+_NOT_TOLD_HERE = frozenset({"max_tokens_chosen", "untrusted_settings", "unknown_variable"})
+
+
+def describe_notice(notice: Notice) -> str:
+    """A notice as one line, with the change that it tells of: what was asked, and what was sent instead."""
+    change = f" ({notice.asked} → {notice.sent})" if notice.asked and notice.sent else ""
+    return escape_controls(f"{notice}{change}")
 
 
 def report_failure(reply: Reply, terminal: Terminal) -> Exit:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
+
+# C0, DEL and C1; the Arabic letter mark, zero-width and bidi marks; the separators of lines and paragraphs, bidi
+# embeddings, overrides and isolates; word joiners; the byte order mark; halves of characters.
+_CONTROLS = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff]"
+)
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -18,3 +26,16 @@ class Notice(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
+
+
+def escape_controls(text: str) -> str:
+    r"""Replace every character that controls a terminal or the direction of text by its escape: \xNN or \uNNNN.
+
+    A line break is one of them, so the result is a single line.
+    """
+    return _CONTROLS.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
