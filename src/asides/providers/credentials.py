@@ -138,9 +138,18 @@ def _read_key(value: str, provider: Provider, where: str) -> Secret:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = (urlsplit(url).hostname or "").lower()
-    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104
+    """Whether an address is on this machine: localhost, or an IP that is really one of loopback, or 0.0.0.0."""
+    from ipaddress import ip_address
+
+    try:
+        host = urlsplit(url).hostname or ""
+        if host == "localhost":
+            return True
+        address = ip_address(host)
+    except ValueError:
+        return False  # A name such as 127.evil.com is anyone's.
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
 
 
 # --- signing for AWS --------------------------------------------------------------------------------------------------

@@ -139,4 +139,7 @@ def is_canonical(target: Target) -> bool:
 
 
 def _matches_host(hostname: str, host: str) -> bool:
-    return hostname == host or (host.startswith(".") and hostname.endswith(host) and len(hostname) > len(host))
+    """Whether this is the host, or, for a host with a leading dot, a name with at least one whole label before it."""
+    if not host.startswith("."):
+        return hostname == host
+    return hostname.endswith(host) and all(hostname.removesuffix(host).split("."))
