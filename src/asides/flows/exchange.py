@@ -17,15 +17,17 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import Decoder, Dialect, HttpRequest
 from asides.flows.call import Call
 from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
-from asides.flows.retry import NO_HEAD, receive_error, wait_before_next
+from asides.flows.retry import NO_HEAD, clean_error, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, plan
+from asides.providers.credentials import collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProviderError, TransportError
 from asides.values.events import Event, Warned
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
+from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import Reply, Revealed
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
@@ -42,7 +44,18 @@ class ResponseReader:
     An exchange feeds it read by read, `decode` all at once.
     """
 
-    __slots__ = ("_feed", "_feed_fold", "_fold", "_keep_raw", "_lost", "_revealed", "_warnings", "decoder")
+    __slots__ = (
+        "_feed",
+        "_feed_fold",
+        "_fold",
+        "_keep_raw",
+        "_lost",
+        "_redact",
+        "_revealed",
+        "_warned",
+        "_warnings",
+        "decoder",
+    )
 
     def __init__(
         self,
@@ -51,8 +64,11 @@ class ResponseReader:
         *,
         keep_raw: bool = True,
         revealed: tuple[Revealed, ...] = (),
+        redact: Redact | None = None,
     ) -> None:
         self.decoder = decoder
+        self._redact = redact
+        self._warned = 0
         self._feed = decoder.feed
         self._fold = Fold()
         self._feed_fold = self._fold.feed
@@ -92,7 +108,19 @@ class ResponseReader:
                 events = [events[0], *self._warnings, *events[1:]]
                 self._warnings = []
             self._feed_fold(events)
+            if self._redact is not None and self._fold.warning_count != self._warned:
+                events = self._redact_warnings(events, self._redact)
         return events
+
+    def _redact_warnings(self, events: list[Event], redact: Redact) -> list[Event]:
+        """Take secrets out of the warnings: they name fields and types as the server does."""
+
+        def clean(notice: Notice) -> Notice:
+            return msgspec.structs.replace(notice, detail=redact(notice.detail))
+
+        self._warned = self._fold.warning_count
+        self._fold.replace_warnings(clean)
+        return [Warned(clean(event.notice)) if isinstance(event, Warned) else event for event in events]
 
     def reply(self) -> Reply:
         """The whole reply. Raises the failure of the response, with the reply so far as `.partial`."""
@@ -130,7 +158,7 @@ class Exchange:
         return None if self._reader is None else self._reader.partial
 
     def steps(self) -> Flow[Reply]:
-        """The flow. Every AsidesError that leaves it carries the reply so far."""
+        """The flow. Every AsidesError that leaves it carries the reply so far, and shows no key and no prompt."""
         call = self._call
         with self._attach_partial():
             dialect = find_dialect(call.target.dialect)
@@ -192,6 +220,7 @@ class Exchange:
         except AsidesError as error:
             if error.partial is None:
                 error.partial = self.partial
+            clean_error(error, self._call.target, self._call.key, self._call.prompt)
             raise
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
@@ -203,7 +232,9 @@ class Exchange:
     def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
         decoder = dialect.decoder(self._choose_decode_target())
         keep_raw = self._call.policy.keep_raw
-        self._reader = reader = ResponseReader(decoder, notices, keep_raw=keep_raw, revealed=self._list_revealed())
+        self._reader = reader = ResponseReader(
+            decoder, notices, keep_raw=keep_raw, revealed=self._list_revealed(), redact=self._redact
+        )
         feed = reader.feed
         step = _READ
         data = b"?"
@@ -224,6 +255,9 @@ class Exchange:
         reply = reader.reply()
         _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
         return reply
+
+    def _redact(self, text: str) -> str:
+        return build_redactor(collect_secrets(self._call.target, self._call.key))(text)
 
     def _choose_decode_target(self) -> Target:
         """The target for the decoder. With thinking off, the chat template does not open a thinking tag."""

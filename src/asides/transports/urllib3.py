@@ -6,6 +6,7 @@ a response means (flows), and which proxy and certificates (proxy_and_tls).
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -34,6 +35,9 @@ _LONGEST_LINE = 16 * 1024
 
 _current = threading.local()
 """The response that each thread is opening. The connection that urllib3 picks reports its socket to it."""
+logging.getLogger("urllib3.connectionpool").addFilter(
+    transport_errors.PathFilter(lambda: getattr(_current, "response", None) is not None)
+)
 
 
 class Urllib3Transport:

@@ -6,11 +6,9 @@ import re
 
 import msgspec
 
-# C0, DEL and C1; the Arabic letter mark, zero-width and bidi marks; the separators of lines and paragraphs, bidi
-# embeddings, overrides and isolates; word joiners; the byte order mark; halves of characters.
-_CONTROLS = re.compile(
-    "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff]"
-)
+# C0, DEL and C1; the marks, embeddings, overrides and isolates of bidirectional text; the separators of lines and
+# paragraphs; halves of characters.
+_CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -23,6 +21,11 @@ class Notice(msgspec.Struct, frozen=True):
     setting: str | None = None
     asked: str | None = None
     sent: str | None = None
+
+    def __post_init__(self) -> None:
+        # A server may have chosen some of the words.
+        if not self.detail.isprintable():
+            msgspec.structs.force_setattr(self, "detail", escape_controls(self.detail))
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code

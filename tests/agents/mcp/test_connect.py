@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import os
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.agents.mcp.connect import ServerDiagnostics
+from asides.agents.mcp.connect import Http, ServerDiagnostics, Stdio, redact_words
 from asides.agents.mcp.mcp_server import McpServer
 from asides.values.errors import ConfigError
 from tests.agents.mcp.running import expect_no_thread_left, run_call
@@ -154,3 +155,22 @@ def test_nothing_is_logged_from_the_first_message_on(caplog: pytest.LogCaptureFi
     with pytest.raises(ConfigError), McpServer.stdio(sys.executable, "-c", talker):
         pass
     assert {record.name for record in caplog.records} <= {"asyncio"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Http(
+            "https://me:canary-in-login@mcp.example/p?a=canary-in-query", {"Authorization": "Bearer canary-in-header"}
+        ),
+        Stdio("run", env={"TOKEN": "canary-in-environment"}),
+    ],
+    ids=["address", "command"],
+)
+def test_the_words_of_a_server_lose_what_is_secret_in_its_configuration(config: Http | Stdio) -> None:
+    assert config.secrets
+    for secret in config.secrets:
+        for shown in (secret, base64.b64encode(f"me:{secret}".encode()).decode(), secret.upper()):
+            redacted = redact_words(f"refused {shown} here", config)
+            assert "canary" not in redacted.lower()
+            assert base64.b64encode(secret.encode()).decode()[:12] not in redacted
