@@ -379,7 +379,6 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "testing/conformance/check_surprises.py": "test_broken_toys.py has a toy that fails each check",
     "transports/protocols.py": "protocols, no behaviour",
     "values/model_info.py": "values, no behaviour",
-    "values/notices.py": "a value, no behaviour",
 }
 
 

@@ -171,7 +171,7 @@ def collect_secrets(target: Target, key: Secret | None, environ: Mapping[str, st
     found += [value for name, value in row.query if is_secret_query(name)]
     for name, value in row.headers:
         if is_secret_header(name):
-            found += [value, *value.split()]
+            found += [value, *value.split()[1:]]  # Without `Bearer`, too.
     found += [environ.get(name, "").strip() for name in _VARIABLE.findall(row.base_url) if _SECRETIVE.search(name)]
     # The password of `user:password`.
     found += [value.partition(":")[2] for value in found]

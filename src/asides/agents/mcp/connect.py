@@ -84,10 +84,8 @@ class Http(msgspec.Struct, frozen=True):
         """What may be secret in it: its headers, also without `Bearer`, and the login and the query of the URL."""
         parts = urlsplit(self.url)
         login = unquote(parts.netloc.rpartition("@")[0])
-        found = [
-            word for value in (*self.headers.values(), login.partition(":")[2]) for word in (value, *value.split())
-        ]
-        found += [value for _, value in parse_qsl(parts.query)]
+        values = [*self.headers.values(), login.partition(":")[2], *(value for _, value in parse_qsl(parts.query))]
+        found = [word for value in values for word in (value, *value.split()[1:])]
         return tuple(value for value in found if len(value) >= _MIN_SECRET_LENGTH)
 
     def __repr__(self) -> str:
