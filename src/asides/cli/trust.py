@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from asides.cli.saved_conversations import make_private_folder
 from asides.cli.terminal import Terminal
 from asides.settings import Settings, load_settings
 from asides.settings_files import FILE_NAME, find_config_folder, is_open_to_others, parse, read_regular_file
@@ -107,7 +108,7 @@ def _write_record(environ: Mapping[str, str], record: _Record) -> Path:
         raise ConfigError("there is no home folder to record trusted files in. To do: set HOME or XDG_CONFIG_HOME.")
     path = folder / _RECORD
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         if is_open_to_others(folder.stat()):
             raise ConfigError(f"others may write to {folder}, so a record there is worth nothing. To do: chmod o-w it.")
         # mkstemp makes files that only their owner may read.
