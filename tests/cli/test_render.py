@@ -7,7 +7,9 @@ import os
 import pytest
 
 from asides.cli.app import main
+from asides.cli.render import describe_notice
 from asides.testing.stage import OpenStage, Say
+from asides.values.notices import Notice
 from tests.cli.children import (
     at,
     at_terminal,
@@ -102,3 +104,18 @@ def test_advice_about_code_stays_code(capsys: pytest.CaptureFixture[str]) -> Non
     err = capsys.readouterr().err
     assert "Provider(name='made-up', base_url=…)" in err
     assert "with --base-url" in err
+
+
+def test_a_warning_about_a_change_shows_what_was_asked_and_what_was_sent(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stage(Say(text="42"))
+    arguments = ["-m", "xai:grok-4.3", "--base-url", server.url, "--api-key", "k", "--no-stdin", "--thinking", "max"]
+    assert main(["ask", *arguments, "--on-conflict", "adjust", "?"]) == 0
+    assert "(max → high)" in capsys.readouterr().err
+
+
+def test_a_notice_is_one_line_with_its_change() -> None:
+    notice = Notice("effort_mapped", "the nearest effort of a:b\n", "thinking", "max\x1b[2J", "high")
+    assert describe_notice(notice) == "effort_mapped: the nearest effort of a:b\\x0a (max\\x1b[2J → high)"
+    assert describe_notice(Notice("unknown_field")) == "unknown_field"
