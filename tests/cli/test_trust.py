@@ -12,6 +12,7 @@ import pytest
 from asides.cli.app import main
 from asides.flows.offline import explain
 from asides.settings import load_settings
+from tests.cli.children import at_terminal
 
 ROW = '[providers.my-host]\nbase_url = "https://mine.example/v1"\nkey_env = "MINE"\nquery = { a = "$OPENAI_API_KEY" }\n'
 
@@ -167,3 +168,27 @@ def test_a_misspelt_variable_is_told_at_once(
     monkeypatch.setenv("ASIDES_RETRIS", "3")
     assert main(["config"]) == 0
     assert "ASIDES_RETRIS is no setting and is ignored; did you mean ASIDES_RETRIES?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("keys", "recorded"), [("n\n", False), ("\n", False), ("yes\n", True)])
+def test_a_person_at_a_terminal_is_asked_first(here: Path, record: Path, keys: str, recorded: bool) -> None:
+    with at_terminal("config", "trust", env={"XDG_CONFIG_HOME": str(record.parents[1])}) as keyboard:
+        keyboard.wait_for("trust it? [y]es, [n]o")
+        assert "providers.my-host.base_url" in keyboard.text
+        assert not record.exists()
+        keyboard.type(keys)
+        assert keyboard.end() == 0
+    assert record.exists() is recorded
+
+
+def test_nothing_of_the_file_commands_the_terminal_that_shows_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "asides.toml").write_text(
+        '[providers."a\\nb\\u001b[2J"]\nbase_url = "https://x\\u202e\\n"\n', encoding="utf-8"
+    )
+    assert main(["config", "trust", "--yes"]) == 0
+    assert all(line.isprintable() for line in capsys.readouterr().err.splitlines())
+    assert main(["config"]) == 0
+    captured = capsys.readouterr()
+    assert all(line.isprintable() for line in (captured.out + captured.err).splitlines())

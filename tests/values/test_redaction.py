@@ -160,8 +160,10 @@ def test_everything_that_was_said_counts_as_content() -> None:
         UnknownPart('{"odd": 1}'),
     )
     messages = (user("a question"), Message("assistant", parts), Message("tool", (ToolResult("c1", "a result"),)))
-    assert set(list_texts(Prompt(messages, system="a rule"))) == {
+    assert set(list_texts(Prompt(messages, system="a rule", user="ada", metadata={"team": "blue"}))) == {
         "a rule",
+        "ada",
+        "blue",
         "a question",
         "a thought",
         "SEALED",

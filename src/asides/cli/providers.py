@@ -62,7 +62,8 @@ def _format_address(row: Provider) -> str:
 
 
 def _hide_credentials(url: str) -> str:
-    return _CREDENTIALS_IN_URL.sub("//***@", url)
+    address, mark, _ = url.partition("?")
+    return _CREDENTIALS_IN_URL.sub("//***@", address) + ("?***" if mark else "")
 
 
 def _format_facts(row: Provider) -> str:

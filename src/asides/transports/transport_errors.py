@@ -16,9 +16,12 @@ from asides.values.errors import ConnectionLost, ConnectTimeout, IdleTimeout, Tr
 
 def get_host(url: str) -> str:
     """Host and port of an address, which is all that error messages show."""
-    parts = urlsplit(url)
-    host = parts.hostname or url
-    return f"{host}:{parts.port}" if parts.port else host
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or "an address without a host"
+        return f"{host}:{parts.port}" if parts.port else host
+    except ValueError:
+        return "an address that does not read"
 
 
 def connect_timeout(host: str, timeout: Timeout) -> ConnectTimeout:

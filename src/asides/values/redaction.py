@@ -123,7 +123,7 @@ _SHORTEST_TOKEN = 6
 
 def list_texts(prompt: Prompt) -> list[str]:
     """The content of a request: what users, tools and models said and thought, seals, and the arguments of calls."""
-    texts = [prompt.system or ""]
+    texts = [prompt.system or "", prompt.user or "", *(prompt.metadata or {}).values()]
     for message in prompt.messages:
         for part in message.parts:
             if isinstance(part, ToolCall):
