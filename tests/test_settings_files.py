@@ -62,6 +62,11 @@ def test_the_users_own_file_is_trusted_unless_all_may_write_to_it(here: Path, ho
     settings = load_settings({"HOME": str(home)})
     assert settings.providers == ()
     assert "others may write to it" in settings.notices[0].detail
+    own.chmod(0o644)
+    own.parent.chmod(0o777)
+    assert load_settings({"HOME": str(home)}).providers == ()
+    own.parent.chmod(0o1777)
+    assert load_settings({"HOME": str(home)}).providers, "nobody else can replace it there"
 
 
 @pytest.mark.parametrize("way", ["inside the folder", "by a link"])

@@ -69,7 +69,8 @@ def read_files(
             raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
         distrust: str | None = None
         if not is_named and path != Path(FILE_NAME):
-            distrust = f"others may write to it (chmod o-w {path})" if is_open_to_others(status) else None
+            is_open = is_open_to_others(status) or is_open_to_others(path.parent.stat())
+            distrust = f"others may write to it or to its folder (chmod o-w {path.parent} {path})" if is_open else None
         elif not is_named:
             if any(_is_same_file(status, other) for other in paths[1:]):
                 continue  # The user's own file, which comes next.
@@ -109,8 +110,9 @@ def read_regular_file(path: Path) -> tuple[bytes, os.stat_result]:
 
 
 def is_open_to_others(status: os.stat_result) -> bool:
-    """Whether every user of this machine may write to the file. Windows does not tell in this way."""
-    return os.name == "posix" and bool(status.st_mode & stat.S_IWOTH)
+    """Whether every user of this machine may write to a file, or replace those of a folder. Windows does not say."""
+    is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+    return os.name == "posix" and bool(status.st_mode & stat.S_IWOTH) and not is_sticky
 
 
 def _is_same_file(status: os.stat_result, path: Path) -> bool:

@@ -19,6 +19,7 @@ from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import ModelRule, Provider
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo
+from asides.values.notices import escape_controls
 
 _RULE_HEAD = ("MODELS", "THINKS", "BY DEFAULT", "EFFORTS", "BUDGET", "COMES BACK", "SINCE")
 _OFFER_HEAD = ("MODEL", "THINKS", "EFFORTS", "PROVIDER SAYS", "CONTEXT", "OUTPUT", "DIFFERS")
@@ -114,7 +115,7 @@ def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int
     if arguments.json:
         print_json(terminal, [_encode_offer(row, model) for model in models])
         return Exit.DONE
-    lines = [_format_offer(row, model) for model in models]
+    lines = [tuple(map(escape_controls, _format_offer(row, model))) for model in models]
     print_lines(terminal, format_columns([_OFFER_HEAD, *lines]))
     different = sum(bool(line[-1]) for line in lines)
     summary = f"{row.name} lists {len(models)} {'model' if len(models) == 1 else 'models'}"

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_outcome
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
-from asides.values.errors import AsidesError, MissingKey, ProviderError
+from asides.values.errors import AsidesError, MissingKey, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall
 from asides.values.notices import Notice, escape_controls
@@ -175,7 +175,7 @@ def _describe_outcome(reply: Reply) -> str | None:
             cut = reply.stop.reason == "length"
             return "the answer was cut off at the token limit; raise --max-tokens." if cut else None
         case "tool_calls":
-            names = ", ".join(call.name or "?" for call in reply.tool_calls)
+            names = to_line(", ".join(call.name or "?" for call in reply.tool_calls))
             return f"the model called tools ({names}); --json has the calls."
         case "starved":
             return (
@@ -186,7 +186,7 @@ def _describe_outcome(reply: Reply) -> str | None:
             when = f" after thinking{spent}" if reply.thinking else ""
             return f"no answer: the model stopped{when}; ask again, or ask for less --thinking."
         case "refused":
-            return f"the model refused{f': {reply.refusal}' if reply.refusal else '.'}"
+            return f"the model refused{f': {to_line(reply.refusal)}' if reply.refusal else '.'}"
         case "filtered":
             return "the provider's filter stopped the answer; change the question."
 
