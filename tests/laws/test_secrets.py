@@ -151,6 +151,13 @@ def test_a_key_in_the_query_or_a_header_of_a_row_is_not_shown_either(
     assert [secret for secret in secrets if secret in shown] == []
 
 
+def test_a_prompt_in_the_code_of_an_error_is_not_shown() -> None:
+    answer = _answer(400, {}, json.dumps({"error": {"message": "no", "code": "SECRETWORD"}}).encode())
+    with serving(answer) as server:
+        error = _ask_sync("groq:m", "SECRETWORD", base_url=server.url, api_key=KEY)
+    assert str(error) == "groq answered 400: no. To do: change the request; `asides explain` shows it."
+
+
 @SHELLS
 def test_aws_credentials_are_not_shown(ask: Callable[..., AsidesError], monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = {

@@ -87,6 +87,8 @@ def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: 
         texts = () if prompt is None else list_texts(prompt)
         keep = (target.model, target.provider.name)
         error.rephrase(lambda message: hide_quotes(redact(message), texts, keep))
+        if error.code and hide_quotes(error.code, texts, keep) != error.code:
+            error.args = (error.args[0].replace(f" ({error.code})", "", 1), *error.args[1:])
     error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
     for name, value in list(vars(error).items()):
         if isinstance(value, str):
