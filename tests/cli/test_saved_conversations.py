@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.cli.saved_conversations import find_state_folder
+from asides.cli.saved_conversations import find_state_folder, make_private_folder
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ConfigError
@@ -240,3 +241,15 @@ def test_a_chat_whose_conversation_was_deleted_can_be_saved_under_another_name(s
         saved = store.load("new")
     assert saved is not None
     assert [message.text for message in saved.messages] == ["one", "Well.", "two", "Well."]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_every_folder_that_is_made_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        make_private_folder(tmp_path / "one" / "two" / "three")
+        make_private_folder(tmp_path / "one" / "two" / "three")
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (tmp_path / "one").rglob("*")} == {0o700}
+    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o700

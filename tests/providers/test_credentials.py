@@ -83,7 +83,15 @@ def test_a_missing_key_names_the_provider_and_what_to_set() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["http://localhost:8000/v1", "http://127.0.0.1:1", "https://127.9.9.9/", "http://[::1]:80", "http://api.localhost"],
+    [
+        "http://localhost:8000/v1",
+        "http://LOCALHOST",
+        "http://127.0.0.1:1",
+        "https://127.9.9.9/",
+        "http://[::1]:80",
+        "http://[::ffff:127.0.0.1]",
+        "http://0.0.0.0:8000",
+    ],
 )
 def test_a_server_on_this_machine_needs_no_key(address: str) -> None:
     assert is_loopback(address)
@@ -93,7 +101,22 @@ def test_a_server_on_this_machine_needs_no_key(address: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["https://localhost.example", "http://128.0.0.1", "https://mine.example", "https://notlocalhost", "", "localhost"],
+    [
+        "https://localhost.example",
+        "http://128.0.0.1",
+        "https://mine.example",
+        "https://notlocalhost",
+        "",
+        "localhost",
+        "http://127.evil.com/v1",
+        "http://127.0.0.1.evil.com",
+        "http://127.0.0.1:1@evil.com",
+        "http://api.localhost",
+        "http://localhost.",
+        "http://0.0.0.0.evil.com",
+        "http://[::1.evil]",
+        "http://127.1",
+    ],
 )
 def test_elsewhere_a_key_is_needed(address: str) -> None:
     assert not is_loopback(address)

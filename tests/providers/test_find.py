@@ -11,7 +11,6 @@ from asides.providers.find import (
     find_candidates,
     find_provider,
     find_target,
-    is_loopback,
     is_own_address,
     list_providers,
 )
@@ -302,18 +301,6 @@ def test_candidates_are_those_with_a_rule_for_the_model_makers_first() -> None:
 )
 def test_an_address_is_the_row_s_own_or_anybody_s(name: str, address: str, own: bool) -> None:
     assert is_own_address(find_provider(name), address) is own
-
-
-@pytest.mark.parametrize("host", ["localhost", "a.localhost", "127.0.0.1", "127.8.8.8", "::1"])
-def test_these_hosts_are_this_machine(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize(
-    "host", ["127.evil.example", "localhost.example", "127.0.0.1.example", "10.0.0.1", "0.0.0.0", ""]
-)
-def test_these_hosts_are_not(host: str) -> None:
-    assert not is_loopback(host)
 
 
 @pytest.mark.parametrize(

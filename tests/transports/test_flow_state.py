@@ -10,7 +10,7 @@ from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret
 from asides.providers.find import find_target
 from asides.transports.flow_state import ExchangeState, add_credential
-from asides.values.errors import ConnectionLost, IdleTimeout, TransportError
+from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout, TransportError
 from asides.values.messages import Prompt, user
 
 URL = "http://127.0.0.1:9/v1"
@@ -87,3 +87,18 @@ def test_aws_credentials_sign_the_request() -> None:
     sent = add_credential(REQUEST, AwsCredentials("id", "secret", region="us-east-1", service="bedrock"))
     assert sent.headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=id/")
     assert "secret" not in str(sent.headers)
+
+
+def test_an_error_that_never_was_in_the_flow_hides_the_key_too() -> None:
+    target = find_target("openai-compatible:m", base_url=URL)
+    broken = ExchangeState(Call(Prompt((user("?"),)), target, Policy(), Secret("sk-canary-0123456789")))
+    try:
+        try:
+            raise ValueError("http://127.0.0.1/?key=sk-canary-0123456789")
+        except ValueError:
+            raise ConfigError("sk-canary-0123456789 is odd.") from None
+    except ConfigError as error:
+        broken.failure = error
+    assert str(broken.failure) == "*** is odd."
+    assert broken.failure is not None
+    assert broken.failure.__context__ is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import traceback
 
 import pytest
 
@@ -12,6 +13,7 @@ from asides.values.errors import (
     AsidesError,
     AuthError,
     BadRequest,
+    ConfigError,
     ContentFiltered,
     ContextTooLong,
     InvalidThinking,
@@ -129,6 +131,43 @@ def test_a_body_and_a_message_are_cut_and_a_payload_too() -> None:
 def test_what_looks_like_a_key_is_no_part_of_a_message(text: str, redacted: str) -> None:
     assert redact_keys(text) == redacted
     assert redacted.rstrip(".") in str(from_status(401, provider="example", message=text))
+
+
+CONTROLS = "\x1b[2J\x07\x00\x7f\x85\x9b\u202e\u2066\u2028\u2029\ud83d\r\v\f"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        from_status(401, provider="example", message=f"wrong\nasides: trusted{CONTROLS}", code=f"x{CONTROLS}"),
+        from_status(401, provider="example", message="wrong", code="a\nb", request_id=f"r\n{CONTROLS}"),
+        ProviderError(f"points to {CONTROLS}\nelsewhere"),
+        ProtocolError(f"not JSON ({CONTROLS})\nor so"),
+        ConfigError(f"the file {CONTROLS}\n is odd"),
+        AsidesError(CONTROLS),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_the_text_of_an_error_is_one_line_without_control_characters(error: AsidesError) -> None:
+    for shown in (str(error), f"{error}", repr(error), "".join(traceback.format_exception_only(error)).rstrip("\n")):
+        assert shown.isprintable(), ascii(shown)
+
+
+def test_a_code_and_a_request_id_that_are_none_are_no_part_of_the_text() -> None:
+    error = from_status(400, provider="example", code="tell me about the sea", request_id="x" * 500)
+    assert str(error) == "example answered 400. To do: change the request; `asides explain` shows it."
+    assert error.code == "tell me about the sea"
+
+
+def test_the_provider_s_words_can_be_replaced_and_what_was_added_later_stays() -> None:
+    error = from_status(400, provider="example", message=f"{'x' * 490} SECRET{'y' * 600} z")
+    error.args = (f"{error} Given up after 3 attempts.",)
+    error.rephrase(lambda message: message.replace(f"SECRET{'y' * 600}", "…"))
+    assert str(error) == (
+        f"example answered 400: {'x' * 490} … z. To do: change the request; `asides explain` shows it. "
+        "Given up after 3 attempts."
+    )
+    assert "SECRET" not in repr(vars(error))
 
 
 FULL = from_status(429, provider="example", message="m", code="c", request_id="r", retry_after=2.0, body=b"b")

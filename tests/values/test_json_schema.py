@@ -10,6 +10,7 @@ from asides.values.json_schema import (
     close_objects,
     find_inner_schemas,
     find_references,
+    find_schema_fault,
     hoist_definitions,
     map_inner_schemas,
     remove_titles,
@@ -120,3 +121,44 @@ def test_objects_without_fields_stay_open() -> None:
 def test_titles_are_removed_and_a_field_called_title_stays() -> None:
     schema = {"title": "Book", "properties": {"title": {"title": "Title", "type": "string", "default": {"title": 1}}}}
     assert remove_titles(schema) == {"properties": {"title": {"type": "string", "default": {"title": 1}}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": True}, "required": ["a"]},
+        {"anyOf": [{"type": "integer", "minimum": 0}, {"enum": ["x", 1, None]}], "x-own": 5},
+        {"$ref": "#/$defs/A", "$defs": {"A": {"items": {"$ref": "#/$defs/A"}, "type": "array", "maxItems": 3}}},
+        {"const": {"type": "not a schema"}, "default": {"type": 5}},
+        {"additionalProperties": False, "patternProperties": {"^a": {"maxLength": 3.0}}, "not": {}},
+    ],
+)
+def test_a_good_schema_has_no_fault(schema: dict[str, Any]) -> None:
+    assert find_schema_fault(schema) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"type": "objekt"}, "$.type is 'objekt'; the types are array"),
+        ({"type": ["string", 5]}, "$.type is 5"),
+        ({"type": {}}, "$.type is {}"),
+        ({"name": "Ada", "age": 36}, "$ has no keyword of a JSON schema, such as type; it has 'name', 'age'"),
+        ({"properties": ["a"]}, "$.properties is not an object of schemas"),
+        ({"properties": {"a": "string"}}, "$.properties.a is not a schema"),
+        ({"properties": {"a": {"items": {"type": "int"}}}}, "$.properties.a.items.type is 'int'"),
+        ({"type": "object", "required": "a"}, "$.required is not a list of names"),
+        ({"required": [1]}, "$.required is not a list of names"),
+        ({"enum": {}}, "$.enum is not a list of values"),
+        ({"anyOf": {"type": "null"}}, "$.anyOf is not a list of schemas"),
+        ({"anyOf": [{"type": "null"}, 5]}, "$.anyOf[1] is not a schema"),
+        ({"minLength": -1}, "$.minLength is not a whole number"),
+        ({"maxItems": True}, "$.maxItems is not a whole number"),
+        ({"minimum": "0"}, "$.minimum is not a number"),
+        ({"$ref": 5}, "$.$ref is not text"),
+        ([], "$ is not a schema"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(schema: object, fault: str) -> None:
+    assert (find_schema_fault(schema) or "").startswith(fault)

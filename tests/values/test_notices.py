@@ -1,4 +1,4 @@
-"""Text of others on one line: control, format and invisible characters become visible."""
+"""Notices, and text of others on one line: control, format and invisible characters become visible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.values.notices import escape_controls
+from asides.values.notices import Notice, escape_controls
 
 # Format characters that have a shape of their own, such as the Arabic signs of numbers and years.
 _WITH_A_SHAPE = {"ARABIC", "SYRIAC", "KAITHI", "EGYPTIAN"}
@@ -50,3 +50,9 @@ def test_the_line_is_one_line_and_a_second_call_changes_nothing(text: str) -> No
     assert len(shown.splitlines()) <= 1
     assert escape_controls(shown) == shown
     shown.encode()  # no half characters
+
+
+def test_a_notice_is_one_line_whatever_a_server_called_things() -> None:
+    notice = Notice("unknown_field", "the field 'a\nwarning: all is well\u202e' is not known")
+    assert str(notice) == "unknown_field: the field 'a\\x0awarning: all is well\\u202e' is not known"
+    assert notice.detail.isprintable()

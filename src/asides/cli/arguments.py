@@ -250,6 +250,13 @@ def _declare_models(parser: argparse.ArgumentParser) -> None:
 
 
 def _declare_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("trust", "untrust"),
+        help="trust: let ./asides.toml set everything, as long as it does not change; untrust: take that back",
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="trust without a question")
     _add_json(parser, "print JSON")
 
 
@@ -283,7 +290,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
-    "config": Command("Show every setting, its value and its origin.", _declare_config, "asides.cli.config"),
+    "config": Command(
+        "Show every setting and its origin, or trust a folder's file.", _declare_config, "asides.cli.config"
+    ),
     "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
 }
 

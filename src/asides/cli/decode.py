@@ -19,10 +19,11 @@ from asides.cli.render import (
 )
 from asides.cli.request import ONE_PIECE
 from asides.cli.terminal import Stopwatch, Terminal, describe_usage
+from asides.cli.trust import read_settings
 from asides.flows.offline import decode
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
-from asides.settings import Settings, load_settings
+from asides.settings import Settings
 from asides.values.errors import AsidesError, ConfigError, UnknownProvider
 from asides.values.fold import simulate
 from asides.values.reply import Reply
@@ -32,7 +33,7 @@ _DEFAULT_DIALECT = "openai_chat"
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the answer on stdout and the thinking apart; return the exit code of the live call."""
-    settings = load_settings(show_reasoning_thinking=arguments.show_thinking)
+    settings = read_settings(terminal, show_reasoning_thinking=arguments.show_thinking)
     dialect, file = _read_dialect_and_file(arguments)
     visibility = ThinkingVisibility(settings, f"{arguments.provider or dialect}:{arguments.model or ''}")
     try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from asides.cli.render import describe_call
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
+from asides.values.json_schema import find_schema_fault
 from asides.values.messages import File, Image, Message, Part, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def read_json_object(text: str, where: str) -> dict[str, Any]:
     """A JSON object that the user wrote; errors name `where`."""
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where} is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{where} has to be a JSON object, in braces.")
@@ -154,6 +155,20 @@ def read_json_file(path: str, option: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{option} {path} cannot be read: {describe_read_error(error)}.") from None
     return read_json_object(text, f"{option} {path}")
+
+
+def read_schema_file(path: str, option: str) -> dict[str, Any]:
+    """The JSON schema in a file, bare or in the envelope of a response format; a provider would refuse a wrong one."""
+    document = read_json_file(path, option)
+    inner = document.get("json_schema", document)
+    schema = inner.get("schema", document) if isinstance(inner, dict) and "schema" in inner else document
+    try:
+        fault = find_schema_fault(schema)
+    except RecursionError:
+        fault = "it is nested too deeply"
+    if fault is not None:
+        raise ConfigError(f"{option} {path} is not a JSON schema: {fault}.")
+    return document
 
 
 @contextmanager

@@ -14,11 +14,12 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.render import NOTHING, format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.terminal import Terminal
+from asides.cli.trust import read_settings
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import ModelRule, Provider
-from asides.settings import load_settings
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo
+from asides.values.notices import escape_controls
 
 _RULE_HEAD = ("MODELS", "THINKS", "BY DEFAULT", "EFFORTS", "BUDGET", "COMES BACK", "SINCE")
 _OFFER_HEAD = ("MODEL", "THINKS", "EFFORTS", "PROVIDER SAYS", "CONTEXT", "OUTPUT", "DIFFERS")
@@ -33,7 +34,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         return _refresh(named, arguments, terminal)
     if arguments.base_url or arguments.api_key:
         raise ConfigError("--base-url and --api-key are for --refresh: without it nothing is sent.")
-    rows = load_settings().providers
+    rows = read_settings(terminal).providers
     if named is None:
         chosen: Sequence[Provider] = list_providers(rows)
     else:
@@ -99,7 +100,7 @@ def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int
 
     if named is None:
         raise ConfigError("--refresh asks one provider for its models. To do: name it with -m PROVIDER.")
-    settings = load_settings()
+    settings = read_settings(terminal)
     name, _, only = named.partition(":")
     row = find_provider(name, settings.providers)
     if arguments.api_key:
@@ -114,7 +115,7 @@ def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int
     if arguments.json:
         print_json(terminal, [_encode_offer(row, model) for model in models])
         return Exit.DONE
-    lines = [_format_offer(row, model) for model in models]
+    lines = [tuple(map(escape_controls, _format_offer(row, model))) for model in models]
     print_lines(terminal, format_columns([_OFFER_HEAD, *lines]))
     different = sum(bool(line[-1]) for line in lines)
     summary = f"{row.name} lists {len(models)} {'model' if len(models) == 1 else 'models'}"

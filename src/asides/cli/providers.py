@@ -16,16 +16,16 @@ from asides.cli.exit_codes import Exit
 from asides.cli.models import format_rules
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.terminal import Terminal
+from asides.cli.trust import read_settings
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Provider
-from asides.settings import load_settings
 
 _CREDENTIALS_IN_URL = re.compile(r"//[^/@\s]*@")
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print a table of all providers, or everything about one."""
-    rows = load_settings().providers
+    rows = read_settings(terminal).providers
     if arguments.name is not None:
         row = find_provider(arguments.name, rows)
         if arguments.json:
@@ -62,7 +62,8 @@ def _format_address(row: Provider) -> str:
 
 
 def _hide_credentials(url: str) -> str:
-    return _CREDENTIALS_IN_URL.sub("//***@", url)
+    address, mark, _ = url.partition("?")
+    return _CREDENTIALS_IN_URL.sub("//***@", address) + ("?***" if mark else "")
 
 
 def _format_facts(row: Provider) -> str:

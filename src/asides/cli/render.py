@@ -11,7 +11,7 @@ import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_outcome
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
-from asides.values.errors import AsidesError, MissingKey, ProviderError
+from asides.values.errors import AsidesError, MissingKey, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import ToolCall
 from asides.values.notices import Notice, escape_controls
@@ -143,12 +143,22 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
     elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
         terminal.print_info(hidden)
     for notice in dict.fromkeys(reply.warnings):
-        if notice.code != "max_tokens_chosen":  # It only fills in a missing limit; --json has it.
-            terminal.print_note(f"warning: {notice}")
+        if notice.code not in _NOT_TOLD_HERE:
+            terminal.print_note(f"warning: {describe_notice(notice)}")
     code = report_failure(reply, terminal)
     if code is Exit.DONE and (line := _describe_outcome(reply)) is not None:
         terminal.print_note(line)
     return code
+
+
+# The first only fills in a missing limit; the others were told when the settings were read. --json has them all.
+_NOT_TOLD_HERE = frozenset({"max_tokens_chosen", "untrusted_settings", "unknown_variable"})
+
+
+def describe_notice(notice: Notice) -> str:
+    """A notice as one line, with the change that it tells of: what was asked, and what was sent instead."""
+    change = f" ({notice.asked} → {notice.sent})" if notice.asked and notice.sent else ""
+    return escape_controls(f"{notice}{change}")
 
 
 def report_failure(reply: Reply, terminal: Terminal) -> Exit:
@@ -177,7 +187,7 @@ def _describe_outcome(reply: Reply) -> str | None:
             cut = reply.stop.reason == "length"
             return "the answer was cut off at the token limit; raise --max-tokens." if cut else None
         case "tool_calls":
-            names = ", ".join(call.name or "?" for call in reply.tool_calls)
+            names = to_line(", ".join(call.name or "?" for call in reply.tool_calls))
             return f"the model called tools ({names}); --json has the calls."
         case "starved":
             return (
@@ -188,7 +198,7 @@ def _describe_outcome(reply: Reply) -> str | None:
             when = f" after thinking{spent}" if reply.thinking else ""
             return f"no answer: the model stopped{when}; ask again, or ask for less --thinking."
         case "refused":
-            return f"the model refused{f': {reply.refusal}' if reply.refusal else '.'}"
+            return f"the model refused{f': {to_line(reply.refusal)}' if reply.refusal else '.'}"
         case "filtered":
             return "the provider's filter stopped the answer; change the question."
 

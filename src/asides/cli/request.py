@@ -10,14 +10,15 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from asides.cli.inputs import clean_text, read_json_file, read_json_object
+from asides.cli.inputs import clean_text, read_json_object, read_schema_file
 from asides.cli.render import Display, ThinkingVisibility
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
+from asides.cli.trust import read_settings
 from asides.options import Options
 from asides.providers.find import find_target, list_providers
 from asides.providers.provider import Provider, Target
 from asides.providers.table import WITHOUT_A_KEY
-from asides.settings import Settings, load_settings
+from asides.settings import Settings
 from asides.values.errors import AsidesError, UnknownModel
 from asides.values.fold import simulate
 from asides.values.messages import Message
@@ -83,7 +84,7 @@ class CallConfig(NamedTuple):
 
 def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
     """The model and the options from the arguments, with the settings as their defaults."""
-    settings = load_settings(show_reasoning_thinking=arguments.show_thinking)
+    settings = read_settings(terminal, show_reasoning_thinking=arguments.show_thinking)
     model = arguments.model or settings.model or _choose_default_model(arguments, settings, os.environ, terminal)
     target = find_target(model, base_url=arguments.base_url, rows=settings.providers)
     if arguments.api_key:
@@ -110,7 +111,7 @@ def _read_options(arguments: Namespace) -> Options:
     if arguments.extra is not None:
         options["extra"] = read_json_object(arguments.extra, "--extra")
     if arguments.schema is not None:
-        options["output"] = read_json_file(arguments.schema, "--schema")
+        options["output"] = read_schema_file(arguments.schema, "--schema")
     return options
 
 

@@ -38,13 +38,21 @@ def open_store(environ: Mapping[str, str]) -> SqliteStore:
 
     folder = find_state_folder(environ)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise ConfigError(
             f"the folder for conversations {folder} cannot be created: {error.strerror or error}. To do: set "
             f"{FOLDER_VARIABLE} to another one."
         ) from None
     return SqliteStore(folder / _FILE)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create the folder and those above it that are missing, each for its owner alone. Existing ones do not change."""
+    if not folder.is_dir():
+        if folder.parent != folder:
+            make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> str | None:

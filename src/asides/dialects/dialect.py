@@ -34,7 +34,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """Never through a proxy: the server is a child of this process."""
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {self.url}, <{len(self.body)} bytes>)"
+        return f"HttpRequest({self.method} {self.url.partition('?')[0]}, <{len(self.body)} bytes>)"
 
 
 class Decoder(Protocol):

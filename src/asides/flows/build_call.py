@@ -36,7 +36,7 @@ from asides.providers.find import find_host, find_rule, find_target
 from asides.providers.provider import Provider, Target, settle
 from asides.providers.quirks import trim_names
 from asides.settings import Settings, load_settings
-from asides.values.errors import ConfigError, MissingKey
+from asides.values.errors import ConfigError, MissingKey, UnknownProvider
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -62,7 +62,10 @@ class CallBuilder:
     def build(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
         """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
         given = read_options(self._defaults, options)
-        found = find_target(model, base_url=given.base_url, family=given.family, rows=self.rows)
+        try:
+            found = find_target(model, base_url=given.base_url, family=given.family, rows=self.rows)
+        except UnknownProvider as problem:
+            raise self._mention_ignored(problem) from None
         read, notices = read_prompt(prompt, given, stream)
         choice = _choose_dialect(found, read, given)
         target = self._adjust_target(found, choice, read, given)
@@ -77,6 +80,11 @@ class CallBuilder:
         given = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
         return ModelListCall(target, _read_policy(given), _find_key(target, given, True))
+
+    def _mention_ignored(self, problem: UnknownProvider) -> UnknownProvider:
+        """The error, and the files whose rows were ignored: one of them may define the provider."""
+        ignored = [notice.detail for notice in self.settings.notices if notice.code == "untrusted_settings"]
+        return UnknownProvider(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
 
     @cached_property
     def settings(self) -> Settings:

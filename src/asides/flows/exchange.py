@@ -20,16 +20,18 @@ from asides.dialects.dialect import Decoder, Dialect, HttpRequest
 from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Call
 from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
-from asides.flows.retry import NO_HEAD, receive_error, wait_before_next
+from asides.flows.retry import NO_HEAD, clean_error, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, plan
 from asides.options import ReplyLimits
+from asides.providers.credentials import collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.events import Event, ReplyStarted, ThinkingDelta, UsageReported, Warned
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
+from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import Documents, Reply, Revealed, compress_documents
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
@@ -62,7 +64,9 @@ class ResponseReader:
         "_off",
         "_packed",
         "_provider",
+        "_redact",
         "_revealed",
+        "_warned",
         "_warnings",
         "decoder",
     )
@@ -78,10 +82,13 @@ class ResponseReader:
         revealed: tuple[Revealed, ...] = (),
         off: bool = False,
         nonce: str = "",
+        redact: Redact | None = None,
     ) -> None:
         """`off`: thinking was turned off, so a reply that has some says so in a notice."""
         self.decoder = decoder
         self._provider = provider
+        self._redact = redact
+        self._warned = 0
         self._feed = decoder.feed
         self._fold = Fold(nonce, max_calls=limits.tool_calls, max_argument_bytes=limits.argument_bytes)
         self._feed_fold = self._fold.feed
@@ -187,7 +194,19 @@ class ResponseReader:
                 refused = self._fold.refused
                 self._break(problem)
                 return events[: next(place for place, event in enumerate(events) if event is refused)]
+            if self._redact is not None and self._fold.warning_count != self._warned:
+                events = self._redact_warnings(events, self._redact)
         return events
+
+    def _redact_warnings(self, events: list[Event], redact: Redact) -> list[Event]:
+        """Take secrets out of the warnings: they name fields and types as the server does."""
+
+        def clean(notice: Notice) -> Notice:
+            return msgspec.structs.replace(notice, detail=redact(notice.detail))
+
+        self._warned = self._fold.warning_count
+        self._fold.replace_warnings(clean)
+        return [Warned(clean(event.notice)) if isinstance(event, Warned) else event for event in events]
 
     def reply(self) -> Reply:
         """The whole reply. Raises the failure of the response, with the reply so far as `.partial`."""
@@ -232,7 +251,7 @@ class Exchange:
         return None if self._reader is None else self._reader.partial
 
     def steps(self) -> Flow[Reply]:
-        """The flow. Every AsidesError that leaves it carries the reply so far."""
+        """The flow. Every AsidesError that leaves it carries the reply so far, and shows no key and no prompt."""
         call = self._call
         with self._attach_partial():
             dialect = find_dialect(call.target.dialect)
@@ -294,6 +313,7 @@ class Exchange:
         except AsidesError as error:
             if error.partial is None:
                 error.partial = self.partial
+            clean_error(error, self._call.target, self._call.key, self._call.prompt)
             raise
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
@@ -314,6 +334,7 @@ class Exchange:
             revealed=self._list_revealed(),
             off=not self._thinks,
             nonce=make_nonce(),
+            redact=self._redact,
         )
         feed = reader.feed
         step = _READ
@@ -336,6 +357,9 @@ class Exchange:
         reply = reader.reply()
         _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
         return reply
+
+    def _redact(self, text: str) -> str:
+        return build_redactor(collect_secrets(self._call.target, self._call.key))(text)
 
     def _choose_decode_target(self) -> Target:
         """The target for the decoder. With thinking off, the chat template does not open a thinking tag."""

@@ -17,11 +17,11 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect
 from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Policy
-from asides.flows.retry import NO_HEAD, decode_error, receive_error, wait_before_next
+from asides.flows.retry import NO_HEAD, clean_error, decode_error, receive_error, wait_before_next
 from asides.flows.steps import Flow, Head, Open, Read, Sleep
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
-from asides.values.errors import ProtocolError, ProviderError, TransportError, Unsupported
+from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError, Unsupported
 from asides.values.model_info import ModelInfo, ModelPage
 
 _log = logging.getLogger("asides")
@@ -41,6 +41,14 @@ class ModelListCall(msgspec.Struct, frozen=True):
 
 def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.random) -> Flow[tuple[ModelInfo, ...]]:
     """The flow. Returns every model of every page, each once, in the provider's order."""
+    try:
+        return (yield from _list_pages(call, jitter))
+    except AsidesError as error:
+        clean_error(error, call.target, call.key)
+        raise
+
+
+def _list_pages(call: ModelListCall, jitter: Callable[[], float]) -> Flow[tuple[ModelInfo, ...]]:
     target = call.target
     if target.launches:
         raise Unsupported(

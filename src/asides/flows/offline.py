@@ -17,15 +17,15 @@ from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.plan import Decision, plan
 from asides.options import Options, PromptLike
-from asides.providers.credentials import AwsCredentials
+from asides.providers.credentials import AwsCredentials, collect_secrets, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
 from asides.values.errors import ConfigError, UnknownProvider, Unsupported, redact_keys
 from asides.values.notices import Notice
+from asides.values.redaction import HIDDEN, Redact, build_redactor
 from asides.values.reply import Reply
 
-_HIDDEN = "***"
 _PIECE = 1024 * 1024
 
 
@@ -180,24 +180,47 @@ def explain(
     planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
     request, encoder_notices = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
     provider = call.target.provider
-    headers = dict(request.headers)
+    headers = {name: HIDDEN if is_secret_header(name) else value for name, value in request.headers.items()}
     missing: tuple[str, ...] | None = None
     if request.credential_header is not None:
         name, prefix = request.credential_header
         if isinstance(call.key, AwsCredentials):
-            headers["Authorization"] = f"AWS4-HMAC-SHA256 {_HIDDEN}"
+            headers["Authorization"] = f"AWS4-HMAC-SHA256 {HIDDEN}"
         elif call.key is not None or call.target.launches:
-            headers[name] = prefix + _HIDDEN
+            headers[name] = prefix + HIDDEN
         elif provider.key == "required":
             missing = provider.key_env
+    redact = build_redactor(collect_secrets(call.target, call.key))
     return Explanation(
         call.target,
         request.method,
-        redact_keys(request.url),
-        headers,
-        msgspec.json.decode(request.body),
+        redact_keys(redact(_hide_query(request.url))),
+        {name: redact(value) for name, value in headers.items()},
+        _redact_strings(msgspec.json.decode(request.body), redact),
         planned.decisions,
         (*call.notices, *planned.notices, *encoder_notices),
         missing,
         call.why_endpoint,
     )
+
+
+def _hide_query(url: str) -> str:
+    """Return the address with the values of its query hidden, except those that are known to be harmless."""
+    address, mark, query = url.partition("?")
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    hidden = "&".join(
+        f"{name}={HIDDEN}" if value and is_secret_query(name) else f"{name}{sign}{value}" for name, sign, value in pairs
+    )
+    return f"{address}{mark}{hidden}"
+
+
+def _redact_strings(value: Any, redact: Redact) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {name: _redact_strings(inner, redact) for name, inner in value.items()}
+        case list():
+            return [_redact_strings(inner, redact) for inner in value]
+        case _:
+            return value

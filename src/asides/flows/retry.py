@@ -13,6 +13,7 @@ import msgspec
 from asides.dialects.dialect import Dialect
 from asides.flows.call import Policy
 from asides.flows.steps import Flow, Head, Read
+from asides.providers.credentials import Secret, collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import (
     AsidesError,
@@ -24,8 +25,10 @@ from asides.values.errors import (
     RateLimited,
     TransportError,
     from_status,
-    redact_keys,
+    quote_message,
 )
+from asides.values.messages import Prompt
+from asides.values.redaction import build_redactor, hide_quotes, list_texts, redact_bytes
 
 NO_HEAD = Head(0, {})
 """Before the head of a response has arrived."""
@@ -65,7 +68,7 @@ def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[Provider
 def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> ProviderError:
     """Decode the error of a response with a bad status."""
     if 300 <= head.status < 400:
-        location = redact_keys(head.headers.get("location", "another address"))
+        location = quote_message(head.headers.get("location", "another address").partition("?")[0])
         return ProviderError(
             f"{target.provider.name} answered {head.status} and points to {location}. Redirects are not followed, "
             "since they would carry the key along. To do: set base_url= to the new address.",
@@ -81,6 +84,31 @@ def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> P
     if error.retry_after is None:
         error.retry_after = read_retry_after(head.headers, head.received)
     return error
+
+
+def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: Prompt | None = None) -> None:
+    """Remove the secrets of a call from an error and all that it carries, and from its text what the provider quotes of
+    the prompt. Every error that leaves a flow goes through here.
+    """
+    redact = build_redactor(collect_secrets(target, key))
+    if isinstance(error, ProviderError):
+        texts = () if prompt is None else list_texts(prompt)
+        keep = (target.model, target.provider.name)
+        error.rephrase(lambda message: hide_quotes(redact(message), texts, keep))
+        if error.code and hide_quotes(error.code, texts, keep) != error.code:
+            error.args = (error.args[0].replace(f" ({error.code})", "", 1), *error.args[1:])
+    error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
+    for name, value in list(vars(error).items()):
+        if isinstance(value, str):
+            setattr(error, name, redact(value))
+        elif isinstance(value, bytes):
+            setattr(error, name, redact_bytes(value, redact))
+    if error.partial is not None and error.partial.payloads:
+        payloads = tuple(redact_bytes(payload, redact) for payload in error.partial.payloads)
+        error.partial = msgspec.structs.replace(error.partial, payloads=payloads)
+    if error.__suppress_context__:
+        # The errors of HTTP libraries name the whole address.
+        error.__context__ = None
 
 
 # --- the next attempt ---------------------------------------------------------------------------------------------

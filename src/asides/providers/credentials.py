@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from asides.providers.provider import Provider
+from asides.providers.provider import Provider, Target
 from asides.values.errors import ConfigError, MissingKey
 
 _AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
@@ -138,9 +138,54 @@ def _read_key(value: str, provider: Provider, where: str) -> Secret:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = (urlsplit(url).hostname or "").lower()
-    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104
+    """Whether an address is on this machine: localhost, or an IP that is really one of loopback, or 0.0.0.0."""
+    from ipaddress import ip_address
+
+    try:
+        host = urlsplit(url).hostname or ""
+        if host == "localhost":
+            return True
+        address = ip_address(host)
+    except ValueError:
+        return False  # A name such as 127.evil.com is anyone's.
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
+
+
+# --- what must not be shown -------------------------------------------------------------------------------------------
+
+_SECRETIVE = re.compile(r"key|token|secret|auth|pass|sig|cred|cookie|session|bearer|jwt", re.IGNORECASE)
+_HARMLESS_QUERY = frozenset({"api-version", "api_version", "version", "alt", "beta", "region", "location", "stream"})
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+def collect_secrets(target: Target, key: Secret | None, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Everything that a request to this target carries and nothing may show: the key, and what the row, its query and
+    its address bring along.
+    """
+    environ = os.environ if environ is None else environ
+    row = target.provider
+    found = [] if key is None else [key.reveal()]
+    if isinstance(key, AwsCredentials):
+        found += [key.access_key, key.token]
+    found += [value for name, value in row.query if is_secret_query(name)]
+    for name, value in row.headers:
+        if is_secret_header(name):
+            found += [value, *value.split()[1:]]  # Without `Bearer`, too.
+    found += [environ.get(name, "").strip() for name in _VARIABLE.findall(row.base_url) if _SECRETIVE.search(name)]
+    # The password of `user:password`.
+    found += [value.partition(":")[2] for value in found]
+    return tuple(dict.fromkeys(value for value in found if value and value.lower() != row.name))
+
+
+def is_secret_query(name: str) -> bool:
+    """Whether the value of a parameter of an address is hidden."""
+    return name.lower() not in _HARMLESS_QUERY
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether the value of a header of a row is hidden."""
+    return bool(_SECRETIVE.search(name))
 
 
 # --- signing for AWS --------------------------------------------------------------------------------------------------

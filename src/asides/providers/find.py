@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from ipaddress import ip_address
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
+from asides.providers.credentials import is_loopback
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.quirks import THINKING_FIELDS, Quirks
 from asides.providers.table import PROVIDERS, plain_row
@@ -296,7 +296,7 @@ def is_own_address(row: Provider, address: str) -> bool:
     own = urlsplit(_VARIABLE.sub("0", row.base_url))
     if not own.hostname:
         own_hosts = row.own_hosts
-    elif is_loopback(own.hostname):
+    elif row.launcher or is_loopback(row.base_url):
         return True
     else:
         own_hosts = (urlsplit(row.base_url).netloc, *row.own_hosts)
@@ -314,16 +314,6 @@ def _matches_host(given: str, own: str) -> bool:
     # "$REGION" stands for one part of a host name.
     pattern = "[^.]+".join(map(re.escape, _VARIABLE.split(own)[::2]))
     return re.fullmatch(pattern, given) is not None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name means this machine: `localhost`, a name below it, or a loopback address."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 # Rows and rules for foreign addresses, each made once. Stored with their sources, so that no other object takes an id.

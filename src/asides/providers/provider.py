@@ -245,6 +245,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     since: str = ""
     """The date of the row's facts."""
 
+    def __repr__(self) -> str:  # Its query and its headers may hold keys.
+        address = self.base_url.partition("?")[0].rpartition("@")[2]
+        return f"Provider(name={self.name!r}, dialect={self.dialect!r}, base_url={address!r}, tier={self.tier!r})"
+
     def with_dialect(self, dialect: str) -> Provider | None:
         """This row for another of its dialects; None if it is not known to speak it."""
         if dialect == self.dialect:

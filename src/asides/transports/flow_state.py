@@ -14,6 +14,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
+from asides.flows.retry import clean_error
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, Secret, sign
@@ -25,16 +26,26 @@ from asides.values.reply import Reply
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_flow", "_total", "call", "failure", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "whole")
 
     def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]]) -> None:
         self.call = call
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
-        self.failure: AsidesError | None = None
+        self._failure: AsidesError | None = None
         self._flow = flow
         self._deadline: float | None = None
         self._total: float | None = None
+
+    @property
+    def failure(self) -> AsidesError | None:
+        """The error that ended the flow. It shows no key, wherever it came from."""
+        return self._failure
+
+    @failure.setter
+    def failure(self, error: AsidesError) -> None:
+        clean_error(error, self.call.target, self.call.key)
+        self._failure = error
 
     @property
     def host(self) -> str:

@@ -1,11 +1,13 @@
-"""Builds errors of the connection: host, duration and what to do. Of an address they show only host and port.
+"""Builds errors of the connection: host, duration and what to do. Of an address they, and logs, show host and port.
 
 Not here: which exception of an HTTP library means which error (urllib3, aiohttp), and errors that a server sent.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from asides.options import Timeout
@@ -15,9 +17,12 @@ from asides.values.errors import ConnectionLost, ConnectTimeout, IdleTimeout, Tr
 
 def get_host(url: str) -> str:
     """Host and port of an address, which is all that error messages show."""
-    parts = urlsplit(url)
-    host = parts.hostname or url
-    return f"{host}:{parts.port}" if parts.port else host
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or "an address without a host"
+        return f"{host}:{parts.port}" if parts.port else host
+    except ValueError:
+        return "an address that does not read"
 
 
 def timed_out(
@@ -142,3 +147,19 @@ def proxy_error(proxy: str, host: str, reason: str) -> ConnectionLost:
 
 def _format_seconds(value: float | None) -> str:
     return "its time" if value is None else f"{value:g} s"
+
+
+class PathFilter(logging.Filter):
+    """Takes the path and the query of our requests out of the log of an HTTP library: they may hold a key."""
+
+    def __init__(self, is_ours: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_ours = is_ours
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep every record."""
+        if isinstance(record.args, tuple) and self._is_ours():
+            record.args = tuple(
+                "/…" if isinstance(value, str) and value.startswith("/") else value for value in record.args
+            )
+        return True

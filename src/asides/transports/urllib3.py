@@ -6,6 +6,7 @@ bytes of a response say (http_response) and mean (flows), and which proxy and ce
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -33,6 +34,9 @@ _POOL_SIZE = 64
 
 _current = threading.local()
 """The response that each thread is opening. The connection that urllib3 picks reports its socket to it."""
+logging.getLogger("urllib3.connectionpool").addFilter(
+    transport_errors.PathFilter(lambda: getattr(_current, "response", None) is not None)
+)
 
 
 class Urllib3Transport:

@@ -15,13 +15,16 @@
        └─ InvalidOutput · ToolFailed .call
 
 Every message says what happened, with which provider, and what to do. Messages hold no content, no thinking, no seal
-and no key; attributes may, and say so.
+and no key, and are one line without control characters. Attributes may hold content, and say so, but no key.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from asides.values.notices import escape_controls
 
 if TYPE_CHECKING:
     from asides.values.messages import ToolCall
@@ -35,6 +38,10 @@ class AsidesError(Exception):
     partial: Reply | None = None
     result: Result[Any] | None = None
     """For an error in an agent's run: the result so far. Its messages can be sent."""
+
+    def __str__(self) -> str:
+        # A server, or a file, may have chosen some of the words. They shall forge no line and command no terminal.
+        return to_line(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default rebuilds from args alone and would call subclasses without their keyword arguments.
@@ -109,7 +116,10 @@ class ConnectionLost(TransportError):
 
 
 class ProviderError(AsidesError):
-    """The provider refused. `body` is its response, cut to 64 KiB, and may hold what you sent."""
+    """The provider refused. `body` is its response, cut to 64 KiB, and may hold what you sent, but not the key."""
+
+    _said: tuple[str, str] = ("", "")
+    """The provider's own message, and the part of the error's text that was made of it."""
 
     def __init__(
         self,
@@ -127,6 +137,13 @@ class ProviderError(AsidesError):
         self.request_id = request_id
         self.retry_after = retry_after
         self.body = body
+
+    def rephrase(self, clean: Callable[[str], str]) -> None:
+        """Pass the provider's own words in the text of this error through a function."""
+        message, shown = self._said
+        if shown:
+            self.args = (self.args[0].replace(shown, quote_message(clean(message)), 1), *self.args[1:])
+        self._said = ("", "")
 
 
 class AuthError(ProviderError):
@@ -263,9 +280,25 @@ _KEY_LIKE = re.compile(
 _MESSAGE_LIMIT = 500
 
 
+_LINE_BREAKS = re.compile("\\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*")
+# What may stand in the text of an error as it came: no sentence fits into it.
+_CODE = re.compile(r"[\w.:/-]{1,64}")
+_REQUEST_ID = re.compile(r"[\w.:/=+-]{1,128}")
+
+
 def redact_keys(text: str) -> str:
     """Replace everything in `text` that looks like a key."""
     return _KEY_LIKE.sub("***", text)
+
+
+def to_line(text: str) -> str:
+    """Return the text as one line, with control characters escaped."""
+    return escape_controls(_LINE_BREAKS.sub(" ", text))
+
+
+def quote_message(message: str) -> str:
+    """Return a server's message as the text of an error shows it: one line, nothing like a key, not long."""
+    return to_line(redact_keys(message.strip()))[:_MESSAGE_LIMIT].rstrip(".")
 
 
 def from_status(
@@ -280,15 +313,17 @@ def from_status(
 ) -> ProviderError:
     """Build the error for a response of a server. Status 200 means an error reported inside a successful response."""
     kind = _choose_kind(status, message, code)
-    detail = redact_keys(message.strip())[:_MESSAGE_LIMIT]
+    detail = quote_message(message)
     event = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
-    if code and code != str(status) and code.lower() not in detail.lower():
+    if code and code != str(status) and _CODE.fullmatch(code) and code.lower() not in detail.lower():
         event += f" ({code})"
-    text = f"{event}: {detail.rstrip('.')}." if detail else f"{event}."
+    text = f"{event}: {detail}." if detail else f"{event}."
     text += f" To do: {_ADVICE[kind]}"
-    if request_id:
+    if request_id and _REQUEST_ID.fullmatch(request_id):
         text += f" (request {request_id})"
-    return kind(text, status=status, code=code, request_id=request_id, retry_after=retry_after, body=body[: 64 * 1024])
+    error = kind(text, status=status, code=code, request_id=request_id, retry_after=retry_after, body=body[: 64 * 1024])
+    error._said = (message[: 4 * _MESSAGE_LIMIT], detail)
+    return error
 
 
 def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderError]:

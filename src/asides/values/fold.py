@@ -195,6 +195,15 @@ class Fold:
     def _add_refusal(self, event: RefusalDelta) -> None:
         self._open_block(event.block, "refusal").pieces.append(event.text)
 
+    @property
+    def warning_count(self) -> int:
+        """How many warnings came so far."""
+        return len(self._warnings)
+
+    def replace_warnings(self, replace: Callable[[Notice], Notice]) -> None:
+        """Replace every warning so far."""
+        self._warnings = [replace(notice) for notice in self._warnings]
+
     def _add_part(self, event: PartArrived) -> None:
         self._open_block(event.block, "part").part = event.part
 

@@ -1,4 +1,4 @@
-"""Operations on JSON schemas: find or change the schemas inside one, and move, resolve or close its definitions. Pure.
+"""Operations on JSON schemas: find or change the schemas inside one, its faults, and its definitions. Pure.
 
 Not here: the schema of a type (agents/tools for a function's parameters, agents/outputs for an answer).
 """
@@ -120,3 +120,73 @@ def remove_titles(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return map_inner_schemas({key: value for key, value in schema.items() if key != "title"}, remove_titles)
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
+_LISTS_OF_SCHEMAS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
+_COUNTS = frozenset(
+    ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains")
+)
+_NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+_TEXTS = frozenset(("$ref", "$id", "$schema", "$anchor", "title", "description", "pattern", "format", "$comment"))
+_OTHER_KEYWORDS = frozenset(("type", "enum", "const", "required", "default", "examples", "uniqueItems", "nullable"))
+_KEYWORDS = _SCHEMA_KEYWORDS | _NAMED_SCHEMA_KEYWORDS | _COUNTS | _NUMBERS | _TEXTS | _OTHER_KEYWORDS
+
+
+def find_schema_fault(schema: object) -> str | None:
+    """Return what is wrong with a JSON schema, and where; None for a good one. Unknown keywords are allowed, but a
+    schema of nothing else is none.
+    """
+    if isinstance(schema, dict) and schema and _KEYWORDS.isdisjoint(schema):
+        return f"$ has no keyword of a JSON schema, such as type; it has {', '.join(map(repr, list(schema)[:3]))}"
+    return _find_fault(schema, "$")
+
+
+def _find_fault(schema: object, where: str) -> str | None:
+    if isinstance(schema, bool):
+        return None
+    if not isinstance(schema, dict):
+        return f"{where} is not a schema, which is an object"
+    for keyword, value in schema.items():
+        place = f"{where}.{keyword}"
+        fault = _find_value_fault(keyword, value)
+        if fault is not None:
+            return f"{place} {fault}"
+        inner: list[tuple[str, object]] = []
+        if keyword in _NAMED_SCHEMA_KEYWORDS:
+            inner = [(f"{place}.{name}", deeper) for name, deeper in value.items()]
+        elif keyword in _SCHEMA_KEYWORDS and isinstance(value, list):
+            inner = [(f"{place}[{number}]", deeper) for number, deeper in enumerate(value)]
+        elif keyword in _SCHEMA_KEYWORDS:
+            inner = [(place, value)]
+        fault = next((found for deep, deeper in inner if (found := _find_fault(deeper, deep)) is not None), None)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _find_value_fault(keyword: str, value: Any) -> str | None:
+    """Return what is wrong with the value of a keyword itself."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if keyword == "type":
+        kinds = value if isinstance(value, list) else [value]
+        wrong = [kind for kind in kinds if not (isinstance(kind, str) and kind in _TYPES)]
+        return f"is {wrong[0]!r}; the types are {', '.join(sorted(_TYPES))}" if wrong else None
+    if keyword == "required":
+        is_good = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        return None if is_good else "is not a list of names"
+    if keyword == "enum":
+        return None if isinstance(value, list) and value else "is not a list of values"
+    if keyword in _NAMED_SCHEMA_KEYWORDS:
+        return None if isinstance(value, dict) else "is not an object of schemas"
+    if keyword in _LISTS_OF_SCHEMAS:
+        return None if isinstance(value, list) and value else "is not a list of schemas"
+    if keyword in _COUNTS:
+        return None if is_number and value >= 0 and value == int(value) else "is not a whole number"
+    if keyword in _NUMBERS:
+        return None if is_number else "is not a number"
+    if keyword in _TEXTS:
+        return None if isinstance(value, str) else "is not text"
+    return None

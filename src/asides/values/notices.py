@@ -32,6 +32,11 @@ class Notice(msgspec.Struct, frozen=True):
     asked: str | None = None
     sent: str | None = None
 
+    def __post_init__(self) -> None:
+        # A server may have chosen some of the words.
+        if not self.detail.isprintable():
+            msgspec.structs.force_setattr(self, "detail", escape_controls(self.detail))
+
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
 

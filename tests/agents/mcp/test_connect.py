@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
 import logging
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from asides.agents.mcp.connect import ServerDiagnostics
+from asides.agents.mcp.connect import Http, ServerDiagnostics, Stdio, redact_words
 from asides.agents.mcp.mcp_server import McpServer
 from asides.values.errors import ConfigError
 from tests.agents.mcp.running import expect_no_thread_left, run_call
@@ -258,3 +259,22 @@ def test_a_list_of_tools_that_is_too_long_is_refused_with_the_reason(
         message = refusal(McpServer.http(host.url))
     assert reason in message
     assert "To do: " in message
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Http(
+            "https://me:canary-in-login@mcp.example/p?a=canary-in-query", {"Authorization": "Bearer canary-in-header"}
+        ),
+        Stdio("run", env={"TOKEN": "canary-in-environment"}),
+    ],
+    ids=["address", "command"],
+)
+def test_the_words_of_a_server_lose_what_is_secret_in_its_configuration(config: Http | Stdio) -> None:
+    assert config.secrets
+    for secret in config.secrets:
+        for shown in (secret, base64.b64encode(f"me:{secret}".encode()).decode(), secret.upper()):
+            redacted = redact_words(f"refused {shown} here", config)
+            assert "canary" not in redacted.lower()
+            assert base64.b64encode(secret.encode()).decode()[:12] not in redacted

@@ -196,6 +196,44 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+@pytest.mark.parametrize("links", [1, 2], ids=["a link", "a link to a link"])
+@pytest.mark.parametrize("umask", [0o022, 0o000])
+def test_a_store_behind_a_dangling_link_is_for_its_owner_alone(tmp_path: Path, links: int, umask: int) -> None:
+    place = tmp_path / "real"
+    place.mkdir()
+    link, target = tmp_path / "store.db", place / "there.db"
+    for number in range(links - 1):
+        between = tmp_path / f"between-{number}"
+        between.symlink_to(target)
+        target = between
+    link.symlink_to(target)
+    before = os.umask(umask)
+    try:
+        with SqliteStore(link) as store:
+            store.append("a", [user("1")])
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*.db*")}
+    finally:
+        os.umask(before)
+    assert link.is_symlink()
+    assert {"there.db", "store.db"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_store_behind_a_link_to_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "store.db").symlink_to(tmp_path / "gone" / "there.db")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        SqliteStore(tmp_path / "store.db").names()
+
+
+@pytest.mark.parametrize("name", ["a?mode=memory.db", "per%20cent.db", "hash#.db", "ü 日本.db"])
+def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
+    with SqliteStore(tmp_path / name) as store:
+        store.append("a", [user("1")])
+    assert (tmp_path / name).is_file()
+    assert SqliteStore(tmp_path / name).names() == ("a",)
+
+
 def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.db") as store, store._pool.connection() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -12,11 +12,12 @@ from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
 from asides.values.errors import ConfigError, redact_keys
+from asides.values.redaction import build_redactor
 
 if TYPE_CHECKING:
     from mcp.client import Transport
@@ -56,6 +57,11 @@ class Stdio(msgspec.Struct, frozen=True):
         """The name of the server until it has sent its name."""
         return Path(self.command).stem or "mcp"
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What may be secret in it."""
+        return tuple(value for value in self.env.values() if len(value) >= _MIN_SECRET_LENGTH)
+
     def __repr__(self) -> str:
         # Arguments and environment often hold tokens.
         return f"Stdio({self.command!r}, <{len(self.arguments)} arguments>, env={sorted(self.env)})"
@@ -78,11 +84,25 @@ class Http(msgspec.Struct, frozen=True):
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What may be secret in it: its headers, also without `Bearer`, and the login and the query of the URL."""
+        parts = urlsplit(self.url)
+        login = unquote(parts.netloc.rpartition("@")[0])
+        values = [*self.headers.values(), login.partition(":")[2], *(value for _, value in parse_qsl(parts.query))]
+        found = [word for value in values for word in (value, *value.split()[1:])]
+        return tuple(value for value in found if len(value) >= _MIN_SECRET_LENGTH)
+
     def __repr__(self) -> str:
         return f"Http({self.address!r}, headers={dict.fromkeys(self.headers, '***')})"
 
 
 ServerConfig: TypeAlias = Stdio | Http
+
+
+def redact_words(text: str, config: ServerConfig) -> str:
+    """Return the words of a server without keys, and without anything secret of its configuration."""
+    return redact_keys(build_redactor(config.secrets)(text))
 
 
 # --- the connection -------------------------------------------------------------------------------------------------
@@ -119,10 +139,7 @@ class ServerDiagnostics:
     def redact_stderr(self, config: Stdio) -> str:
         """Return the end of the standard error on one line, without keys and without the values of `env=`."""
         text = " ".join(self._stderr.decode(errors="replace").split())
-        for value in sorted(config.env.values(), key=len, reverse=True):
-            if len(value) >= _MIN_SECRET_LENGTH:
-                text = text.replace(value, "***")
-        text = redact_keys(text)
+        text = redact_words(text, config)
         return f"…{text[-_STDERR_CHARACTERS:]}" if len(text) > _STDERR_CHARACTERS else text
 
     def wait(self) -> None:
@@ -266,7 +283,7 @@ def _explain_child(config: Stdio, diagnostics: ServerDiagnostics, causes: list[B
         stderr = diagnostics.redact_stderr(config)
         output = f"; its last output: {stderr.rstrip('.')}" if stderr else " and wrote nothing"
         return f"{config.command!r} ended before it answered{output}", "run the command in a terminal to see why"
-    return _explain_protocol_error(causes), "check that it is an MCP server"
+    return _explain_protocol_error(config, causes), "check that it is an MCP server"
 
 
 def _explain_address(config: Http, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:
@@ -277,17 +294,17 @@ def _explain_address(config: Http, diagnostics: ServerDiagnostics, causes: list[
         return f"{config.address} answered {status}", "check the key in headers="
     if status >= 400:
         return f"{config.address} answered {status}", "check the URL, the path included"
-    return f"{config.address}: {_explain_protocol_error(causes)}", "check that it is an MCP server"
+    return f"{config.address}: {_explain_protocol_error(config, causes)}", "check that it is an MCP server"
 
 
-def _explain_protocol_error(causes: list[BaseException]) -> str:
+def _explain_protocol_error(config: ServerConfig, causes: list[BaseException]) -> str:
     from mcp import MCPError
 
     for cause in causes:
         if isinstance(cause, RequestRefused):
             return str(cause)
         if isinstance(cause, MCPError):
-            return redact_keys(cause.message)[:_MESSAGE_CHARACTERS].rstrip(".")
+            return redact_words(cause.message, config)[:_MESSAGE_CHARACTERS].rstrip(".")
     return f"it does not answer as an MCP server does ({type(causes[-1]).__name__})"
 
 

@@ -29,8 +29,9 @@ from asides.agents.mcp.connect import (
     load_official_client,
     mute_client_logs,
     open_transport,
+    redact_words,
 )
-from asides.values.errors import ConfigError, redact_keys
+from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -295,7 +296,7 @@ class Session:
                         self._serving = False
                         self._stop()
                 raise ConnectionLost from None
-            raise RequestRefused(redact_keys(error.message)) from None
+            raise RequestRefused(redact_words(error.message, self._config)) from None
         except ValidationError:
             raise RequestRefused("the server's answer cannot be read") from None
         except RuntimeError:

@@ -252,10 +252,13 @@ def _open(path: str) -> sqlite3.Connection:
     import sqlite3
 
     with _opening:
+        place = MEMORY
         if path != MEMORY:
             _create_file(Path(path))
+            # SQLite opens the file and never creates it: it would let others read it.
+            place = f"{Path(path).as_uri()}?mode=rw"
         # This module begins and ends the transactions; the pool takes care of threads.
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(place, timeout=0, isolation_level=None, check_same_thread=False, uri=True)
     try:
         if path != MEMORY:
             # With a write-ahead log readers do not wait for writers, and a commit is one append.
@@ -279,11 +282,13 @@ def _open(path: str) -> sqlite3.Connection:
 
 
 def _create_file(path: Path) -> None:
-    """Create the file so that only its owner may read it: seals are private, and so is thinking."""
+    """Create the file so that only its owner may read it: seals are private, and so is thinking. Where there is a link,
+    this is the file that it points to.
+    """
     if not path.parent.is_dir():
         raise StoreError(f"the folder of the store {path} does not exist. To do: create it, or name another place.")
     with suppress(OSError):  # The file exists, or SQLite will report the problem.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 # --- errors: their texts name the file, and never its content -------------------------------------------------------

@@ -1,0 +1,128 @@
+"""The settings of the command line, and the record of the files in other folders that the user trusts.
+
+The record is `trusted.json` in the user's configuration folder: the path of each file and the SHA-256 of its content.
+A file that has changed is not trusted any more. Not here: what a file may set without trust (settings).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from asides.cli.saved_conversations import make_private_folder
+from asides.cli.terminal import Terminal
+from asides.settings import Settings, load_settings
+from asides.settings_files import FILE_NAME, find_config_folder, is_open_to_others, parse, read_regular_file
+from asides.values.errors import ConfigError
+from asides.values.notices import escape_controls
+
+_RECORD = "trusted.json"
+TOLD_AT_ONCE = frozenset({"untrusted_settings", "unknown_variable"})
+"""The notices that `read_settings` prints: a call that fails, or a command without a call, would never show them."""
+
+
+class _Record(msgspec.Struct):
+    files: dict[str, str] = {}
+
+
+def read_settings(terminal: Terminal, **explicit: Any) -> Settings:
+    """The settings, with the files that the user trusts. Prints a note for whatever is ignored."""
+    environ = os.environ
+    settings = load_settings(environ, trusts=lambda path, content: is_trusted(environ, path, content), **explicit)
+    for notice in settings.notices:
+        if notice.code in TOLD_AT_ONCE:
+            terminal.print_note(f"warning: {escape_controls(str(notice))}")
+    return settings
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+class FoundFile(NamedTuple):
+    """The settings file of the current folder, as it was read."""
+
+    place: str
+    digest: str
+    document: dict[str, Any]
+
+
+def read_file_here() -> FoundFile:
+    """Read the settings file of the current folder. What is shown of it and what is recorded is the same content."""
+    path = Path(FILE_NAME)
+    try:
+        content, _ = read_regular_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(f"there is no {FILE_NAME} in this folder, so there is nothing to trust.") from None
+    except OSError as problem:
+        raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
+    return FoundFile(_locate(path), sha256(content).hexdigest(), parse(path, content))
+
+
+def is_trusted(environ: Mapping[str, str], path: Path, content: bytes) -> bool:
+    """Whether the user trusts the file at this path with this content."""
+    return _read_record(environ).files.get(_locate(path)) == sha256(content).hexdigest()
+
+
+def trust(environ: Mapping[str, str], file: FoundFile) -> Path:
+    """Record that the user trusts this file. Returns the path of the record."""
+    record = _read_record(environ)
+    return _write_record(environ, _Record({**record.files, file.place: file.digest}))
+
+
+def untrust(environ: Mapping[str, str]) -> bool:
+    """Forget the file of the current folder. Returns whether the record named it."""
+    files = dict(_read_record(environ).files)
+    known = files.pop(_locate(Path(FILE_NAME)), None) is not None
+    if known:
+        _write_record(environ, _Record(files))
+    return known
+
+
+def _locate(path: Path) -> str:
+    """The place of a file: its real folder and its name. A link stays a link, since its content is recorded anyway."""
+    return str(Path(os.path.realpath(path.parent)) / path.name)
+
+
+def _read_record(environ: Mapping[str, str]) -> _Record:
+    """The record; empty if there is none, if it cannot be read, or if others may write to it."""
+    folder = find_config_folder(environ)
+    if folder is not None:
+        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            content, status = read_regular_file(folder / _RECORD)
+            if not is_open_to_others(status) and not is_open_to_others(folder.stat()):
+                return msgspec.json.decode(content, type=_Record)
+    return _Record()
+
+
+def _write_record(environ: Mapping[str, str], record: _Record) -> Path:
+    """Write the record so that only its owner may read it, whole or not at all."""
+    folder = find_config_folder(environ)
+    if folder is None:
+        raise ConfigError("there is no home folder to record trusted files in. To do: set HOME or XDG_CONFIG_HOME.")
+    path = folder / _RECORD
+    try:
+        make_private_folder(folder)
+        if is_open_to_others(folder.stat()):
+            raise ConfigError(f"others may write to {folder}, so a record there is worth nothing. To do: chmod o-w it.")
+        # mkstemp makes files that only their owner may read.
+        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{_RECORD}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as problem:
+        raise ConfigError(f"the record {path} cannot be written: {problem.strerror or problem}.") from None
+    return path

@@ -1,0 +1,122 @@
+"""Finds and reads settings files, and says which of them are trusted.
+
+A file that the user named, and the one in the user's configuration folder, are. One that was only found in the current
+folder may come from elsewhere. Not here: what the files set (settings), and the record of trusted files (cli/trust).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from asides.values.errors import ConfigError
+
+FILE_NAME = "asides.toml"
+FILE_VARIABLE = "ASIDES_CONFIG"
+NOT_TRUSTED = "it was found in the current folder, which is not trusted"
+# Far beyond any real file.
+_MOST_BYTES = 1024 * 1024
+
+Trusts: TypeAlias = Callable[[Path, bytes], bool]
+"""Whether the user trusts the file at this path with exactly this content."""
+
+
+class SettingsFile(msgspec.Struct, frozen=True):
+    """A settings file as it was read."""
+
+    path: Path
+    document: dict[str, Any]
+    distrust: str | None = None
+    """Why it may set only what is harmless; None for a trusted file."""
+
+
+def find_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The paths of settings files, in order of precedence. The files need not exist."""
+    if named := environ.get(FILE_VARIABLE, "").strip():
+        return (Path(named),)
+    folder = find_config_folder(environ)
+    return (Path(FILE_NAME),) if folder is None else (Path(FILE_NAME), folder / FILE_NAME)
+
+
+def find_config_folder(environ: Mapping[str, str]) -> Path | None:
+    """The user's configuration folder; None without a home. A relative path counts as none: it may be anyone's."""
+    for variable, inside in (("XDG_CONFIG_HOME", ""), ("HOME", ".config"), ("USERPROFILE", ".config")):
+        if (value := environ.get(variable, "").strip()) and Path(value).is_absolute():
+            return Path(value) / inside / "asides"
+    return None
+
+
+def read_files(
+    environ: Mapping[str, str], files: Sequence[str | Path] | None, trusts: Trusts | None
+) -> Iterator[SettingsFile]:
+    """Read the files that are named, or else those that are found, in order of precedence."""
+    is_named = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
+    paths = find_config_files(environ) if files is None else tuple(map(Path, files))
+    for path in paths:
+        try:
+            # Read once: the content that is judged is the content that counts.
+            content, status = _read_named(path) if is_named else read_regular_file(path)
+        except (FileNotFoundError, NotADirectoryError):
+            if is_named:
+                raise ConfigError(f"the settings file {path} does not exist; create it, or name another.") from None
+            continue
+        except OSError as problem:
+            raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
+        distrust: str | None = None
+        if not is_named and path != Path(FILE_NAME):
+            is_open = is_open_to_others(status) or is_open_to_others(path.parent.stat())
+            distrust = f"others may write to it or to its folder (chmod o-w {path.parent} {path})" if is_open else None
+        elif not is_named:
+            if any(_is_same_file(status, other) for other in paths[1:]):
+                continue  # The user's own file, which comes next.
+            distrust = None if trusts is not None and trusts(path, content) else NOT_TRUSTED
+        yield SettingsFile(path, parse(path, content), distrust)
+
+
+def parse(path: Path, content: bytes) -> dict[str, Any]:
+    """Parse the content of a settings file."""
+    import tomllib
+
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as problem:
+        raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise ConfigError(f"the settings file {path} is not TOML: {problem}.") from None
+
+
+def _read_named(path: Path) -> tuple[bytes, os.stat_result]:
+    """The content of anything that can be read, a pipe too, and its status."""
+    with path.open("rb") as file:
+        return file.read(), os.fstat(file.fileno())
+
+
+def read_regular_file(path: Path) -> tuple[bytes, os.stat_result]:
+    """The content of a regular file and its status. A pipe or a device, behind a link too, would never end."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is no regular file")
+        content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise OSError(f"it is longer than {_MOST_BYTES} bytes")
+        return content, status
+
+
+def is_open_to_others(status: os.stat_result) -> bool:
+    """Whether every user of this machine may write to a file, or replace those of a folder. Windows does not say."""
+    is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+    return os.name == "posix" and bool(status.st_mode & stat.S_IWOTH) and not is_sticky
+
+
+def _is_same_file(status: os.stat_result, path: Path) -> bool:
+    try:
+        return os.path.samestat(status, path.stat())
+    except OSError:
+        return False
