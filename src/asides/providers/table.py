@@ -40,6 +40,7 @@ from asides.providers.models.open_weights import (
     TINY_REASONER,
     extend_hosted,
     open_weights,
+    spell_with_p,
 )
 from asides.providers.provider import (
     LAUNCH_URL,
@@ -266,6 +267,21 @@ _BEDROCK_AS_MESSAGES = ModelVariant(
     source="recorded",
 )
 
+_MANTLE = "docs.aws.amazon.com bedrock userguide model cards, in litellm 1.108"
+
+
+def _mantle(gpt: tuple[ModelRule, ...], grok: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """Mantle's models: those of OpenAI and xAI with their makers in front, then the open ones."""
+    own = tuple(
+        msgspec.structs.replace(
+            rule, models=f"*{maker}.{rule.models}", since="2026-11-15", source=f"{rule.source}; {_MANTLE}"
+        )
+        for maker, rules in (("openai", gpt), ("xai", grok))
+        for rule in rules
+    )
+    return extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded"), *own)
+
+
 # --- Ollama, in its own dialect and in two others ---------------------------------------------------------------------
 
 _OLLAMA = Quirks(
@@ -471,6 +487,8 @@ PROVIDERS: tuple[Provider, ...] = (
         models=KIMI_MODELS,
         replay=(
             _replay("never", "2026-08", KIMI, "moonshot-v1*"),
+            # Earlier turns without calls go back only with `thinking.keep`, which nothing here asks for.
+            _replay("tool_turns", "2026-11-15", "unsure: kimi-cli kosong; java.agentscope.io kimi", "kimi-k3*"),
             _replay("tool_turns", "2026-08", "MoonshotAI/kimi-cli kosong/chat_provider/kimi.py"),
         ),
         docs="https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model",
@@ -492,7 +510,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
         tier="verified",
-        since="2026-10-29",
+        since="2026-11-15",
     ),
     # For keys of mainland China set ZAI_BASE_URL=https://open.bigmodel.cn/api/paas/v4.
     Provider(
@@ -507,7 +525,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
-        since="2026-10-19",
+        since="2026-11-15",
     ),
     # By default the subscription's address uses earlier thinking, so all of it goes back, in order.
     Provider(
@@ -521,7 +539,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("all", "2026-08", "docs.z.ai thinking-mode: clear_thinking is false here"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
-        since="2026-10-19",
+        since="2026-11-15",
     ),
     # By default it writes <think> into the content; with reasoning_split it sends the thinking apart, as snapshots. The
     # whole turn must go back. For keys of mainland China set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
@@ -543,7 +561,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=MINIMAX_MODELS,
         replay=(_replay("all", "2026-08", f"{MINIMAX}: the whole message must be kept"),),
         docs="https://platform.minimax.io/docs/api-reference/text-openai-api",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="xai",
@@ -591,7 +609,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("all", "2026-06-30", f"{MISTRAL}: leaving it out degrades answers"),),
         docs="https://docs.mistral.ai/capabilities/reasoning",
         tier="verified",
-        since="2026-06-30",
+        since="2026-11-15",
     ),
     # ── hosts of open models ──────────────────────────────────────────────────────────────────────────────────────────
     # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends its thinking apart
@@ -684,8 +702,25 @@ PROVIDERS: tuple[Provider, ...] = (
                 since="2026-01",
                 source="recorded",
             ),
+            ModelRule(
+                models="gemma-4*",
+                thinking="optional",
+                efforts=(),
+                forbids=_CEREBRAS_FORBIDS,
+                since="2026-11-15",
+                source="unsure: litellm 1.108 alone: it thinks; how to ask is not known",
+            ),
             never_thinks("qwen-3*instruct*", "2026-08", "unsure: from memory"),
             never_thinks("qwen-3-coder*", "2026-08", "unsure: from memory"),
+            ModelRule(
+                models="qwen-3*",
+                thinking="optional",
+                default="on",
+                efforts=(),
+                forbids=_CEREBRAS_FORBIDS,
+                since="2026-11-15",
+                source="unsure: litellm 1.108 alone: it thinks; how to ask is not known",
+            ),
             never_thinks("llama*", "2026-08", "unsure: from memory"),
         ),
         replay=(
@@ -694,7 +729,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         docs="https://inference-docs.cerebras.ai/capabilities/reasoning",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="together",
@@ -713,7 +748,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", f"{_TOGETHER}: the same field"),),
         docs="https://docs.together.ai/docs/reasoning-overview",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="fireworks",
@@ -721,28 +756,40 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.fireworks.ai/inference/v1",
         key_env=("FIREWORKS_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=extend_hosted(
-            gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
-            ModelRule(
-                models="*deepseek-v4*",
-                thinking="optional",
-                default="on",
-                efforts=LOW_TO_XHIGH,
-                since="2026-08",
-                source=_FIREWORKS,
-            ),
-            ModelRule(
-                models="*glm-5*",
-                thinking="optional",
-                default="on",
-                efforts=("high", "max"),
-                since="2026-08",
-                source=_FIREWORKS,
-            ),
+        models=spell_with_p(
+            extend_hosted(
+                gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
+                ModelRule(
+                    models="*deepseek-v4*",
+                    thinking="optional",
+                    default="on",
+                    efforts=LOW_TO_XHIGH,
+                    since="2026-08",
+                    source=_FIREWORKS,
+                ),
+                # `none` and a disabled toggle answer 400.
+                ModelRule(
+                    models="*glm-5.3*",
+                    thinking="always",
+                    default="on",
+                    efforts=("low", "high", "max"),
+                    off_as_effort=False,
+                    since="2026-11-15",
+                    source="models.dev fireworks-ai glm-5p3, measured 2026-09-04",
+                ),
+                ModelRule(
+                    models="*glm-5*",
+                    thinking="optional",
+                    default="on",
+                    efforts=("high", "max"),
+                    since="2026-08",
+                    source=_FIREWORKS,
+                ),
+            )
         ),
         replay=(_replay("tool_turns", "2026-08", f"{_FIREWORKS}: the same field"),),
         docs="https://docs.fireworks.ai/guides/reasoning",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="deepinfra",
@@ -754,7 +801,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://deepinfra.com/docs/openai_api",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="sambanova",
@@ -765,7 +812,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         replay=(_replay("never", "2026-08", "docs.sambanova.ai names no field for it"),),
         docs="https://docs.sambanova.ai/docs/en/build/reasoning",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # The system prompt switches older Nemotron models: write "detailed thinking on" or /no_think there.
     Provider(
@@ -779,7 +826,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://docs.nvidia.com/nim/large-language-models/latest/reasoning-model.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # A router: the field, the tags and the accepted settings are those of the host that it chooses.
     Provider(
@@ -800,7 +847,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://huggingface.co/docs/inference-providers",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # A router: maps efforts to those of the model. No inline thinking was seen, but a host that it chooses may inline.
     Provider(
@@ -920,7 +967,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
-        since="2026-08-22",
+        since="2026-11-15",
     ),
     _LLAMACPP,
     # The same server, from the xllamacpp wheel, started by the first request. `local:tiny` is the model that comes with
@@ -955,7 +1002,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=SELF_HOSTED,
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # Its own endpoint. Thinks by default.
     Provider(
@@ -973,7 +1020,7 @@ PROVIDERS: tuple[Provider, ...] = (
         also=(_OLLAMA_AS_CHAT, _OLLAMA_AS_RESPONSES),
         docs="https://docs.ollama.com/capabilities/thinking",
         tier="verified",
-        since="2026-08-21",
+        since="2026-11-15",
     ),
     # Its OpenAI endpoint. Clamps efforts itself.
     Provider(
@@ -989,7 +1036,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=_OLLAMA_AS_CHAT.replay,
         docs="https://docs.ollama.com/api/openai-compatibility",
         tier="verified",
-        since="2026-08-21",
+        since="2026-11-15",
     ),
     Provider(
         name="mistralrs",
@@ -1006,7 +1053,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=SELF_HOSTED,
         docs="https://github.com/EricLBuehler/mistral.rs",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="gpustack",
@@ -1018,7 +1065,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded"),),
         docs="https://docs.gpustack.ai",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # ── clouds and gateways ───────────────────────────────────────────────────────────────────────────────────────────
     Provider(
@@ -1117,12 +1164,13 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=_BEDROCK_AS_CHAT.replay,
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="bedrock-mantle",
         also=(
             _responses(
+                models=_mantle(GPT_RESPONSES_MODELS, GROK_MODELS),
                 quirks=Quirks(tags=("reasoning", "think"), encrypted_reasoning=True, raw_reasoning="alone"),
                 tier="verified",
             ),
@@ -1131,11 +1179,11 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
-        models=extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
+        models=_mantle(GPT_MODELS, GROK_MODELS),
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # Anthropic's OpenAI endpoint is for tests: it never returns thinking.
     Provider(
@@ -1169,7 +1217,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         docs="https://docs.ollama.com/cloud",
         tier="verified",
-        since="2026-08-21",
+        since="2026-11-15",
     ),
     Provider(
         name="vercel-gateway",
@@ -1216,7 +1264,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         docs="https://developers.cloudflare.com/workers-ai/configuration/open-ai-compatibility",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="venice",
@@ -1228,7 +1276,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.venice.ai/overview/guides/reasoning-models",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="avian",
@@ -1240,7 +1288,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://avian.io/docs",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="crusoe",
@@ -1252,7 +1300,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.crusoecloud.com",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="doubleword",
@@ -1264,7 +1312,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.doubleword.ai",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="github-copilot",
@@ -1307,7 +1355,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         docs="https://cloud.ibm.com/apidocs/watsonx-ai",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="portkey",
@@ -1332,7 +1380,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         docs="https://docs.litellm.ai/docs/reasoning_content",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="pydantic-gateway",
@@ -1370,7 +1418,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=CLAUDE_REPLAY,
         docs="https://platform.claude.com/docs/en/api/messages",
         tier="verified",
-        since="2026-11-09",
+        since="2026-11-15",
     ),
     # Each model has its own address; the version is inside the body. A key of Bedrock is sent as a bearer.
     Provider(
@@ -1387,7 +1435,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=_BEDROCK_AS_MESSAGES.replay,
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html",
         tier="verified",
-        since="2026-11-09",
+        since="2026-11-15",
     ),
     # The key is an access token: `gcloud auth print-access-token`.
     Provider(
@@ -1405,7 +1453,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=CLAUDE_REPLAY,
         docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude",
         tier="verified",
-        since="2026-11-09",
+        since="2026-11-15",
     ),
     # Reads every field that a server of this dialect may send. Many clones send no signatures, or empty ones.
     Provider(
@@ -1430,7 +1478,11 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("MINIMAX_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
         quirks=_messages(auth="x-api-key", clone=True),
-        models=(_clone("minimax-m2*", "always", ("adaptive",)), _clone("*", "optional", ("adaptive", "disabled"))),
+        models=(
+            _clone("minimax-m2*", "always", ("adaptive",)),
+            _clone("minimax-m3.1*", "always", ("adaptive",), efforts=LOW_TO_MAX),
+            _clone("*", "optional", ("adaptive", "disabled")),
+        ),
         replay=(_replay("all", "2026-08-22", "vercel/ai packages/minimax; unsure: earlier turns"),),
         docs="https://platform.minimax.io/docs/api-reference/text-anthropic-api",
         since="2026-08-22",

@@ -234,7 +234,7 @@ _CONTEXT = re.compile(
 )
 _REPLAY = re.compile(
     r"reasoning_content|thought[_ ]?signature|encrypted_content|signature. in .thinking"
-    r"|`thinking` or `redacted_thinking`|reasoning.{0,40}required",
+    r"|.?thinking.? or .?redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified|reasoning.{0,40}required",
     re.IGNORECASE,
 )
 _FILTER = re.compile(r"content.?(filter|management|policy)|responsibleai|safety system|moderation", re.IGNORECASE)

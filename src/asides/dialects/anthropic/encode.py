@@ -192,7 +192,8 @@ def encode_thinking(prompt: Prompt, target: Target) -> tuple[dict[str, Any], lis
     else:
         fields["thinking"] = {"type": _choose_form(thinking, rule)}
     display = "omitted" if thinking.show == "none" else "summarized"
-    if rule.display is not None and rule.display != display:
+    # The form between_tools has no field for it, and shows what it has (anthropic-sdk-python 2.8, 2026-11-15).
+    if rule.display is not None and rule.display != display and thinking.mode != "between_tools":
         fields["thinking"]["display"] = display
     if thinking.effort is not None:
         fields["output_config"] = {"effort": thinking.effort}
