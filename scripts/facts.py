@@ -154,14 +154,13 @@ def read_litellm(catalogue: Mapping[str, Mapping[str, Any]], today: str) -> Iter
         row = LITELLM_ROWS.get(str(entry.get("litellm_provider")))
         if row is None or entry.get("mode") not in _CONVERSATIONS or str(entry.get("deprecation_date", today)) < today:
             continue
-        efforts = _read_efforts(entry)
         yield Claim(
             row,
             _read_name(key, str(entry["litellm_provider"]), row),
             "litellm",
             thinks=_read_flag(entry, "supports_reasoning"),
             stops=_read_stops(entry),
-            efforts=efforts,
+            efforts=_read_efforts(entry),
             context=_read_number(entry, "max_input_tokens"),
             output=_read_number(entry, "max_output_tokens"),
             pictures=_read_flag(entry, "supports_vision"),
@@ -283,12 +282,15 @@ def _contradict_amount(claim: Claim, rule: ModelRule) -> Iterator[tuple[str, str
     if claim.stops is not None and claim.stops != (rule.thinking == "optional"):
         yield "off", _to_word(rule.thinking == "optional"), _to_word(claim.stops)
     takes = rule.efforts
-    wrong = (
-        [] if takes is None else [effort for effort, takes_it in claim.efforts.items() if takes_it != (effort in takes)]
-    )
-    if takes is not None and wrong:
-        theirs = [f"{'' if claim.efforts[effort] else 'not '}{effort}" for effort in wrong]
-        yield "efforts", " ".join(takes) or "none", ", ".join(theirs)
+    if takes is None:
+        return
+    wrong = [(effort, flag) for effort, flag in claim.efforts.items() if flag != (effort in takes)]
+    if wrong:
+        yield (
+            "efforts",
+            " ".join(takes) or "none",
+            ", ".join(effort if flag else f"not {effort}" for effort, flag in wrong),
+        )
 
 
 def _is_same_room(tokens: int, rule: ModelRule) -> bool:
