@@ -36,55 +36,29 @@ JUDGED = Path(__file__).resolve().parent / "facts_judged.toml"
 PACKAGES = ("litellm", "genai-prices")
 
 # The provider in the catalogue → our row. Hosts whose rows have no rules of models are left out: nothing to compare.
+_SAME_NAME = (
+    "anthropic azure cerebras cohere deepseek fireworks groq minimax mistral openai perplexity together zai".split()
+)
 LITELLM_ROWS = {
-    "anthropic": "anthropic",
-    "azure": "azure",
-    "bedrock": "bedrock",
+    **{name: name for name in _SAME_NAME},
+    **{name: name for name in "bedrock cloudflare crusoe deepinfra moonshot ollama sambanova watsonx xai".split()},
     "bedrock_converse": "bedrock",
     "bedrock_mantle": "bedrock-mantle",
-    "cerebras": "cerebras",
-    "cloudflare": "cloudflare",
     "cohere_chat": "cohere",
-    "crusoe": "crusoe",
     "dashscope": "qwen",
-    "deepinfra": "deepinfra",
-    "deepseek": "deepseek",
     "fireworks_ai": "fireworks",
     "gemini": "google",
-    "groq": "groq",
-    "minimax": "minimax",
-    "mistral": "mistral",
-    "moonshot": "moonshot",
     "nvidia_nim": "nvidia",
-    "ollama": "ollama",
-    "openai": "openai",
-    "perplexity": "perplexity",
-    "sambanova": "sambanova",
     "together_ai": "together",
     "vertex_ai-anthropic_models": "vertex-anthropic",
     "vertex_ai-language-models": "vertex",
-    "watsonx": "watsonx",
-    "xai": "xai",
-    "zai": "zai",
 }
 PRICES_ROWS = {
-    "anthropic": "anthropic",
+    **{name: name for name in _SAME_NAME},
     "aws": "bedrock",
-    "azure": "azure",
-    "cerebras": "cerebras",
-    "cohere": "cohere",
-    "deepseek": "deepseek",
-    "fireworks": "fireworks",
     "google": "google",
-    "groq": "groq",
-    "minimax": "minimax",
-    "mistral": "mistral",
     "moonshotai": "moonshot",
-    "openai": "openai",
-    "perplexity": "perplexity",
-    "together": "together",
     "x-ai": "xai",
-    "zai": "zai",
 }
 # Catalogues round: 1,048,576 tokens are also written as a million.
 _ROUNDING = 0.05

@@ -247,10 +247,32 @@ _LLAMACPP = Provider(
 
 # --- Bedrock, in its own dialect and in two others --------------------------------------------------------------------
 
+_AWS_CARDS = "docs.aws.amazon.com bedrock userguide model cards, in litellm 1.108"
+
+
+def _behind_maker(maker: str, rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The rules under names that begin with a region and the maker: `us.xai.grok-4.6`."""
+    return tuple(
+        msgspec.structs.replace(
+            rule, models=f"*{maker}.{rule.models}", since="2026-11-15", source=f"{rule.source}; {_AWS_CARDS}"
+        )
+        for rule in rules
+    )
+
+
+def _mantle(gpt: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """Mantle's models: those of OpenAI and xAI, then the open ones."""
+    oss = gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")
+    return extend_hosted(oss, *_behind_maker("openai", gpt), *_behind_maker("xai", GROK_MODELS))
+
+
 _BEDROCK_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("reasoning", "think")),
-    models=extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
+    models=extend_hosted(
+        gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded"),
+        *_behind_maker("xai", GROK_MODELS),
+    ),
     replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
     tier="verified",
     since="2026-08",
@@ -266,21 +288,6 @@ _BEDROCK_AS_MESSAGES = ModelVariant(
     since="2026-08",
     source="recorded",
 )
-
-_MANTLE = "docs.aws.amazon.com bedrock userguide model cards, in litellm 1.108"
-
-
-def _mantle(gpt: tuple[ModelRule, ...], grok: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
-    """Mantle's models: those of OpenAI and xAI with their makers in front, then the open ones."""
-    own = tuple(
-        msgspec.structs.replace(
-            rule, models=f"*{maker}.{rule.models}", since="2026-11-15", source=f"{rule.source}; {_MANTLE}"
-        )
-        for maker, rules in (("openai", gpt), ("xai", grok))
-        for rule in rules
-    )
-    return extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded"), *own)
-
 
 # --- Ollama, in its own dialect and in two others ---------------------------------------------------------------------
 
@@ -1170,7 +1177,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="bedrock-mantle",
         also=(
             _responses(
-                models=_mantle(GPT_RESPONSES_MODELS, GROK_MODELS),
+                models=_mantle(GPT_RESPONSES_MODELS),
                 quirks=Quirks(tags=("reasoning", "think"), encrypted_reasoning=True, raw_reasoning="alone"),
                 tier="verified",
             ),
@@ -1179,7 +1186,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
-        models=_mantle(GPT_MODELS, GROK_MODELS),
+        models=_mantle(GPT_MODELS),
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
         tier="verified",
