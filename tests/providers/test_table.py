@@ -164,6 +164,8 @@ def test_every_model_of_every_row_can_be_asked_for_anything(row: Provider) -> No
         ("bedrock-openai:us.xai.grok-4.7", "always", LOW_TO_XHIGH),
         ("bedrock-openai:moonshotai.kimi-k3", "always", ("low", "high", "max")),
         ("fireworks:accounts/fireworks/models/glm-5p3", "always", ("low", "high", "max")),
+        ("fireworks:accounts/fireworks/models/deepseek-v3p2", "optional", LOW_TO_HIGH),
+        ("fireworks:accounts/fireworks/models/kimi-k2p6", "optional", LOW_TO_HIGH),
         ("minimax-anthropic:MiniMax-M3.1-Flash", "always", LOW_TO_MAX),
         ("cerebras:qwen-3.8-27b", "optional", ()),
         ("cerebras:qwen-3-coder-480b", "never", ()),

@@ -169,6 +169,21 @@ _GROQ_SCHEMAS = "unsure: who takes a schema, from memory of console.groq.com/doc
 _CEREBRAS = "inference-docs.cerebras.ai/capabilities/reasoning; pydantic-ai providers/cerebras.py"
 _CEREBRAS_FORBIDS: tuple[Sampled, ...] = ("presence_penalty", "frequency_penalty", "logit_bias")
 _FIREWORKS = "docs.fireworks.ai/guides/reasoning; langchain deepagents reasoning efforts"
+
+
+def _fireworks(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The host's spelling of names. It takes three efforts for open models that have none of their own."""
+    source = f"{_FIREWORKS}; recorded: deepseek-v3p2; unsure: single families"
+    return spell_with_p(
+        tuple(
+            msgspec.structs.replace(rule, efforts=LOW_TO_HIGH, since="2026-11-15", source=source)
+            if rule.efforts == () and rule.thinking != "never"
+            else rule
+            for rule in rules
+        )
+    )
+
+
 _PERPLEXITY = (
     "docs.perplexity.ai; langchain_perplexity output parsers; no tools: hexdocs.pm langchain ChatPerplexity; "
     "unsure: which models do not think"
@@ -763,7 +778,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.fireworks.ai/inference/v1",
         key_env=("FIREWORKS_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=spell_with_p(
+        models=_fireworks(
             extend_hosted(
                 gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
                 ModelRule(
