@@ -25,6 +25,7 @@ _ASKED = {
     "thinking_toggle": "`thinking: {type}`",
     "thinking_toggle_and_effort": "`thinking: {type}` and `reasoning_effort`",
     "enable_thinking": "`enable_thinking`",
+    "enable_thinking_and_effort": "`enable_thinking` and `reasoning_effort`",
     "template": "`chat_template_kwargs`",
     "template_and_effort": "`chat_template_kwargs` and `reasoning_effort`",
     "prompt_mode": "`prompt_mode` or `reasoning_effort`",

@@ -153,3 +153,60 @@ def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:
     for command in ("python3 scripts/try.py", "python3 scripts/dev.py check"):
         assert re.search(rf"^{re.escape(command)}\b", readme, re.MULTILINE)
         assert re.search(rf"^(?:\w+=\$\()?{re.escape(command)}", ci, re.MULTILINE)
+
+
+# Models that have ended, or end within weeks, with the day. Sources: the makers' lists of deprecations as the SDKs and
+# catalogues of 2026-11-15 have them (anthropic-sdk-python 2.8, api-docs.deepseek.com, ai.google.dev, litellm 1.108).
+_ENDED = {
+    r"claude-(?:[123]\b|instant|v[12])[\w.:-]*": "2026-02-19",
+    r"claude-(?:opus|sonnet)-4-(?:0\b|2025)\w*": "2026-06-15",
+    r"claude-mythos-preview": "2026-06-30",
+    r"claude-sonnet-4-5[\w.:-]*": "2026-11-30",
+    r"deepseek-(?:chat|reasoner)": "2026-07-24",
+    r"gemini-(?:1\.|2\.0)[\w.-]*": "2026-06-01",
+    r"gemini-3-pro(?:-preview)?(?!-image)\b": "2026-03-09",
+    r"gemini-3\.1-flash-lite-preview": "2026-05-25",
+    r"gpt-5(?:\.[123])?-chat-latest": "2026-08-10",
+    r"minimax-m2\.[57][\w-]*": "2026-11-18",
+    r"o1-preview": "2025-07-28",
+}
+# The text of the requirements is not ours to change. The rows and the stage's rules know old models on purpose.
+_KNOW_OLD_MODELS = ("docs/requirements.md", "src/asides/providers/", "src/asides/testing/stage/rules/")
+_SHOWN = [*_PAGES, *sorted((_ROOT / "src").rglob("*.py"))]
+
+
+def test_no_page_docstring_or_default_names_a_model_that_has_ended() -> None:
+    ended = re.compile("|".join(rf"(?<![\w-])(?:{name})" for name in _ENDED), re.IGNORECASE)
+    found = [
+        f"{_name(path)}: {name}"
+        for path in _SHOWN
+        if not _name(path).startswith(_KNOW_OLD_MODELS)
+        for name in ended.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert found == [], f"use a model of today; the dates: {_ENDED}"
+
+
+@pytest.mark.parametrize(
+    ("text", "ended"),
+    [
+        ("deepseek:deepseek-reasoner", True),
+        ("anthropic:claude-sonnet-4-5", True),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
+        ("`claude-3-7-sonnet-latest`", True),
+        ("gemini-3-pro-preview", True),
+        ("deepseek:deepseek-flash", False),
+        ("claude-haiku-4-5, claude-opus-4-6", False),
+        ("gemini-3-pro-image", False),
+        ("gemini-3.1-pro-preview", False),
+    ],
+)
+def test_the_list_of_ended_models_knows_them_by_all_their_names(text: str, ended: bool) -> None:
+    assert any(re.search(rf"(?<![\w-])(?:{name})", text, re.IGNORECASE) for name in _ENDED) is ended
+
+
+def test_the_pages_write_a_provider_as_the_table_does() -> None:
+    """An alias works, but a reader who looks it up in the list of rows would not find it."""
+    aliases = {alias: row.name for row in asides.list_providers() for alias in row.aliases}
+    written = re.compile(rf'["\'](?:{"|".join(map(re.escape, aliases))}):[\w.-]+["\']')
+    found = [f"{_name(page)}: {name}" for page in _PAGES for name in written.findall(page.read_text(encoding="utf-8"))]
+    assert found == []

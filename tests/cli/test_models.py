@@ -43,7 +43,7 @@ def test_a_provider_or_model_may_be_named_without_an_option(capsys: pytest.Captu
 _THINKS = ThinkingInfo(True, None, ("adaptive", "enabled"), ("low", "medium", "high", "max"))
 
 
-_AS_KNOWN = ModelInfo("claude-opus-4-6", context=200_000, max_output=128_000, thinking=_THINKS)
+_AS_KNOWN = ModelInfo("claude-opus-4-6", context=1_000_000, max_output=128_000, thinking=_THINKS)
 
 
 _OTHERWISE = ModelInfo("claude-3-5-haiku-20241022", max_output=8_192, thinking=ThinkingInfo(True, efforts=()))
@@ -60,7 +60,7 @@ def test_the_list_shows_rules_and_reports_and_where_they_differ(stage: OpenStage
     assert head.split("  ")[0] == "MODEL"
     efforts = ["low", "medium", "high", "max"]
     reported = ["thinks", "adaptive", "enabled:", *efforts]
-    assert same.split() == ["claude-opus-4-6", "optional", *efforts, *reported, "200000", "128000"]
+    assert same.split() == ["claude-opus-4-6", "optional", *efforts, *reported, "1000000", "128000"]
     assert other.endswith("8192    thinking: the rule says never")
     assert "anthropic lists 2 models; 1 of them differ from the rules." in done.err
 
@@ -132,5 +132,7 @@ def test_only_facts_that_both_have_can_differ(rule: ModelRule, reported: Thinkin
     assert find_differences(rule, ModelInfo("m", thinking=reported)) == found
 
 
-def test_the_most_tokens_of_output_may_differ_too() -> None:
+def test_the_most_tokens_of_output_and_of_all_may_differ_too() -> None:
     assert find_differences(ModelRule(max_output=8), ModelInfo("m", max_output=9)) == ["output: the rule says 8"]
+    assert find_differences(ModelRule(context=8), ModelInfo("m", context=9)) == ["context: the rule says 8"]
+    assert find_differences(ModelRule(context=8), ModelInfo("m")) == []

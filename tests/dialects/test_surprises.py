@@ -61,7 +61,7 @@ def test_an_unknown_chunk_in_a_gemini_stream_gives_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "codes"), [("qwen.qwen3-32b-v1:0", ["off_not_sent"]), ("amazon.nova-2-lite-v1:0", [])]
+    ("model", "codes"), [("moonshotai.kimi-k2.5", ["off_not_sent"]), ("amazon.nova-2-lite-v1:0", [])]
 )
 def test_converse_reports_that_off_cannot_be_sent_where_the_default_may_be_on(model: str, codes: list[str]) -> None:
     shown = asides.explain(f"bedrock:{model}", "?", thinking="off", base_url="http://127.0.0.1:9")

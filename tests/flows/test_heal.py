@@ -10,7 +10,7 @@ import pytest
 import asides
 from asides.flows.heal import heal
 from asides.testing.stage import Fail, OpenStage, Say
-from asides.values.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected
+from asides.values.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected, from_status
 from asides.values.messages import Message, Prompt, StoredResponse, assistant, user
 from asides.values.thinking import Origin, Seal, Thought
 
@@ -131,3 +131,24 @@ def test_only_the_thoughts_that_were_named_are_taken_out() -> None:
     assert [len(message.parts) for message in repair.prompt.messages] == [1, 2, 1, 1, 1]
     assert heal(error, repair.prompt, [repair.kind]) is None
     assert heal(NotFound("no such model", status=404), prompt, ()) is None
+
+
+_MODIFIED = b"`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        (_MODIFIED.decode(), b""),
+        # A gateway tells its own text and keeps that of the provider in the body.
+        ("Provider returned error", b'{"error":{"metadata":{"raw":"{\\"error\\":\\"' + _MODIFIED + b'\\"}"}}}'),
+    ],
+)
+def test_thoughts_that_a_provider_calls_modified_are_taken_out(text: str, body: bytes) -> None:
+    thought = Thought("hm", source="block", seals=(Seal("signature", "s"),))
+    prompt = Prompt((user("1"), assistant(thought, "said"), user("2")))
+    error = from_status(400, provider="host", message=text, body=body)
+    repair = heal(error, prompt, ())
+    assert repair is not None
+    assert (repair.kind, repair.notice.code) == ("reasoning", "thoughts_rejected")
+    assert [len(message.parts) for message in repair.prompt.messages] == [1, 1, 1]

@@ -110,6 +110,14 @@ UNSET = Thinking()
             id="a forced tool",
         ),
         pytest.param(
+            ModelRule(thinking="always", forced_tools="required"),
+            prompt(tools=TOOLS, tool_choice="f"),
+            {"tool_choice": "required"},
+            "tool_choice",
+            ("tool_choice_adjusted", "f", "required"),
+            id="a certain tool, where only some tool may be forced",
+        ),
+        pytest.param(
             ModelRule(thinking="optional", tools_while_thinking=False),
             prompt(tools=TOOLS, thinking=Thinking(effort="low")),
             {"thinking": UNSET},
@@ -265,6 +273,20 @@ def test_a_contradiction_raises_or_is_adjusted_with_one_notice(
             {},
             [],
             id="no tool is forced",
+        ),
+        pytest.param(
+            ModelRule(thinking="always", forced_tools="required"),
+            prompt(tools=TOOLS, tool_choice="required"),
+            {},
+            [],
+            id="some tool is forced, where that is allowed",
+        ),
+        pytest.param(
+            ModelRule(thinking="always", forms=("adaptive", "between_tools")),
+            prompt(thinking=Thinking(mode="off")),
+            {"thinking": Thinking(mode="between_tools")},
+            [("form_adjusted", "off", "between_tools")],
+            id="off, where the least is to think between calls of tools",
         ),
     ],
 )

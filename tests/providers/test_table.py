@@ -13,6 +13,7 @@ from asides import dialects
 from asides.history.plan import plan
 from asides.providers.credentials import is_loopback
 from asides.providers.find import find_target
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import UnknownProvider
@@ -149,6 +150,30 @@ def test_every_model_of_every_row_can_be_asked_for_anything(row: Provider) -> No
             assert "model" not in body or request.url.endswith(row.quirks.path)
             asked = {"reasoning", "enable_thinking", "chat_template_kwargs", "prompt_mode", "thinking"} & body.keys()
             assert len(asked) <= 1, (name, wish, asked)
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "efforts"),
+    [
+        ("bedrock-mantle:openai.gpt-6.1-sol", "always", LOW_TO_XHIGH),
+        ("bedrock-mantle:openai.gpt-6-sol", "optional", LOW_TO_MAX),
+        ("bedrock-mantle:openai.gpt-oss-120b", "always", LOW_TO_HIGH),
+        ("bedrock-mantle:xai.grok-4.6", "always", LOW_TO_XHIGH),
+        ("bedrock-mantle:us-gov-west-1/xai.grok-4.3", "optional", LOW_TO_HIGH),
+        ("bedrock-mantle:zai.glm-5", "optional", ()),
+        ("bedrock-openai:us.xai.grok-4.7", "always", LOW_TO_XHIGH),
+        ("bedrock-openai:moonshotai.kimi-k3", "always", ("low", "high", "max")),
+        ("fireworks:accounts/fireworks/models/glm-5p3", "always", ("low", "high", "max")),
+        ("fireworks:accounts/fireworks/models/deepseek-v3p2", "optional", LOW_TO_HIGH),
+        ("fireworks:accounts/fireworks/models/kimi-k2p6", "optional", LOW_TO_HIGH),
+        ("minimax-anthropic:MiniMax-M3.1-Flash", "always", LOW_TO_MAX),
+        ("cerebras:qwen-3.8-27b", "optional", ()),
+        ("cerebras:qwen-3-coder-480b", "never", ()),
+    ],
+)
+def test_hosts_have_the_facts_of_other_makers_models(model: str, thinking: str, efforts: tuple[str, ...]) -> None:
+    rule = find_target(model, environ={"AWS_REGION": "us-east-1"}).rule
+    assert (rule.thinking, rule.efforts) == (thinking, efforts)
 
 
 def test_the_plain_row_is_for_anybody() -> None:

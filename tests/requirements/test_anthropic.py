@@ -302,7 +302,9 @@ def test_S3_42_nothing_asked_is_nothing_sent() -> None:
         (BY_HABIT, "off", {"type": "disabled"}, None),
         (BY_HABIT, "on", {"type": "adaptive", "display": "summarized"}, None),
         (ALWAYS, "medium", {"type": "adaptive", "display": "summarized"}, "medium"),
-        ("claude-sonnet-5-5", {"type": "between_tools"}, {"type": "between_tools", "display": "summarized"}, None),
+        ("claude-sonnet-5-5", {"type": "between_tools"}, {"type": "between_tools"}, None),
+        ("claude-sonnet-5-5", "off", {"type": "between_tools"}, None),
+        ("claude-sonnet-5-5", Thinking(mode="between_tools", effort="high"), {"type": "between_tools"}, "high"),
         ("claude-haiku-5-5", "off", {"type": "disabled"}, None),
         ("claude-next-9", "low", {"type": "adaptive", "display": "summarized"}, "low"),
         ("claude-next-9", 20_000, {"type": "adaptive", "display": "summarized"}, "xhigh"),
@@ -350,6 +352,24 @@ def test_F10_what_cannot_stop_and_what_cannot_start() -> None:
         planned(NEVER, "low")
     with pytest.raises(InvalidThinking, match="between calls of tools"):
         planned(ADAPTIVE, {"type": "between_tools"})
+
+
+@pytest.mark.parametrize("effort", ["xhigh", "max"])
+def test_F10_thinking_only_between_tools_has_a_highest_effort(effort: Any) -> None:
+    asked = Thinking(mode="between_tools", effort=effort)
+    with pytest.raises(InvalidThinking, match=f"the effort {effort} is not accepted"):
+        planned("claude-sonnet-5-5", asked)
+    adjusted = planned("claude-sonnet-5-5", asked, on_conflict="adjust")
+    assert adjusted.prompt.thinking == Thinking(mode="between_tools", effort="high")
+    assert codes(adjusted) == ["effort_mapped"]
+
+
+def test_F10_off_is_between_tools_where_a_model_has_nothing_less_and_that_is_told() -> None:
+    told = planned("claude-sonnet-5-5", "off")
+    assert told.prompt.thinking.mode == "between_tools"
+    assert [(notice.code, notice.asked, notice.sent) for notice in told.notices] == [
+        ("form_adjusted", "off", "between_tools")
+    ]
 
 
 def asides_sampling(**given: Any) -> Any:

@@ -189,6 +189,6 @@ def test_S3_50_thinking_and_a_call_in_one_run(stage: OpenStage) -> None:
 
 @pytest.mark.parametrize("provider", ["google", "vertex"])
 def test_S3_51_FT_38_what_the_models_can_do_is_declared(provider: str) -> None:
-    old, new = (asides.find_provider(provider).capabilities(model) for model in ("gemini-2.5-flash", "gemini-3-pro"))
+    old, new = (asides.find_provider(provider).capabilities(model) for model in ("gemini-2.5-flash", "gemini-3.1-pro"))
     assert (old.thinking, old.budget, old.can_stop, old.kind) == ("optional", (1, 24_576), True, "summary")
     assert (new.thinking, new.efforts, new.can_stop) == ("always", ("low", "medium", "high"), False)

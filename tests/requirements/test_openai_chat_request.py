@@ -359,6 +359,7 @@ def test_I9_only_fields_of_the_api_reach_the_body(row: Provider) -> None:
     for where in targets(row):
         body, _ = sent(EVERYTHING, where)
         own = {name for name, _ in (*where.quirks.fields, *where.rule.fields)}
+        own |= {"tool_stream"} if where.rule.tool_stream else set()
         assert set(body) <= API_FIELDS | own | {where.quirks.budget_in}
         for message in body["messages"]:
             assert set(message) <= MESSAGE_FIELDS | {where.quirks.replay_field}

@@ -12,7 +12,7 @@ from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Image, ToolCall, user
 from tests.agents.three_tools import KEY, Ran, every_way
 
-BLIND = "deepseek:deepseek-v4-flash"
+BLIND = "deepseek:deepseek-v4-pro"
 SEEING = "openai-chat:gpt-4o"
 PICTURE = Image(data=b"\x89PNG\r\n\x1a\n", media_type="image/png")
 

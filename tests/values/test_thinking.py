@@ -53,6 +53,22 @@ def test_a_thinking_value_is_read_like_its_fields() -> None:
     assert [(notice.code, notice.asked, notice.sent) for notice in notices] == [("summary_mapped", "brief", "concise")]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"setting": "ultra"},
+        {"setting": {"effort": "Ultra"}},
+        {"reasoning_effort": "ultra"},
+        {"reasoning": {"effort": "ultra"}},
+    ],
+    ids=str,
+)
+def test_ultra_is_max_and_that_is_told(asked: dict[str, Any]) -> None:
+    read, notices = read_thinking(**asked)
+    assert read == Thinking(effort="max")
+    assert [(notice.code, notice.asked, notice.sent) for notice in notices] == [("effort_mapped", "ultra", "max")]
+
+
 def test_a_valid_thinking_value_stays_unchanged() -> None:
     setting = Thinking("on", "low", 2000, "raw", "detailed", "never")
     assert read_thinking(setting) == (setting, ())

@@ -158,6 +158,8 @@ def find_differences(rule: ModelRule, model: ModelInfo) -> list[str]:
     found: list[str] = []
     if rule.max_output is not None and model.max_output is not None and rule.max_output != model.max_output:
         found.append(f"output: the rule says {rule.max_output}")
+    if rule.context is not None and model.context is not None and rule.context != model.context:
+        found.append(f"context: the rule says {rule.context}")
     thinking = model.thinking
     if thinking is None:
         return found

@@ -23,7 +23,7 @@ from asides.values.reply import Reply
 class AsyncConversation(ConversationCore[AsyncClient]):
     """A history that can be sent at any time, and that asks without blocking the event loop.
 
-        chat = AsyncConversation("deepseek:deepseek-reasoner")
+        chat = AsyncConversation("deepseek:deepseek-flash")
         (await chat.ask("Why is the sky blue?")).text
 
     It works like `Conversation`. Without a `client`, each question opens one and closes it. Turns are written to the

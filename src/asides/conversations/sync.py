@@ -21,7 +21,7 @@ from asides.values.reply import Reply
 class Conversation(ConversationCore[Client]):
     """A history that can be sent at any time, and that asks.
 
-        chat = Conversation("deepseek:deepseek-reasoner", system="Be brief.")
+        chat = Conversation("deepseek:deepseek-flash", system="Be brief.")
         chat.ask("Why is the sky blue?").text
         chat.ask("And at night?").text
 

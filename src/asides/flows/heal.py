@@ -36,7 +36,8 @@ class Repair(msgspec.Struct, frozen=True):
 _SUMMARY = re.compile(r"reasoning[._ ]summar", re.IGNORECASE)
 _PARENT = re.compile(r"previous[_ ]response", re.IGNORECASE)
 _REASONING = re.compile(
-    r"encrypted[_ ]content|required (?:following|'?reasoning'?) item|of type '?reasoning'?|Items are not persisted",
+    r"encrypted[_ ]content|required (?:following|'?reasoning'?) item|of type '?reasoning'?|Items are not persisted"
+    r"|redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified",
     re.IGNORECASE,
 )
 _ITEM_ID = re.compile(r"\brs_[\w-]+")

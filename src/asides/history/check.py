@@ -27,6 +27,8 @@ from asides.values.thinking import Effort, Thinking, nearest_effort
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
+_FREE_CHOICES = (None, "auto", "none")
+
 
 def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
     """Return the prompt in a form that can be sent. Raises InvalidThinking if it contradicts the model's rule."""
@@ -102,7 +104,7 @@ class _RequestCheck:
             return msgspec.structs.replace(thinking, mode=None, effort=None, budget=None)
         if rule.thinking == "never":
             return msgspec.structs.replace(thinking, mode=None)
-        if rule.thinking == "always" and thinking.mode == "off":
+        if rule.thinking == "always" and thinking.mode == "off" and "between_tools" not in rule.forms:
             least: Effort | None = rule.efforts[0] if rule.efforts else None
             self._report_conflict(
                 "thinking_cannot_stop",
@@ -279,18 +281,20 @@ class _RequestCheck:
 
     def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
         choice = self.prompt.tool_choice
-        allowed = self.rule.forced_tools and (thinking.budget is None or self.rule.forced_tools_with_budget)
-        if allowed or choice in (None, "auto", "none"):
+        forced = self.rule.forced_tools
+        allowed = forced is True or forced == choice
+        if (allowed and (thinking.budget is None or self.rule.forced_tools_with_budget)) or choice in _FREE_CHOICES:
             return {}
+        sent = "auto" if forced != "required" else "required"
         self._report_conflict(
             "tool_choice_adjusted",
-            "this model cannot be forced to call a tool while it thinks",
+            f"this model cannot be forced to call {'a tool' if sent == 'auto' else 'a certain tool'} while it thinks",
             setting="tool_choice",
             asked=choice,
-            sent="auto",
-            advice="use tool_choice='auto' or turn thinking off",
+            sent=sent,
+            advice=f"use tool_choice={sent!r} or turn thinking off",
         )
-        return {"tool_choice": "auto"}
+        return {"tool_choice": sent}
 
 
 def _to_notice(finding: Contradiction) -> Notice:

@@ -29,6 +29,10 @@ BUDGETS: dict[Effort, int] = {
 }
 
 
+# 400 with these (platform.claude.com whats-new-sonnet-5-5, 2026-11-15).
+_NOT_BETWEEN_TOOLS = ("xhigh", "max")
+
+
 class Contradiction(msgspec.Struct, frozen=True):
     """A setting that the model does not allow, and its replacement."""
 
@@ -47,6 +51,10 @@ def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tupl
     """Express the amount of thinking in a form that the model takes: a budget, or an effort."""
     found: list[Finding] = []
     forms = rule.forms
+    if thinking.mode == "off" and "between_tools" in forms and "disabled" not in forms:
+        detail = "this model's off is to think only between calls of tools"
+        found.append(Notice("form_adjusted", detail, "thinking", "off", "between_tools"))
+        return msgspec.structs.replace(thinking, mode="between_tools"), found
     if not forms or not thinking.wanted:
         return thinking, found
     if thinking.mode == "between_tools" and "between_tools" not in forms:
@@ -54,6 +62,10 @@ def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tupl
         advice = "use thinking='auto'"
         found.append(Contradiction("form_adjusted", message, "thinking", "between_tools", "auto", advice))
         thinking = msgspec.structs.replace(thinking, mode="auto")
+    if thinking.mode == "between_tools" and thinking.effort in _NOT_BETWEEN_TOOLS:
+        message = f"the effort {thinking.effort} is not accepted while this model thinks only between calls of tools"
+        found.append(Contradiction("effort_mapped", message, "thinking", thinking.effort, "high", "ask for high"))
+        thinking = msgspec.structs.replace(thinking, effort="high")
     if thinking.budget is not None and "enabled" not in forms:
         nearest = _find_effort(thinking.budget, rule.efforts or EFFORTS)
         sent = thinking.effort or nearest

@@ -6,7 +6,7 @@ Every rule carries the date and the source of its fact. Not here: the rows (tabl
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -17,10 +17,13 @@ from asides.providers.quirks import (
     OutputLimit,
     Quirks,
     ReplayAs,
+    ReplayWhen,
+    Sampled,
     StructuredOutput,
     SystemRole,
     TagPosition,
     Tags,
+    ThinkingForm,
 )
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
@@ -39,27 +42,6 @@ __all__ = [
     "Sampled",
     "Target",
     "ThinkingForm",
-]
-
-ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
-"""The values of `thinking.type`: with a budget · as the model decides · off · only between tool calls."""
-
-ReplayWhen: TypeAlias = Literal["never", "tool_turns", "since_last_user", "sealed", "all"]
-"""never · turns that call tools · turns after the last user message · thoughts with a seal · all turns"""
-
-Sampled: TypeAlias = Literal[
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-    "seed",
-    "stop",
 ]
 
 LAUNCH_URL = "http://started-on-demand.localhost"
@@ -85,10 +67,12 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether `reasoning_effort: "none"` turns thinking off."""
     budget: tuple[int, int | None] | None = None
     """The lowest and the highest thinking budget in tokens; None = it takes no budget, or not known."""
+    budget_excludes_effort: bool = False
+    """It refuses a budget beside an effort. The budget is sent, since it is more exact."""
     forbids: tuple[Sampled, ...] = ()
     """Settings that it refuses or ignores while thinking."""
-    forced_tools: bool = True
-    """Whether it accepts tool_choice "required" or a tool's name while thinking."""
+    forced_tools: bool | Literal["required"] = True
+    """Whether it accepts tool_choice "required" or a tool's name while thinking; "required": that, but no name."""
     tools: bool = True
     """Whether it accepts tools."""
     tools_while_thinking: bool = True
@@ -111,6 +95,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """With a thinking budget, a replayed turn that calls tools must begin with its thinking."""
     prefix_bound: bool = False
     """Its seals are valid only after exactly the same system prompt, tools and messages."""
+    account_bound: bool = False
+    """Its seals are valid only in the account that made them. In another, the provider leaves the thoughts out."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
     """Whether a conversation may end with an assistant message, which the model continues."""
     display: Literal["summarized", "omitted"] | None = None
@@ -125,6 +111,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether it accepts pictures; None = as the host."""
     max_output: int | None = None
     """The output limit in tokens, thinking included; None = not known."""
+    context: int | None = None
+    """The most tokens of a request and its reply together; None = not known."""
     starts_inside: bool | Literal["auto"] = False
     """Whether its chat template opens the thinking tag, so that inline content begins inside it; "auto": it may, and
     content is held back until a tag or the end decides."""
@@ -140,6 +128,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """responses: these models do not exist as chat completions."""
     fields: tuple[tuple[str, str | bool], ...] = ()
     """Request fields besides the host's that make the host send thinking apart."""
+    tool_stream: bool = False
+    """A streamed request with tools asks with `tool_stream` for calls as they are written; else each comes whole."""
     signed_calls: bool = False
     """It refuses a call of the current turn without a signature; other models' calls get the documented placeholder."""
     default_max_tokens: int | None = None
@@ -290,7 +280,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             rule.efforts,
             rule.budget,
             stops,
-            rule.forced_tools,
+            rule.forced_tools is True,
             rule.forbids,
             self.replay_rule(model).when,
             rule.since,

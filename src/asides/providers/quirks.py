@@ -1,4 +1,4 @@
-"""How a host differs from the documented form of its dialect. Part of a provider's row.
+"""How a host differs from the documented form of its dialect, and the words of a row. Part of a provider's row.
 
 Not here: facts of models (provider), and how a dialect uses a quirk (dialects).
 """
@@ -16,6 +16,7 @@ AskBy: TypeAlias = Literal[
     "thinking_toggle",
     "thinking_toggle_and_effort",
     "enable_thinking",
+    "enable_thinking_and_effort",
     "template",
     "template_and_effort",
     "prompt_mode",
@@ -33,6 +34,7 @@ reasoning_object            `reasoning: {effort | max_tokens | enabled, exclude}
 thinking_toggle             `thinking: {type: "enabled" | "disabled", budget_tokens?}`
 thinking_toggle_and_effort  the toggle, and `reasoning_effort` beside it
 enable_thinking             `enable_thinking: true`, `thinking_budget: 1024`
+enable_thinking_and_effort  the same, and `reasoning_effort` instead of the budget
 template                    `chat_template_kwargs: {enable_thinking: true}`
 template_and_effort         the same, and `reasoning_effort` beside it
 prompt_mode                 `prompt_mode: "reasoning"` for the models that always think, else `reasoning_effort`
@@ -43,6 +45,27 @@ max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffo
 reasoning_config            `reasoning_config: "low"`
 nothing                     a request cannot ask for thinking
 """
+
+ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
+"""The values of `thinking.type`: with a budget · as the model decides · off · only between tool calls."""
+
+ReplayWhen: TypeAlias = Literal["never", "tool_turns", "since_last_user", "sealed", "all"]
+"""never · turns that call tools · turns after the last user message · thoughts with a seal · all turns"""
+
+Sampled: TypeAlias = Literal[
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "seed",
+    "stop",
+]
 
 ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
 """How thinking goes back: in the field it came in, as `reasoning_details`, in the content list, as tags in the text."""

@@ -39,6 +39,7 @@ from asides.providers.models.open_weights import (
     TINY_REASONER,
     extend_hosted,
     open_weights,
+    spell_with_p,
 )
 from asides.providers.provider import (
     LAUNCH_URL,
@@ -171,6 +172,21 @@ _GROQ_SCHEMAS = "unsure: who takes a schema, from memory of console.groq.com/doc
 _CEREBRAS = "inference-docs.cerebras.ai/capabilities/reasoning; pydantic-ai providers/cerebras.py"
 _CEREBRAS_FORBIDS: tuple[Sampled, ...] = ("presence_penalty", "frequency_penalty", "logit_bias")
 _FIREWORKS = "docs.fireworks.ai/guides/reasoning; langchain deepagents reasoning efforts"
+
+
+def _fireworks(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The host's spelling of names. It takes three efforts for open models that have none of their own."""
+    source = f"{_FIREWORKS}; recorded: deepseek-v3p2; unsure: single families"
+    return spell_with_p(
+        tuple(
+            msgspec.structs.replace(rule, efforts=LOW_TO_HIGH, since="2026-11-15", source=source)
+            if rule.efforts == () and rule.thinking != "never"
+            else rule
+            for rule in rules
+        )
+    )
+
+
 _PERPLEXITY = (
     "docs.perplexity.ai; langchain_perplexity output parsers; no tools: hexdocs.pm langchain ChatPerplexity; "
     "unsure: which models do not think"
@@ -246,10 +262,32 @@ _LLAMACPP = Provider(
 
 # --- Bedrock, in its own dialect and in two others --------------------------------------------------------------------
 
+_AWS_CARDS = "docs.aws.amazon.com bedrock userguide model cards, in litellm 1.108"
+
+
+def _behind_maker(maker: str, rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The rules under names that begin with a region and the maker: `us.xai.grok-4.6`."""
+    return tuple(
+        msgspec.structs.replace(
+            rule, models=f"*{maker}.{rule.models}", since="2026-11-15", source=f"{rule.source}; {_AWS_CARDS}"
+        )
+        for rule in rules
+    )
+
+
+def _mantle(gpt: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """Mantle's models: those of OpenAI and xAI, then the open ones."""
+    oss = gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")
+    return extend_hosted(oss, *_behind_maker("openai", gpt), *_behind_maker("xai", GROK_MODELS))
+
+
 _BEDROCK_AS_CHAT = ModelVariant(
     dialect="openai_chat",
     quirks=Quirks(tags=("reasoning", "think")),
-    models=extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded")),
+    models=extend_hosted(
+        gpt_oss("*gpt-oss*", "2026-08", "vercel/ai packages/amazon-bedrock; recorded"),
+        *_behind_maker("xai", GROK_MODELS),
+    ),
     replay=(_replay("never", "2026-08", "vercel/ai packages/amazon-bedrock: unsigned reasoning leaks"),),
     tier="verified",
     since="2026-08",
@@ -485,6 +523,8 @@ PROVIDERS: tuple[Provider, ...] = (
         models=KIMI_MODELS,
         replay=(
             _replay("never", "2026-08", KIMI, "moonshot-v1*"),
+            # Earlier turns without calls go back only with `thinking.keep`, which nothing here asks for.
+            _replay("tool_turns", "2026-11-15", "unsure: kimi-cli kosong; java.agentscope.io kimi", "kimi-k3*"),
             _replay("tool_turns", "2026-08", "MoonshotAI/kimi-cli kosong/chat_provider/kimi.py"),
         ),
         docs="https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model",
@@ -507,7 +547,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
         tier="verified",
-        since="2026-10-29",
+        since="2026-11-15",
     ),
     # For keys of mainland China set ZAI_BASE_URL=https://open.bigmodel.cn/api/paas/v4.
     Provider(
@@ -523,7 +563,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
-        since="2026-10-19",
+        since="2026-11-15",
     ),
     # By default the subscription's address uses earlier thinking, so all of it goes back, in order.
     Provider(
@@ -537,7 +577,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("all", "2026-08", "docs.z.ai thinking-mode: clear_thinking is false here"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
-        since="2026-10-19",
+        since="2026-11-15",
     ),
     # By default it writes <think> into the content; with reasoning_split it sends the thinking apart, as snapshots. The
     # whole turn must go back. For keys of mainland China set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
@@ -560,7 +600,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=MINIMAX_MODELS,
         replay=(_replay("all", "2026-08", f"{MINIMAX}: the whole message must be kept"),),
         docs="https://platform.minimax.io/docs/api-reference/text-openai-api",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="xai",
@@ -609,7 +649,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("all", "2026-06-30", f"{MISTRAL}: leaving it out degrades answers"),),
         docs="https://docs.mistral.ai/capabilities/reasoning",
         tier="verified",
-        since="2026-06-30",
+        since="2026-11-15",
     ),
     # ── hosts of open models ──────────────────────────────────────────────────────────────────────────────────────────
     # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends its thinking apart
@@ -702,8 +742,25 @@ PROVIDERS: tuple[Provider, ...] = (
                 since="2026-01",
                 source="recorded",
             ),
+            ModelRule(
+                models="gemma-4*",
+                thinking="optional",
+                efforts=(),
+                forbids=_CEREBRAS_FORBIDS,
+                since="2026-11-15",
+                source="unsure: litellm 1.108 alone: it thinks; how to ask is not known",
+            ),
             never_thinks("qwen-3*instruct*", "2026-08", "unsure: from memory"),
             never_thinks("qwen-3-coder*", "2026-08", "unsure: from memory"),
+            ModelRule(
+                models="qwen-3*",
+                thinking="optional",
+                default="on",
+                efforts=(),
+                forbids=_CEREBRAS_FORBIDS,
+                since="2026-11-15",
+                source="unsure: litellm 1.108 alone: it thinks; how to ask is not known",
+            ),
             never_thinks("llama*", "2026-08", "unsure: from memory"),
         ),
         replay=(
@@ -712,7 +769,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         docs="https://inference-docs.cerebras.ai/capabilities/reasoning",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="together",
@@ -731,7 +788,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", f"{_TOGETHER}: the same field"),),
         docs="https://docs.together.ai/docs/reasoning-overview",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="fireworks",
@@ -739,28 +796,40 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.fireworks.ai/inference/v1",
         key_env=("FIREWORKS_API_KEY",),
         quirks=Quirks(tags=("think",)),
-        models=extend_hosted(
-            gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
-            ModelRule(
-                models="*deepseek-v4*",
-                thinking="optional",
-                default="on",
-                efforts=LOW_TO_XHIGH,
-                since="2026-08",
-                source=_FIREWORKS,
-            ),
-            ModelRule(
-                models="*glm-5*",
-                thinking="optional",
-                default="on",
-                efforts=("high", "max"),
-                since="2026-08",
-                source=_FIREWORKS,
-            ),
+        models=_fireworks(
+            extend_hosted(
+                gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
+                ModelRule(
+                    models="*deepseek-v4*",
+                    thinking="optional",
+                    default="on",
+                    efforts=LOW_TO_XHIGH,
+                    since="2026-08",
+                    source=_FIREWORKS,
+                ),
+                # `none` and a disabled toggle answer 400.
+                ModelRule(
+                    models="*glm-5.3*",
+                    thinking="always",
+                    default="on",
+                    efforts=("low", "high", "max"),
+                    off_as_effort=False,
+                    since="2026-11-15",
+                    source="models.dev fireworks-ai glm-5p3, measured 2026-09-04",
+                ),
+                ModelRule(
+                    models="*glm-5*",
+                    thinking="optional",
+                    default="on",
+                    efforts=("high", "max"),
+                    since="2026-08",
+                    source=_FIREWORKS,
+                ),
+            )
         ),
         replay=(_replay("tool_turns", "2026-08", f"{_FIREWORKS}: the same field"),),
         docs="https://docs.fireworks.ai/guides/reasoning",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="deepinfra",
@@ -772,7 +841,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://deepinfra.com/docs/openai_api",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="sambanova",
@@ -783,7 +852,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         replay=(_replay("never", "2026-08", "docs.sambanova.ai names no field for it"),),
         docs="https://docs.sambanova.ai/docs/en/build/reasoning",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # The system prompt switches older Nemotron models: write "detailed thinking on" or /no_think there.
     Provider(
@@ -797,7 +866,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://docs.nvidia.com/nim/large-language-models/latest/reasoning-model.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # A router: the field, the tags and the accepted settings are those of the host that it chooses.
     Provider(
@@ -818,7 +887,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://huggingface.co/docs/inference-providers",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # A router: maps efforts to those of the model. No inline thinking was seen, but a host that it chooses may inline.
     Provider(
@@ -944,7 +1013,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
-        since="2026-08-22",
+        since="2026-11-15",
     ),
     _LLAMACPP,
     # The same server, from the xllamacpp wheel, started by the first request. `local:tiny` is the model that comes with
@@ -979,7 +1048,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=SELF_HOSTED,
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # Its own endpoint. Thinks by default.
     Provider(
@@ -997,7 +1066,7 @@ PROVIDERS: tuple[Provider, ...] = (
         also=(_OLLAMA_AS_CHAT, _OLLAMA_AS_RESPONSES),
         docs="https://docs.ollama.com/capabilities/thinking",
         tier="verified",
-        since="2026-08-21",
+        since="2026-11-15",
     ),
     # Its OpenAI endpoint. Clamps efforts itself.
     Provider(
@@ -1013,7 +1082,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=_OLLAMA_AS_CHAT.replay,
         docs="https://docs.ollama.com/api/openai-compatibility",
         tier="verified",
-        since="2026-08-21",
+        since="2026-11-15",
     ),
     Provider(
         name="mistralrs",
@@ -1026,7 +1095,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=SELF_HOSTED,
         docs="https://github.com/EricLBuehler/mistral.rs",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="gpustack",
@@ -1038,7 +1107,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded"),),
         docs="https://docs.gpustack.ai",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # ── clouds and gateways ───────────────────────────────────────────────────────────────────────────────────────────
     Provider(
@@ -1138,12 +1207,13 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=_BEDROCK_AS_CHAT.replay,
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="bedrock-mantle",
         also=(
             _responses(
+                models=_mantle(GPT_RESPONSES_MODELS),
                 quirks=Quirks(tags=("reasoning", "think"), encrypted_reasoning=True, raw_reasoning="alone"),
                 tier="verified",
             ),
@@ -1152,11 +1222,11 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
-        models=extend_hosted(gpt_oss("*gpt-oss*", "2026-08", "pydantic-ai models/bedrock_mantle.py; recorded")),
+        models=_mantle(GPT_MODELS),
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     # Anthropic's OpenAI endpoint is for tests: it never returns thinking.
     Provider(
@@ -1190,7 +1260,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         docs="https://docs.ollama.com/cloud",
         tier="verified",
-        since="2026-08-21",
+        since="2026-11-15",
     ),
     Provider(
         name="vercel-gateway",
@@ -1237,7 +1307,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         docs="https://developers.cloudflare.com/workers-ai/configuration/open-ai-compatibility",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="venice",
@@ -1249,7 +1319,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.venice.ai/overview/guides/reasoning-models",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="avian",
@@ -1261,7 +1331,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://avian.io/docs",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="crusoe",
@@ -1273,7 +1343,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.crusoecloud.com",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="doubleword",
@@ -1285,7 +1355,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         docs="https://docs.doubleword.ai",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="github-copilot",
@@ -1328,7 +1398,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=HOSTED,
         docs="https://cloud.ibm.com/apidocs/watsonx-ai",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="portkey",
@@ -1353,7 +1423,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         docs="https://docs.litellm.ai/docs/reasoning_content",
         tier="verified",
-        since="2026-08",
+        since="2026-11-15",
     ),
     Provider(
         name="pydantic-gateway",
@@ -1391,7 +1461,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=CLAUDE_REPLAY,
         docs="https://platform.claude.com/docs/en/api/messages",
         tier="verified",
-        since="2026-11-09",
+        since="2026-11-15",
     ),
     # Each model has its own address; the version is inside the body. A key of Bedrock is sent as a bearer.
     Provider(
@@ -1408,7 +1478,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=_BEDROCK_AS_MESSAGES.replay,
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html",
         tier="verified",
-        since="2026-11-09",
+        since="2026-11-15",
     ),
     # The key is an access token: `gcloud auth print-access-token`.
     Provider(
@@ -1427,7 +1497,7 @@ PROVIDERS: tuple[Provider, ...] = (
         replay=CLAUDE_REPLAY,
         docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude",
         tier="verified",
-        since="2026-11-09",
+        since="2026-11-15",
     ),
     # Reads every field that a server of this dialect may send. Many clones send no signatures, or empty ones.
     Provider(
@@ -1452,7 +1522,11 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("MINIMAX_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
         quirks=_messages(auth="x-api-key", clone=True),
-        models=(_clone("minimax-m2*", "always", ("adaptive",)), _clone("*", "optional", ("adaptive", "disabled"))),
+        models=(
+            _clone("minimax-m2*", "always", ("adaptive",)),
+            _clone("minimax-m3.1*", "always", ("adaptive",), efforts=LOW_TO_MAX),
+            _clone("*", "optional", ("adaptive", "disabled")),
+        ),
         replay=(_replay("all", "2026-08-22", "vercel/ai packages/minimax; unsure: earlier turns"),),
         docs="https://platform.minimax.io/docs/api-reference/text-anthropic-api",
         since="2026-08-22",

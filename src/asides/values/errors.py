@@ -256,7 +256,7 @@ _CONTEXT = re.compile(
 )
 _REPLAY = re.compile(
     r"reasoning_content|thought[_ ]?signature|encrypted_content|signature. in .thinking"
-    r"|`thinking` or `redacted_thinking`|reasoning.{0,40}required",
+    r"|.?thinking.? or .?redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified|reasoning.{0,40}required",
     re.IGNORECASE,
 )
 # As servers say that a kind of input is not taken: llama.cpp (500), Ollama, vLLM and hosted ones (400), routers (404).

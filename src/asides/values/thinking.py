@@ -154,7 +154,7 @@ def read_thinking(
         )
     notices: list[Notice] = []
     if reasoning_effort is not None:
-        return _read_word(reasoning_effort), ()
+        return _read_word(reasoning_effort, notices), tuple(notices)
     if reasoning is not None:
         return _read_openrouter(reasoning, notices), tuple(notices)
     if isinstance(setting, Mapping):
@@ -168,15 +168,19 @@ def read_thinking(
         return Thinking(mode="on" if setting else "off"), ()
     if isinstance(setting, int):
         return _read_budget(setting), ()
-    return _read_word(setting), ()
+    return _read_word(setting, notices), tuple(notices)
 
 
-def _read_word(word: object) -> Thinking:
+def _read_word(word: object, notices: list[Notice]) -> Thinking:
     if not isinstance(word, str):
         raise InvalidThinking(
             f"thinking is a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
         )
     name = word.strip().lower()
+    if name == "ultra":
+        # DeepSeek and Ollama read it as max; in OpenAI's command line it is max with helpers (2026-11-15).
+        notices.append(Notice("effort_mapped", "ultra is called max here", "thinking", "ultra", "max"))
+        name = "max"
     if name in EFFORTS:
         return Thinking(effort=name)
     match name:
@@ -242,7 +246,7 @@ def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
         return Thinking(mode="off", show=show, summary=summary)
     asked = Thinking(mode="on") if value.get("enabled") is True else Thinking()
     if value.get("effort") is not None:
-        asked = _read_word(value["effort"])
+        asked = _read_word(value["effort"], notices)
     elif value.get("max_tokens") is not None:
         asked = _read_budget(value["max_tokens"])
     return msgspec.structs.replace(asked, show=show, summary=summary)
@@ -281,9 +285,10 @@ def _read_mapping(value: Mapping[str, Any], notices: list[Notice]) -> Thinking:
     if fields.get("summary") == "none" and fields.get("show", "summary") == "summary":
         fields["show"] = "none"
     fields["summary"] = _read_summary(fields.get("summary"), notices)
-    for name, read in (("budget", _read_budget), ("effort", _read_word)):
+    for name in ("budget", "effort"):
         if name in fields:
-            amount = read(fields.pop(name))
+            given = fields.pop(name)
+            amount = _read_budget(given) if name == "budget" else _read_word(given, notices)
             parts = {"mode": amount.mode, "effort": amount.effort, "budget": amount.budget}
             fields = {**{name: part for name, part in parts.items() if part is not None}, **fields}
     try:

@@ -100,6 +100,7 @@ def test_the_way_of_a_model_alone_and_with_tools(model: str, alone: Any, with_to
         (ModelRule(thinking="optional", default="on", forced_tools=False), None, False),
         (ModelRule(thinking="always", forced_tools=False), None, False),
         (ModelRule(thinking="always", forced_tools=False), OFF, False),
+        (ModelRule(thinking="always", forced_tools="required"), None, False),
         (ModelRule(thinking="optional"), ON, True),
         (ModelRule(thinking="optional", forced_tools_with_budget=False), ON, True),
         (ModelRule(thinking="optional", forced_tools_with_budget=False), Thinking(budget=2048), False),

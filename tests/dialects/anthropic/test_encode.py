@@ -122,6 +122,15 @@ def test_betas_of_the_caller_are_a_header() -> None:
 # --- user messages ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("display", "beta"),
+    [("updates", "thinking-display-updates-2026-08-18"), ("summarized", None), ("omitted", None)],
+)
+def test_the_display_of_updates_brings_its_beta(display: str, beta: str | None) -> None:
+    asked = Prompt((user("hi"),), extra={"thinking": {"type": "adaptive", "display": display}})
+    assert request_of(asked, "anthropic:claude-sonnet-5-5").headers.get("anthropic-beta") == beta
+
+
 def test_plain_text_is_a_string_and_other_content_is_blocks() -> None:
     assert encode_user("hi") == "hi"
     assert encode_user("a", "b") == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]

@@ -205,7 +205,11 @@ def test_native_fields_win_and_leave_their_siblings() -> None:
         ("google:gemini-3-pro", None, None),
         ("google:gemini-3-pro", "on", {"includeThoughts": True}),
         ("google:gemini-3-pro", "low", {"thinkingLevel": "LOW", "includeThoughts": True}),
-        ("google:gemini-3-pro", "medium", {"thinkingLevel": "MEDIUM", "includeThoughts": True}),
+        # Only later models take MEDIUM.
+        ("google:gemini-3-pro", "medium", {"thinkingLevel": "LOW", "includeThoughts": True}),
+        ("google:gemini-3.1-pro", "medium", {"thinkingLevel": "MEDIUM", "includeThoughts": True}),
+        ("google:gemma-4-31b-it", "high", {"thinkingLevel": "HIGH", "includeThoughts": True}),
+        ("google:gemma-4-31b-it", "low", {"thinkingLevel": "MINIMAL", "includeThoughts": True}),
         ("google:gemini-3-pro", "xhigh", {"thinkingLevel": "HIGH", "includeThoughts": True}),
         ("google:gemini-3-pro", "minimal", {"thinkingLevel": "LOW", "includeThoughts": True}),
         ("google:gemini-3.5-flash", "minimal", {"thinkingLevel": "MINIMAL", "includeThoughts": True}),
@@ -236,7 +240,8 @@ def test_mapped_values_give_notices() -> None:
         return [(notice.code, notice.asked, notice.sent) for notice in encoded(prompt, model)[1]]
 
     assert codes("low", "google:gemini-2.5-flash") == [("effort_mapped", "low", "1024")]
-    assert codes(5000, "google:gemini-3-pro") == [("budget_mapped", "5000", "medium")]
+    assert codes(5000, "google:gemini-3.1-pro") == [("budget_mapped", "5000", "medium")]
+    assert codes(5000, "google:gemini-3-pro") == [("budget_mapped", "5000", "low")]
     assert codes("max", "google:gemini-3-pro") == [("effort_mapped", "max", "high")]
     assert [code for code, _, _ in codes("max", "google:gemini-9")] == ["unknown_model", "effort_mapped"]
 

@@ -9,6 +9,7 @@ import pytest
 
 from asides import __version__
 from asides.dialects.openai_chat.encode import build_url, encode
+from asides.providers.find import find_target
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling, user
@@ -81,6 +82,25 @@ def test_a_whole_reply_is_asked_for_by_saying_nothing_of_streams() -> None:
     request, _ = encode(prompt(), target())
     assert request.headers["Accept"] == "application/json"
     assert body(prompt()) == {}
+
+
+@pytest.mark.parametrize(
+    ("model", "tools", "stream", "asked"),
+    [
+        ("zai:glm-5.3", True, True, True),
+        ("zai-coding:glm-4.6", True, True, True),
+        ("zai:glm-5.3", True, False, None),
+        ("zai:glm-5.3", False, True, None),
+        ("zai:glm-4.5", True, True, None),
+        ("fireworks:glm-5p3", True, True, None),
+    ],
+)
+def test_calls_are_asked_for_as_they_are_written_in_a_stream_with_tools(
+    model: str, tools: bool, stream: bool, asked: bool | None
+) -> None:
+    given = Prompt((user("hi"),), tools=(Tool("f"),) if tools else (), stream=stream)
+    request, _ = encode(given, find_target(model, environ={}))
+    assert msgspec.json.decode(request.body).get("tool_stream") is asked
 
 
 def test_a_stream_without_usage_where_the_host_refuses_the_field() -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from asides.dialects.openai_chat.encode import encode_thinking
+from asides.providers.find import find_target
 from asides.providers.provider import AskBy, ModelRule, Provider, Quirks, Target
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking
@@ -61,6 +62,11 @@ GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
     "enable_thinking": (
         ({"enable_thinking": False}, []),
         ({"enable_thinking": True}, ["effort_not_sent"]),
+        ({"enable_thinking": True, "thinking_budget": 4000}, []),
+    ),
+    "enable_thinking_and_effort": (
+        ({"enable_thinking": False}, []),
+        ({"enable_thinking": True, "reasoning_effort": "high"}, []),
         ({"enable_thinking": True, "thinking_budget": 4000}, []),
     ),
     "template": (
@@ -283,6 +289,23 @@ def test_a_reasoning_object_has_a_budget_only_if_the_model_takes_one() -> None:
     assert encoded(both, efforts) == ({"reasoning": {"effort": "high"}}, ["budget_not_sent"])
     budgets = target("reasoning_object", ModelRule(thinking="optional", efforts=("low",), budget=(1, None)))
     assert encoded(BUDGET, budgets) == ({"reasoning": {"max_tokens": 4000}}, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "sent", "budget"),
+    [
+        ("qwen:qwen3.8-max", {"enable_thinking": True, "thinking_budget": 4000}, 4000),
+        ("vllm:Qwen/Qwen3.8-27B", TEMPLATE_ON | {"thinking_token_budget": 4000}, 4000),
+        ("qwen:qwen3.8-max", {"enable_thinking": True, "reasoning_effort": "low"}, None),
+        ("vllm:Qwen/Qwen3.8-27B", TEMPLATE_ON | {"reasoning_effort": "low"}, None),
+    ],
+)
+def test_a_model_that_takes_a_budget_or_an_effort_gets_one_of_them(
+    model: str, sent: dict[str, Any], budget: int | None
+) -> None:
+    where = find_target(model, environ={})
+    fields, told = encoded(Thinking(effort="low", budget=budget), where)
+    assert (fields, told) == (sent, [] if budget is None else ["effort_not_sent"])
 
 
 def test_an_effort_and_a_budget_each_go_where_the_host_has_a_place() -> None:

@@ -19,12 +19,17 @@ FROM_MINIMAL: tuple[Effort, ...] = ("minimal", *LEVELS)
         ("gemini-2.5-flash-image", "gemini-2.5-flash-image*", "never", None, ()),
         ("gemini-3-pro-image-preview", "gemini-3*-image*", "always", "thinking_level", ()),
         ("gemini-3.7-flash", "gemini-3.[7-9]*", "always", "thinking_level", LEVELS),
-        ("gemini-3-pro-preview", "gemini-3*-pro*", "always", "thinking_level", LEVELS),
+        ("gemini-3-pro-preview", "gemini-3-pro*", "always", "thinking_level", ("low", "high")),
+        ("gemini-3.1-pro-preview", "gemini-3*-pro*", "always", "thinking_level", LEVELS),
         ("gemini-3-flash-preview", "gemini-3*-flash*", "always", "thinking_level", FROM_MINIMAL),
         ("gemini-3.1-flash-lite", "gemini-3*-flash*", "always", "thinking_level", FROM_MINIMAL),
         ("gemini-3-ultra", "gemini-3*", "always", "thinking_level", LEVELS),
         ("gemini-pro-latest", "gemini-pro-latest", "always", "thinking_level", LEVELS),
         ("gemini-flash-latest", "gemini-flash-latest", "always", "thinking_level", LEVELS),
+        ("gemini-flash-lite-latest", "gemini-flash-lite-latest", "always", "thinking_level", FROM_MINIMAL),
+        ("gemini-3.5-flash-lite", "gemini-3*-flash*", "always", "thinking_level", FROM_MINIMAL),
+        ("gemma-4-31b-it", "gemma-4*", "always", "thinking_level", ("minimal", "high")),
+        ("gemma-4-26b-a4b-it", "gemma-4*", "always", "thinking_level", ("minimal", "high")),
         ("gemini-4-pro", "gemini-4*", "always", "thinking_level", LEVELS),
         ("gemini-5-pro", "gemini-[5-9]*", "unknown", "thinking_level", None),
         ("gemini-2.5-pro", "gemini-2.5-pro*", "always", "thinking_budget", FROM_MINIMAL),
@@ -58,7 +63,8 @@ def test_the_least_and_the_most_tokens_of_thinking(model: str, budget: tuple[int
 def test_later_families_want_the_signature_of_their_calls_and_those_before_take_no_schema_beside_tools() -> None:
     for rule in GEMINI_MODELS:
         by_level = rule.ask_by == "thinking_level"
-        assert rule.signed_calls is (by_level and "image" not in rule.models), rule.models
+        signs = by_level and "image" not in rule.models and "gemma" not in rule.models
+        assert rule.signed_calls is signs, rule.models
         assert (rule.output_with_tools is False) is not by_level, rule.models
         assert rule.tools is not ("image" in rule.models or "tts" in rule.models), rule.models
 

@@ -18,6 +18,11 @@ MINIMAL: tuple[Effort, ...] = ("minimal", *HIGH)
     ("model", "rule", "thinking", "default", "efforts", "endpoint"),
     [
         ("gpt-6.1-sol", "gpt-6.1-sol*", "always", "on", XHIGH, "either"),
+        ("gpt-6.1-terra", "gpt-6.1-terra*", "optional", "on", MAX, "either"),
+        ("gpt-6.1-terra-2026-10-26", "gpt-6.1-terra*", "optional", "on", MAX, "either"),
+        ("chat-latest", "chat-latest*", "always", "on", ("medium",), "either"),
+        ("gpt-chat-latest", "gpt-chat-latest*", "always", "on", ("medium",), "either"),
+        ("gpt-daybreak-blue-latest", "*daybreak-*", "optional", "on", MAX, "either"),
         ("gpt-6-astra-2026-11-04", "gpt-6-astra*", "always", "on", MAX, "either"),
         ("gpt-6-sol", "gpt-6-sol*", "optional", None, MAX, "either"),
         ("gpt-6-luna", "gpt-6-luna*", "optional", None, MAX, "either"),
@@ -102,6 +107,7 @@ def test_chat_refuses_tools_beside_thinking_from_5_4_on_and_one_model_has_more_e
     refuses = [rule.models for rule in GPT_MODELS if not rule.tools_while_thinking]
     assert refuses == [
         "gpt-6.1-sol*",
+        "gpt-6.1-terra*",
         "gpt-6-astra*",
         "gpt-6-sol*",
         "gpt-6-luna*",
@@ -109,6 +115,7 @@ def test_chat_refuses_tools_beside_thinking_from_5_4_on_and_one_model_has_more_e
         "gpt-5.6*",
         "gpt-5.[245]-pro*",
         "gpt-5.5*",
+        "*daybreak-*",
         "gpt-5.4*",
     ]
     differ = [a.models for a, b in zip(GPT_MODELS, GPT_RESPONSES_MODELS, strict=True) if a.efforts != b.efforts]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from asides.providers.find import find_provider
 from asides.providers.models.open_weights import (
     HOSTED,
     SELF_HOSTED,
@@ -30,17 +32,21 @@ from tests.providers.models.rules import rule_of, without_proof
         ("Qwen/Qwen3-4B-Thinking-2507", "*qwen3*thinking*", "always", ("think",), (True, True, False)),
         ("Qwen/Qwen3-4B-Instruct-2507", "*qwen3*instruct*", "never", None, (False, False, False)),
         ("qwen3-coder:30b", "*qwen3-coder*", "never", None, (False, False, False)),
+        ("Qwen/Qwen3.8-2.4T-A95B", "*qwen3.8*", "optional", ("think",), ("auto", "auto", False)),
+        ("qwen3.8-27b", "*qwen3.8*", "optional", ("think",), ("auto", "auto", False)),
         ("Qwen/Qwen3.5-9B", "*qwen3.[5-9]*", "optional", ("think",), ("auto", "auto", False)),
         ("qwen3:8b", "*qwen3*", "optional", ("think",), (False, "auto", False)),
         ("deepseek-ai/DeepSeek-V3.2", "*deepseek-v3.[12]*", "optional", ("think",), (False, "auto", False)),
         ("deepseek-ai/DeepSeek-V4", "*deepseek-v4*", "optional", ("think",), (False, "auto", False)),
         ("MiniMaxAI/MiniMax-M2", "*minimax-m2*", "always", ("think",), ("auto", "auto", False)),
+        ("MiniMax/MiniMax-M3.1-Flash", "*minimax-m3.1*", "always", ("mm", "think"), (False, False, False)),
         ("MiniMaxAI/MiniMax-M3", "*minimax-m3*", "optional", ("mm", "think"), (False, "auto", False)),
         ("zai-org/GLM-4.6", "*glm-[45].[1-9]*", "optional", ("think",), (False, "auto", False)),
         ("zai-org/GLM-5", "*glm-5*", "optional", ("think",), (False, "auto", False)),
         ("nvidia/Nemotron-3-Nano", "*nemotron*", "optional", ("think",), (False, "auto", False)),
         ("stepfun-ai/step3", "*step3*", "always", ("think",), ("auto", "auto", False)),
         ("moonshotai/Kimi-K3", "*kimi-k3*", "always", ("kimi-k3", "think"), (False, False, False)),
+        ("moonshotai/Kimi-K2.7-Code", "*kimi-k2.7*", "always", ("think",), (False, False, False)),
         ("moonshotai/Kimi-K2-Thinking", "*kimi-k2-thinking*", "always", ("think",), (False, False, False)),
         ("moonshotai/Kimi-K2.5", "*kimi-k2.[56]*", "optional", ("think",), (False, False, False)),
         ("mistralai/Magistral-Small-2509", "*magistral*", "always", ("[think]", "think"), (False, False, False)),
@@ -80,6 +86,37 @@ def test_a_host_s_own_rules_come_first_and_replace_ours_of_the_same_name() -> No
     assert rules[:2] == own
     assert rules[2:] == tuple(rule for rule in HOSTED if rule.models != "*qwen3*")
     assert extend_hosted() == HOSTED
+
+
+@pytest.mark.parametrize(
+    ("model", "efforts"),
+    [("qwen3.8-27b", ("low", "medium", "xhigh")), ("kimi-k3", ("low", "high", "max")), ("qwen3.7-max", ())],
+)
+def test_a_template_that_reads_an_effort_has_the_efforts_of_its_maker(model: str, efforts: tuple[str, ...]) -> None:
+    assert [rule_of(model, rules).efforts for rules in (SELF_HOSTED, HOSTED)] == [efforts] * 2
+
+
+@pytest.mark.parametrize(
+    ("spelled", "written"),
+    [
+        ("accounts/fireworks/models/kimi-k2p6", "*kimi-k2.[56]*"),
+        ("accounts/fireworks/routers/kimi-k2p7-code-fast", "*kimi-k2.7*"),
+        ("accounts/fireworks/models/glm-4p7", "*glm-[45].[1-9]*"),
+        ("glm-5p3-flash", "*glm-5.3*"),
+        ("glm-5p2-fast", "*glm-5*"),
+        ("accounts/fireworks/models/deepseek-v3p1-terminus", "*deepseek-v3.[12]*"),
+        ("accounts/fireworks/models/qwen3p8-max", "*qwen3.8*"),
+        ("accounts/fireworks/models/qwen3p7-plus", "*qwen3.[5-9]*"),
+        ("accounts/fireworks/models/qwen3-0p6b", "*qwen3*"),
+        ("accounts/fireworks/models/minimax-m2p7", "*minimax-m2*"),
+        ("accounts/fireworks/models/kimi-k2.6", "*kimi-k2.[56]*"),
+    ],
+)
+def test_fireworks_writes_the_point_of_a_version_as_p(spelled: str, written: str) -> None:
+    rules = find_provider("fireworks").models
+    original = next(rule for rule in rules if rule.models == written)
+    found = rule_of(spelled, rules)
+    assert msgspec.structs.replace(found, models=written) == original
 
 
 def test_every_grammar_is_one_that_we_read() -> None:

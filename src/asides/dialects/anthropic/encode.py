@@ -46,6 +46,9 @@ THINKING_LIMIT = 32_000
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 """The beta that lets a model with a budget think between tool calls too."""
 
+UPDATES = "thinking-display-updates-2026-08-18"
+"""The beta that the display "updates" needs (anthropic-sdk-python 2.8, 2026-11-15)."""
+
 FILES = "files-api-2025-04-14"
 """The beta that files by their id need."""
 
@@ -116,7 +119,11 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     extra = dict(prompt.extra)
     # The official SDK takes betas as a list beside the body, which becomes a header.
     given = extra.pop("betas", None) or []
-    return merge_fields(body, extra), list(dict.fromkeys([*encoded.betas, *betas, *map(str, given)]))
+    body = merge_fields(body, extra)
+    shown = body.get("thinking")
+    if isinstance(shown, dict) and shown.get("display") == "updates":
+        betas.append(UPDATES)
+    return body, list(dict.fromkeys([*encoded.betas, *betas, *map(str, given)]))
 
 
 def _choose_limit(prompt: Prompt, target: Target) -> int:
@@ -213,7 +220,8 @@ def encode_thinking(prompt: Prompt, target: Target) -> tuple[dict[str, Any], lis
     display = "omitted" if thinking.show == "none" else "summarized"
     if thinking.display is not None:
         fields["thinking"]["display"] = thinking.display
-    elif rule.display is not None and rule.display != display:
+    # The form between_tools has no field for it, and shows what it has (anthropic-sdk-python 2.8, 2026-11-15).
+    elif rule.display is not None and rule.display != display and thinking.mode != "between_tools":
         fields["thinking"]["display"] = display
     if thinking.effort is not None:
         fields["output_config"] = {"effort": thinking.effort}

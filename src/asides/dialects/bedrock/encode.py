@@ -182,6 +182,8 @@ def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], n
         return {**fields, "anthropic_beta": betas} if betas else fields
     if thinking.mode == "off":
         # A model that is off by default needs no field; the plan has handled models that always think.
+        if rule.default != "off" and rule.thinking == "optional" and ask_by == "reasoning_object":
+            return {"reasoning": {"effort": "none"}}
         if rule.default != "off":
             detail = "how to turn thinking off for this model is not known here"
             notices.append(Notice("off_not_sent", detail, "thinking", "off", "nothing"))

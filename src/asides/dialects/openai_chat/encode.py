@@ -57,6 +57,8 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
+        if rule.tool_stream and prompt.tools:
+            body["tool_stream"] = True
     if prompt.metadata is not None:
         body["metadata"] = prompt.metadata
     if prompt.user is not None:
@@ -217,7 +219,7 @@ class _ThinkingEncoder:
                     self._report_off()
             case "thinking_toggle" | "thinking_toggle_and_effort":
                 self.fields["thinking"] = {"type": "disabled"}
-            case "enable_thinking":
+            case "enable_thinking" | "enable_thinking_and_effort":
                 self.fields["enable_thinking"] = False
             case "template" | "template_and_effort":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: False}
@@ -239,6 +241,9 @@ class _ThinkingEncoder:
                 self.fields["enable_thinking"] = True
                 self._add_budget_or_report("thinking_budget")
                 self._report_effort()
+            case "enable_thinking_and_effort":
+                self.fields["enable_thinking"] = True
+                self._add_amount("thinking_budget")
             case "template":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: True}
                 self._add_budget_or_report(None)
@@ -278,6 +283,9 @@ class _ThinkingEncoder:
         added = budget is not None and self._add_budget(budget_field, budget)
         if not added:
             effort = self._replace_budget(effort, budget)
+        elif self.rule.budget_excludes_effort and effort is not None:
+            self._report("effort_not_sent", "this model takes a budget or an effort, not both", effort, str(budget))
+            effort = None
         if effort is not None:
             self.fields["reasoning_effort"] = effort
         return added or effort is not None

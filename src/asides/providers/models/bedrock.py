@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.providers.models import LOW_TO_HIGH
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH
 from asides.providers.models.claude import claude_models
 from asides.providers.provider import ModelRule, ReplayRule
 
 _CONVERSE = "vercel/ai packages/amazon-bedrock; pydantic-ai models/bedrock.py"
+_NOVEMBER = "2026-11-15"
+_LIVE = "pydantic-ai 2.66 providers/bedrock.py, measured on the live API"
+_CARDS = "docs.aws.amazon.com bedrock userguide model cards, in litellm 1.108 and models.dev"
 
 
 def _claude() -> tuple[ModelRule, ...]:
@@ -41,8 +44,26 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         efforts=LOW_TO_HIGH,
         ask_by="reasoning_effort",
         tags=("reasoning",),
+        pictures=False,
     ),
-    _rule("*openai.gpt-*", thinking="always", default="on", kind="hidden", ask_by="reasoning_object", tags=()),
+    *(
+        _rule(
+            models,
+            thinking=thinking,
+            default="on",
+            kind="hidden",
+            efforts=LOW_TO_MAX,
+            ask_by="reasoning_object",
+            tags=(),
+            since=_NOVEMBER,
+            source=_LIVE,
+        )
+        for models, thinking in (
+            ("*openai.gpt-6-astra*", "always"),
+            ("*openai.gpt-6.1-sol*", "always"),
+            ("*openai.gpt-*", "optional"),
+        )
+    ),
     # The first generation thinks in tags in the text when it has tools (recorded).
     _rule(
         "*amazon.nova-2*",
@@ -64,13 +85,17 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         structured_output="nothing",
         source="recorded",
     ),
+    _rule("*qwen.qwen3-coder*", thinking="never", efforts=(), pictures=False, since=_NOVEMBER, source=_LIVE),
+    # It thinks only when asked.
     _rule(
         "*qwen.qwen3*",
         thinking="optional",
-        efforts=("low", "high"),
+        default="off",
+        efforts=LOW_TO_HIGH,
         ask_by="reasoning_config",
         tags=("think",),
-        source="pydantic-ai models/bedrock.py; unsure: what happens unasked",
+        since=_NOVEMBER,
+        source=_LIVE,
     ),
     _rule(
         "*deepseek.r1*",
@@ -82,6 +107,67 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         structured_output="nothing",
         source=f"{_CONVERSE}; unsure: no tools, no schema (docs.aws.amazon.com bedrock userguide "
         "conversation-inference-supported-models-features)",
+    ),
+    _rule(
+        "*deepseek.v3*",
+        thinking="optional",
+        efforts=LOW_TO_HIGH,
+        ask_by="reasoning_effort",
+        pictures=False,
+        since=_NOVEMBER,
+        source="litellm 1.108 llms/bedrock/chat; unsure: what happens unasked",
+    ),
+    # No value turns it off. Converse refuses its sampling settings.
+    _rule(
+        "*xai.grok-4.[67]*",
+        thinking="always",
+        default="on",
+        efforts=LOW_TO_XHIGH,
+        ask_by="reasoning_object",
+        refuses=("temperature", "top_p", "top_k"),
+        structured_output="nothing",
+        since=_NOVEMBER,
+        source=f"model-card-xai-grok-4-6 and -4-7; {_LIVE}",
+    ),
+    _rule(
+        "*moonshot*kimi-k3*",
+        thinking="always",
+        default="on",
+        efforts=("low", "high", "max"),
+        ask_by="reasoning_effort",
+        since=_NOVEMBER,
+        source=f"model-card-moonshot-ai-kimi-k3; {_CARDS}; unsure: not measured",
+    ),
+    _rule(
+        "*zai.glm-5.3*",
+        thinking="always",
+        default="on",
+        efforts=("low", "high", "max"),
+        ask_by="reasoning_effort",
+        pictures=False,
+        since=_NOVEMBER,
+        source=f"model-card-zai-glm-5-3: its sample sends reasoning_effort; {_CARDS}; unsure: not measured",
+    ),
+    # How a request changes the thinking of these is not documented.
+    *(
+        _rule(
+            models,
+            thinking=thinking,
+            default="on",
+            efforts=(),
+            pictures=pictures,
+            since=_NOVEMBER,
+            source=f"{_CARDS}; unsure: whether it can be turned off",
+        )
+        for models, thinking, pictures in (
+            ("*moonshot*kimi-k2-thinking*", "always", False),
+            ("*moonshot*kimi-k2.[56]*", "optional", None),
+            ("*minimax.minimax-m2*", "always", False),
+            ("*zai.glm-[45]*", "optional", False),
+            ("*nvidia.nemotron-nano-12b*", "optional", None),
+            ("*nvidia.nemotron*", "optional", False),
+            ("*mistral.magistral*", "always", None),
+        )
     ),
 )
 

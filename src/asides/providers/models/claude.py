@@ -16,9 +16,18 @@ _SAMPLING: tuple[Sampled, ...] = ("temperature", "top_p", "top_k")
 
 _PROFILES = (
     "pydantic-ai profiles/anthropic.py; vercel/ai packages/anthropic getModelCapabilities; "
-    "platform.claude.com extended-thinking; unsure: the most tokens of output"
+    "platform.claude.com extended-thinking and models/overview"
 )
 _WHATS_NEW = "platform.claude.com whats-new; docs.apiyi.com 2026-11-09; openrouter.ai claude-5-5; AWS adaptive-thinking"
+_FABLE_5_2 = "platform.claude.com models/fable-5-2/whats-new-fable-5-2: the prefix is checked for every account"
+_SONNET_5_5 = (
+    "platform.claude.com models/sonnet-5-5/whats-new-sonnet-5-5: off is between_tools, which refuses xhigh and max; "
+    "unsure: bound to the account (seen by relays; organization_binding_mismatch in anthropic-sdk-python 2.8)"
+)
+_HAIKU_5_5 = (
+    "platform.claude.com models/haiku-5-5/whats-new-haiku-5-5: its blocks work only in the account that made them"
+)
+_OUTPUT_4_6 = "the most output: platform.claude.com models/overview, and the clouds' pages, in litellm 1.108"
 _PRESERVED = (
     "platform.claude.com preserved-thinking: earlier turns may always go back; from Fable 5.1 on they must be unchanged"
 )
@@ -52,6 +61,7 @@ def _budget(
         display="summarized",
         structured_output=structured_output,
         max_output=max_output,
+        context=200_000,
         since="2026-08-22",
         source=_PROFILES,
     )
@@ -68,6 +78,7 @@ def _adaptive(
     since: str = "2026-11-09",
     source: str = _WHATS_NEW,
     prefix_bound: bool = False,
+    account_bound: bool = False,
     assumed: bool = False,
 ) -> ModelRule:
     """From 4.7 on: decides how much it thinks, shows its thinking only on request, and takes no sampling settings."""
@@ -82,16 +93,18 @@ def _adaptive(
         forced_tools=forced_tools,
         interleaves="always",
         prefix_bound=prefix_bound,
+        account_bound=account_bound,
         prefill=prefill,
         display="omitted",
         max_output=128_000,
+        context=1_000_000,
         since=since,
         source=source,
         assumed=assumed,
     )
 
 
-def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_output: int) -> ModelRule:
+def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_output: int = 128_000) -> ModelRule:
     """4.6: takes a budget, which is deprecated, or decides how much it thinks."""
     return ModelRule(
         models=models,
@@ -110,8 +123,9 @@ def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_out
         prefill=prefill,
         display="summarized",
         max_output=max_output,
-        since="2026-08-22",
-        source=_PROFILES,
+        context=1_000_000,
+        since="2026-11-15",
+        source=f"{_PROFILES}; {_OUTPUT_4_6}",
     )
 
 
@@ -134,19 +148,49 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
     """The rules, newest first, for names that begin with `prefix` ("*" where a cloud adds words before the name)."""
     name = f"{prefix}claude-"
     return (
+        # The marks after the number keep the dates of Fable 5 and Mythos 5 apart, which begin with a 2 too.
+        *(
+            _adaptive(
+                f"{name}{family}-5-2{end}",
+                "always",
+                forms=("adaptive",),
+                forced_tools=False,
+                prefix_bound=True,
+                since="2026-11-15",
+                source=_FABLE_5_2,
+            )
+            for family in ("fable", "mythos")
+            for end in ("", "[-:@]*")
+        ),
         _adaptive(f"{name}fable-5-1*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
+        _adaptive(f"{name}mythos-5-1*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
         _adaptive(f"{name}opus-5-5*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
         _adaptive(
-            f"{name}sonnet-5-5*", "always", forms=("adaptive", "between_tools"), forced_tools=False, prefix_bound=True
+            f"{name}sonnet-5-5*",
+            "always",
+            forms=("adaptive", "between_tools"),
+            forced_tools=False,
+            prefix_bound=True,
+            account_bound=True,
+            since="2026-11-15",
+            source=_SONNET_5_5,
         ),
-        _adaptive(f"{name}haiku-5-5*", "optional", prefix_bound=True),
+        _adaptive(
+            f"{name}haiku-5-5*",
+            "optional",
+            prefix_bound=True,
+            account_bound=True,
+            since="2026-11-15",
+            source=_HAIKU_5_5,
+        ),
         _adaptive(f"{name}fable-5*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}mythos*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}sonnet-5*", "optional", since="2026-08-22", source=_PROFILES),
         _adaptive(f"{name}opus-5*", "optional", since="2026-08-22", source=_PROFILES),
         _adaptive(f"{name}opus-4-[78]*", "optional", default="off", since="2026-08-22", source=_PROFILES),
-        _both(f"{name}opus-4-6*", prefill="never", max_output=128_000),
-        _both(f"{name}sonnet-4-6*", prefill="without_thinking", max_output=64_000),
+        _both(f"{name}opus-4-6*", prefill="never"),
+        # The clouds stop at half of it.
+        _both(f"{name}sonnet-4-6*", prefill="without_thinking", max_output=64_000 if prefix else 128_000),
         # It ignores an effort without a budget.
         _budget(f"{name}opus-4-5*", efforts=LOW_TO_HIGH),
         _budget(f"{name}opus-4-1*", max_output=32_000),
@@ -158,6 +202,8 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
         _never(f"{name}3-5-*", 8_192),
         _never(f"{name}3-*", 4_096),
         _never(f"{name}2*", 4_096),
+        # Bedrock's names of the first two generations.
+        _never(f"{name}v[12]*", 4_096),
         _never(f"{name}instant*", 4_096),
         _adaptive(f"{name}*", "optional", forced_tools=False, prefix_bound=True, assumed=True),
     )

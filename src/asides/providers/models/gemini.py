@@ -15,6 +15,17 @@ _MINIMAL_TO_HIGH: tuple[Effort, ...] = ("minimal", *LOW_TO_HIGH)
 
 _BUDGETS = "vercel/ai packages/google for the most; litellm constants.py for the least"
 _LEAST = "pydantic-ai profiles/google.py; vercel/ai packages/google getMinimumThinkingLevelForGemini3Model"
+_LOW_AND_HIGH = (
+    "ai.google.dev thinking, as pydantic-ai 2.66 profiles/google.py and ai-sdk.dev google have it; ended 2026-03-09"
+)
+_FLASH_LITE = (
+    "docs.cloud.google.com models/gemini/3-5-flash-lite: four levels, MINIMAL by default; unsure: which model the name "
+    "means today"
+)
+_GEMMA = (
+    "ai.google.dev pricing, in litellm 1.108: it thinks, takes tools and pictures; MINIMAL and HIGH alone, no way to "
+    "turn it off (OpenWhispr/openwhispr#897, 2026-06; earendil-works/pi#2812, 2026-04); unsure: signatures"
+)
 _NEWEST = "unsure: ai.google.dev names these models; their levels are taken from the family before"
 _APART = (
     "schema and tools together are for 3 and later: pydantic-ai profiles/google.py; before, 400 "
@@ -65,12 +76,15 @@ def _by_level(
     )
 
 
-def _without_thinking(models: str, *, tools: bool = True, schema: bool = True) -> ModelRule:
+def _without_thinking(
+    models: str, *, tools: bool = True, schema: bool = True, pictures: bool | None = None
+) -> ModelRule:
     return ModelRule(
         models=models,
         thinking="never",
         efforts=(),
         tools=tools,
+        pictures=pictures,
         structured_output=None if schema else "nothing",
         output_with_tools=False,
         since="2026-08",
@@ -80,16 +94,18 @@ def _without_thinking(models: str, *, tools: bool = True, schema: bool = True) -
 
 GEMINI_MODELS: tuple[ModelRule, ...] = (
     # Models that speak or draw take no tools, and those before 3 no schema (pydantic-ai profiles/google.py).
-    _without_thinking("gemini-*-tts*", tools=False, schema=False),
+    _without_thinking("gemini-*-tts*", tools=False, schema=False, pictures=False),
     _without_thinking("gemini-2.5-flash-image*", tools=False, schema=False),
     # Models that draw do not check signatures, and take no level.
     _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False, tools=False),
     _by_level("gemini-3.[7-9]*", LOW_TO_HIGH),
+    _by_level("gemini-3-pro*", ("low", "high"), since="2026-11-15", source=_LOW_AND_HIGH),
     _by_level("gemini-3*-pro*", LOW_TO_HIGH),
     _by_level("gemini-3*-flash*", _MINIMAL_TO_HIGH),
     _by_level("gemini-3*", LOW_TO_HIGH),
     _by_level("gemini-pro-latest", LOW_TO_HIGH),
     _by_level("gemini-flash-latest", LOW_TO_HIGH),
+    _by_level("gemini-flash-lite-latest", _MINIMAL_TO_HIGH, since="2026-11-15", source=_FLASH_LITE),
     _by_level("gemini-4*", LOW_TO_HIGH, since="2026-11", source=_NEWEST),
     ModelRule(
         models="gemini-[5-9]*",
@@ -103,6 +119,16 @@ GEMINI_MODELS: tuple[ModelRule, ...] = (
     _by_budget("gemini-2.5-flash-lite*", "optional", "off", (512, 24_576)),
     _by_budget("gemini-2.5-flash*", "optional", "on", (1, 24_576)),
     _without_thinking("gemini-[12].*"),
+    ModelRule(
+        models="gemma-4*",
+        thinking="always",
+        default="on",
+        efforts=("minimal", "high"),
+        ask_by="thinking_level",
+        context=262_144,
+        since="2026-11-15",
+        source=_GEMMA,
+    ),
 )
 
 GEMINI_REPLAY: tuple[ReplayRule, ...] = (

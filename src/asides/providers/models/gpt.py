@@ -17,6 +17,15 @@ _MEASURED = "pydantic-ai profiles/openai.py, measured on the live API; unsure: t
 
 _GPT_6 = "openrouter.ai guide to GPT-6; docs.laozhang.ai; unsure: the list of efforts"
 
+_TERRA = (
+    "pydantic-ai 2.66 profiles/openai.py after developers.openai.com guides/latest-model; openai-python 3.49; "
+    "docs.oxen.ai gpt-6-1-terra; tools in chat: as the rest of the family"
+)
+
+_LATEST = "developers.openai.com models and pricing, in litellm 1.108: the one effort medium"
+
+_DAYBREAK = "the list of models in OpenAI's codex 0.159, in litellm 1.108; unsure: whether it can be turned off"
+
 _MODEL_PAGES = "platform.openai.com/docs/models, the page of each; unsure: the list of efforts"
 
 _OPENAI_SAMPLING: tuple[Sampled, ...] = (
@@ -86,6 +95,7 @@ def _without_forms(rule: ModelRule) -> ModelRule:
 
 GPT_MODELS = (
     _gpt("gpt-6.1-sol*", "always", LOW_TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6.1-terra*", "optional", LOW_TO_MAX, tools=False, since="2026-11-15", source=_TERRA),
     _gpt("gpt-6-astra*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6-sol*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6-luna*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
@@ -95,6 +105,10 @@ GPT_MODELS = (
     _gpt("gpt-5.[245]-pro*", "always", ("medium", "high", "xhigh"), tools=False, endpoint="responses"),
     _gpt("gpt-5.5*", "optional", LOW_TO_XHIGH, tools=False),
     _gpt("gpt-5.[123]-chat*", "always", ("medium",)),
+    # The newest chat model under a name that stays. Azure writes it with the family in front.
+    _gpt("chat-latest*", "always", ("medium",), since="2026-11-15", source=_LATEST),
+    _gpt("gpt-chat-latest*", "always", ("medium",), since="2026-11-15", source=_LATEST),
+    _gpt("*daybreak-*", "optional", LOW_TO_MAX, tools=False, since="2026-11-15", source=_DAYBREAK),
     _gpt("gpt-5.4*", "optional", LOW_TO_XHIGH, default="off", tools=False),
     _gpt("gpt-5.3*", "optional", LOW_TO_XHIGH, default="off"),
     _gpt("gpt-5.2*", "optional", LOW_TO_XHIGH, default="off"),
@@ -126,6 +140,9 @@ GPT_MODELS = (
     _older_gpt("gpt-4", "nothing"),
     _older_gpt("gpt-4-0[36]*", "nothing"),
     _older_gpt("gpt-4-32k*", "nothing"),
+    # Models that hear and speak do not see.
+    _without_pictures(never_thinks("gpt-4o*-audio*", "2026-11-15", _MODEL_PAGES)),
+    _without_pictures(never_thinks("gpt-audio*", "2026-11-15", _MODEL_PAGES)),
     never_thinks("gpt-4*", "2026-07", _MEASURED),
     _older_gpt("gpt-3.5*", "json_object"),
     _without_forms(never_thinks("chatgpt-*", "2026-07", _MEASURED)),
@@ -154,6 +171,7 @@ def gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | Non
         efforts=LOW_TO_HIGH,
         off_as_effort=False,
         tags=tags,
+        pictures=False,
         since=since,
         source=source,
     )

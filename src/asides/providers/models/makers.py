@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from asides.providers.models import LOW_TO_HIGH, LOW_TO_XHIGH, never_thinks
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
 from asides.providers.provider import ModelRule, Sampled
 from asides.values.thinking import Effort
 
@@ -30,7 +30,14 @@ _DEEPSEEK_FORBIDS: tuple[Sampled, ...] = (
 
 
 def _deepseek(
-    models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"], since: str
+    models: str,
+    thinking: Literal["always", "optional"],
+    default: Literal["on", "off"],
+    since: str,
+    *,
+    pictures: bool | None = None,
+    context: int | None = 1_000_000,
+    source: str = DEEPSEEK_GUIDE,
 ) -> ModelRule:
     return ModelRule(
         models=models,
@@ -40,11 +47,17 @@ def _deepseek(
         effort_map=_DEEPSEEK_MAP,
         forbids=_DEEPSEEK_FORBIDS,
         forced_tools=False,
+        pictures=pictures,
+        context=context,
         since=since,
-        source=DEEPSEEK_GUIDE,
+        source=source,
     )
 
 
+_KIMI_K3 = (
+    "platform.kimi.ai guide/use-reasoning-effort; forced tools: `required` is taken, a name is not "
+    "(UKGovernmentBEIS/inspect_ai#5152, 2026-08-31); unsure: harn-vm measured a refusal of both (2026-07-18)"
+)
 KIMI = "vercel/ai packages/moonshotai, measured on the live API; MoonshotAI/kimi-cli kosong"
 
 _KIMI_FORBIDS: tuple[Sampled, ...] = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
@@ -66,6 +79,14 @@ def _kimi(models: str, thinking: Literal["always", "optional"]) -> ModelRule:
 ALIYUN = "alibabacloud.com/help/en/model-studio/deep-thinking; unsure: the defaults of single models"
 
 
+QWEN_EFFORTS: tuple[Effort, ...] = ("low", "medium", "xhigh")
+QWEN_EFFORT_MAP: tuple[tuple[Effort, Effort], ...] = (("high", "xhigh"), ("max", "xhigh"))
+QWEN_3_8 = (
+    "docs.qwencloud.com developer-guides/text-generation/thinking, in models.dev (2026-08-04): high means xhigh, a "
+    "budget excludes an effort; measured by docs.apiyi.com qwen-3-8"
+)
+
+
 def _qwen(models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"] | None) -> ModelRule:
     return ModelRule(
         models=models,
@@ -81,17 +102,19 @@ def _qwen(models: str, thinking: Literal["always", "optional"], default: Literal
 
 
 _ZAI = "docs.z.ai guides/capabilities/thinking-mode; docs.bigmodel.cn; unsure: forced tools, glm-4"
+_ZAI_STREAM = f"{_ZAI}; tool_stream: docs.z.ai guides/tools/stream-tool, from GLM-4.6 on"
 
 
-def _glm(models: str) -> ModelRule:
+def _glm(models: str, *, tool_stream: bool = True) -> ModelRule:
     return ModelRule(
         models=models,
         thinking="optional",
         default="on",
         efforts=(),
         forced_tools=False,
-        since="2026-08",
-        source=_ZAI,
+        tool_stream=tool_stream,
+        since="2026-11-15" if tool_stream else "2026-08",
+        source=_ZAI_STREAM if tool_stream else _ZAI,
     )
 
 
@@ -104,9 +127,10 @@ GLM_MODELS = (
         efforts=("low", "high", "max"),
         off_as_effort=False,
         forced_tools=False,
+        tool_stream=True,
         ask_by="reasoning_effort",
-        since="2026-10-19",
-        source=_ZAI,
+        since="2026-11-15",
+        source=_ZAI_STREAM,
     ),
     ModelRule(
         models="glm-5.2*",
@@ -115,14 +139,16 @@ GLM_MODELS = (
         efforts=("high", "max"),
         effort_map=(("low", "high"), ("medium", "high"), ("xhigh", "max")),
         forced_tools=False,
+        tool_stream=True,
         ask_by="thinking_toggle_and_effort",
-        since="2026-08",
-        source=_ZAI,
+        since="2026-11-15",
+        source=_ZAI_STREAM,
     ),
     _glm("glm-5*"),
     # Vision models: nothing is documented.
     ModelRule(models="glm-4.[56]v*", since="2026-08", source="pydantic-ai profiles/zai.py"),
-    _glm("glm-4.[567]*"),
+    _glm("glm-4.5*", tool_stream=False),
+    _glm("glm-4.[67]*"),
     never_thinks("glm-4*", "2026-08", _ZAI),
 )
 
@@ -152,6 +178,7 @@ def _grok(
     *,
     kind: Literal["raw", "hidden"] = "hidden",
     since: str = "2026-08",
+    source: str = _XAI,
 ) -> ModelRule:
     return ModelRule(
         models=models,
@@ -162,11 +189,24 @@ def _grok(
         off_as_effort=thinking == "optional",
         forbids=_XAI_FORBIDS,
         since=since,
-        source=_XAI,
+        source=source,
     )
 
 
+_XAI_NAMES = "docs.x.ai developers/models, as pydantic-ai 2.66 profiles/grok.py measured it"
+_XAI_BUILD = "docs.x.ai; vercel.com ai-gateway grok-build-0.1: always thinks, no effort; LovelaceLoom/grok-plugin-cc#7"
+_XAI_AGENTS = "api.x.ai language-models, in litellm 1.108: Responses alone, and no tools of the caller"
+
 GROK_MODELS = (
+    # Names that stay while the model changes: the newest, and the newest for code.
+    _grok("grok-latest", "optional", LOW_TO_HIGH, since="2026-11-15", source=_XAI_NAMES),
+    _grok("grok-build-latest", "always", LOW_TO_HIGH, since="2026-11-15", source=_XAI_NAMES),
+    _grok("grok-build*", "always", (), since="2026-11-15", source=_XAI_BUILD),
+    msgspec.structs.replace(
+        _grok("grok-4.20-multi-agent*", "always", (), since="2026-11-15", source=_XAI_AGENTS),
+        endpoint="responses",
+        tools=False,
+    ),
     never_thinks("*non-reasoning*", "2026-08-16", "400 on any reasoning_effort (neavo/LinguaGacha#771)"),
     _grok("grok-4.20*", "always", ()),
     _grok("grok-4.3*", "optional", LOW_TO_HIGH),
@@ -182,14 +222,25 @@ GROK_MODELS = (
 
 MISTRAL = "docs.mistral.ai capabilities/reasoning; mistralai/client-python examples"
 
+_MISTRAL_NAMES = "docs.mistral.ai capabilities/reasoning/adjustable; models.dev: the name means Medium 3.5, 2604"
+_MISTRAL_LIST = "unsure: litellm 1.108 alone; docs.mistral.ai capabilities/reasoning/adjustable names fewer"
+_MISTRAL_GLM: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, ...]], ...] = (
+    ("*glm-5-2*", "optional", ("minimal", *LOW_TO_MAX)),
+    ("zai-glm-*", "always", ("low", "high", "max")),
+)
+
 MINIMAX = "platform.minimax.io docs/api-reference/text-openai-api; vercel/ai packages/minimax"
 
+_V4_1 = f"{DEEPSEEK_GUIDE}; api-docs.deepseek.com quick_start/pricing: V4.1 Flash, which reads pictures"
+
 DEEPSEEK_MODELS = (
+    # The older name is served by V4.1 too.
+    _deepseek("deepseek-v4-flash*", "optional", "on", "2026-11-15", pictures=True, source=_V4_1),
     _deepseek("deepseek-v4*", "optional", "on", "2026-04-24"),
-    _deepseek("deepseek-flash*", "optional", "on", "2026-11"),
-    # Since 2026-04 these two names are V4 Flash with thinking and without; retired on 2026-07-24.
-    _deepseek("deepseek-reasoner*", "always", "on", "2026-04-24"),
-    _deepseek("deepseek-chat*", "optional", "off", "2026-04-24"),
+    _deepseek("deepseek-flash*", "optional", "on", "2026-11-15", pictures=True, source=_V4_1),
+    # Since 2026-04 these two names are V4 Flash with thinking and without; ended on 2026-07-24.
+    _deepseek("deepseek-reasoner*", "always", "on", "2026-04-24", context=None),
+    _deepseek("deepseek-chat*", "optional", "off", "2026-04-24", context=None),
 )
 
 KIMI_MODELS = (
@@ -200,10 +251,11 @@ KIMI_MODELS = (
         efforts=("low", "high", "max"),
         off_as_effort=False,
         forbids=_KIMI_FORBIDS,
-        forced_tools=False,
+        forced_tools="required",
         ask_by="reasoning_effort",
-        since="2026-08",
-        source=KIMI,
+        context=1_048_576,
+        since="2026-11-15",
+        source=_KIMI_K3,
     ),
     _kimi("kimi-k2.7*", "always"),
     _kimi("kimi-k2.[56]*", "optional"),
@@ -214,6 +266,20 @@ KIMI_MODELS = (
 )
 
 QWEN_MODELS = (
+    ModelRule(
+        models="qwen3.8*",
+        thinking="optional",
+        default="on",
+        efforts=QWEN_EFFORTS,
+        effort_map=QWEN_EFFORT_MAP,
+        budget=(1, 262_144),
+        budget_excludes_effort=True,
+        forced_tools=False,
+        ask_by="enable_thinking_and_effort",
+        context=1_000_000,
+        since="2026-11-15",
+        source=QWEN_3_8,
+    ),
     _qwen("*-thinking*", "always", "on"),
     _qwen("qwq*", "always", "on"),
     _qwen("qvq*", "always", "on"),
@@ -226,9 +292,31 @@ QWEN_MODELS = (
     _qwen("qwen-plus*", "optional", "off"),
     _qwen("qwen-flash*", "optional", "off"),
     _qwen("qwen-turbo*", "optional", "off"),
+    # Other makers' models at this host.
+    _qwen("deepseek-v[34]*", "optional", None),
+    _qwen("glm-[45]*", "optional", "on"),
+    _qwen("kimi-k2.7*", "always", "on"),
+)
+
+_MINIMAX_3_1 = (
+    "platform.minimax.io guides/text-generation: five efforts, max by default; off is refused: 400, 2013 (measured by "
+    "aihubmix, 2026-10-19); stop and forced tools: help.aliyun.com model-studio/minimax-m3-1-flash"
 )
 
 MINIMAX_MODELS = (
+    ModelRule(
+        models="minimax-m3.1*",
+        thinking="always",
+        default="on",
+        efforts=LOW_TO_MAX,
+        off_as_effort=False,
+        forbids=("stop",),
+        forced_tools=False,
+        ask_by="reasoning_effort",
+        context=1_000_000,
+        since="2026-11-15",
+        source=_MINIMAX_3_1,
+    ),
     ModelRule(
         models="minimax-m2*",
         thinking="always",
@@ -264,10 +352,35 @@ MISTRAL_MODELS = (
             thinking="optional",
             default="off",
             efforts=("high",),
-            since="2026-06-30",
-            source=MISTRAL,
+            since=since,
+            source=source,
         )
-        for models in ("mistral-small-latest", "mistral-small-26*", "mistral-medium-3[.-]5*")
+        for models, since, source in (
+            ("mistral-small-latest", "2026-06-30", MISTRAL),
+            ("mistral-small-26*", "2026-06-30", MISTRAL),
+            ("mistral-medium-3[.-]5*", "2026-06-30", MISTRAL),
+            ("mistral-medium-latest", "2026-11-15", _MISTRAL_NAMES),
+            ("mistral-medium-2604*", "2026-11-15", _MISTRAL_NAMES),
+            ("mistral-medium", "2026-11-15", _MISTRAL_LIST),
+            ("mistral-medium-3", "2026-11-15", _MISTRAL_LIST),
+            ("mistral-large-4*", "2026-11-15", _MISTRAL_LIST),
+            ("mistral-vibe-cli*", "2026-11-15", _MISTRAL_LIST),
+        )
+    ),
+    # Z.ai's models at this host.
+    *(
+        ModelRule(
+            models=models,
+            thinking=thinking,
+            default="on",
+            efforts=efforts,
+            off_as_effort=thinking == "optional",
+            ask_by="reasoning_effort",
+            pictures=False,
+            since="2026-11-15",
+            source=_MISTRAL_LIST,
+        )
+        for models, thinking, efforts in _MISTRAL_GLM
     ),
 )
 

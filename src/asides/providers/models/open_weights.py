@@ -7,26 +7,45 @@ from __future__ import annotations
 
 from typing import Literal
 
-from asides.providers.models import LOW_TO_HIGH, never_thinks
+import msgspec
+
+from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, never_thinks
+from asides.providers.models.makers import QWEN_3_8, QWEN_EFFORT_MAP, QWEN_EFFORTS
 from asides.providers.provider import ModelRule
+from asides.values.thinking import Effort
 
 _CARDS = "parsers of vLLM, SGLang and llama.cpp for the tags; unsure: switches, defaults and what templates open"
 
 _AUGUST = "2026-08"
 
+_NOVEMBER = "2026-11-15"
+
+_TEXT_ONLY = f"{_CARDS}; it reads no pictures: its model card"
+
 StartsInside = bool | Literal["auto"]
 
 
-def _always(models: str, *, starts_inside: StartsInside = False, tags: tuple[str, ...] = ("think",)) -> ModelRule:
+def _always(
+    models: str,
+    *,
+    starts_inside: StartsInside = False,
+    tags: tuple[str, ...] = ("think",),
+    efforts: tuple[Effort, ...] = (),
+    pictures: bool | None = None,
+    since: str = _AUGUST,
+    source: str = _CARDS,
+) -> ModelRule:
     return ModelRule(
         models=models,
         thinking="always",
         default="on",
-        efforts=(),
+        efforts=efforts,
+        off_as_effort=not efforts,
         tags=tags,
         starts_inside=starts_inside,
-        since=_AUGUST,
-        source=_CARDS,
+        pictures=pictures,
+        since=since,
+        source=_TEXT_ONLY if pictures is False else source,
     )
 
 
@@ -37,6 +56,7 @@ def _optional(
     starts_inside: StartsInside = False,
     tags: tuple[str, ...] = ("think",),
     template_key: Literal["enable_thinking", "thinking"] = "enable_thinking",
+    pictures: bool | None = None,
 ) -> ModelRule:
     return ModelRule(
         models=models,
@@ -46,8 +66,9 @@ def _optional(
         tags=tags,
         starts_inside=starts_inside,
         template_key=template_key,
+        pictures=pictures,
         since=_AUGUST,
-        source=_CARDS,
+        source=_TEXT_ONLY if pictures is False else _CARDS,
     )
 
 
@@ -74,34 +95,58 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
             ask_by="reasoning_effort",
             # Servers that do not parse its channels write them as tags with one of two names.
             tags=("harmony", "reasoning", "think"),
+            pictures=False,
             since=_AUGUST,
-            source="openai/harmony docs/format.md",
+            source="openai/harmony docs/format.md; its model card: text alone",
         ),
-        _always("*deepseek-r1*", starts_inside=opened),
+        _always("*deepseek-r1*", starts_inside=opened, pictures=False),
         _always("*qwq*", starts_inside=opened),
         _always("*qwen3*thinking*", starts_inside=opened),
         never_thinks("*qwen3*instruct*", _AUGUST, _CARDS),
         never_thinks("*qwen3-coder*", _AUGUST, _CARDS),
+        # Its template reads an effort too.
+        msgspec.structs.replace(
+            _optional("*qwen3.8*", starts_inside=perhaps),
+            efforts=QWEN_EFFORTS,
+            effort_map=QWEN_EFFORT_MAP,
+            budget_excludes_effort=True,
+            since=_NOVEMBER,
+            source=f"{QWEN_3_8}; its chat template: lmstudio.ai qwen3.8-27b, huggingface.co EschaLabs",
+        ),
         # From 3.5 on the template opens the tag; before, the model writes it itself.
         _optional("*qwen3.[5-9]*", starts_inside=perhaps),
         _optional("*qwen3*", starts_inside=hybrid),
-        _optional("*deepseek-v3.[12]*", default="off", starts_inside=hybrid, template_key="thinking"),
+        _optional("*deepseek-v3.[12]*", default="off", starts_inside=hybrid, template_key="thinking", pictures=False),
         _optional("*deepseek-v4*", starts_inside=hybrid, template_key="thinking"),
-        _always("*minimax-m2*", starts_inside=perhaps),
+        _always("*minimax-m2*", starts_inside=perhaps, pictures=False),
+        _always(
+            "*minimax-m3.1*",
+            tags=("mm", "think"),
+            efforts=LOW_TO_MAX,
+            since=_NOVEMBER,
+            source="vercel.com ai-gateway minimax-m3.1-flash; docs.venice.ai minimax-m3-1-flash; unsure: its tags",
+        ),
         _optional("*minimax-m3*", tags=("mm", "think"), starts_inside=hybrid),
         _optional("*glm-[45].[1-9]*", starts_inside=hybrid),
         _optional("*glm-5*", starts_inside=hybrid),
         _optional("*nemotron*", starts_inside=hybrid),
         _always("*step3*", starts_inside=perhaps),
-        _always("*kimi-k3*", tags=("kimi-k3", "think")),
-        _always("*kimi-k2-thinking*"),
+        _always(
+            "*kimi-k3*",
+            tags=("kimi-k3", "think"),
+            efforts=("low", "high", "max"),
+            since=_NOVEMBER,
+            source=f"{_CARDS}; platform.kimi.ai guide/use-reasoning-effort; Together and Fireworks in litellm 1.108",
+        ),
+        _always("*kimi-k2.7*", since=_NOVEMBER, source="platform.kimi.ai guide/use-thinking-models: always"),
+        _always("*kimi-k2-thinking*", pictures=False),
         _optional("*kimi-k2.[56]*", template_key="thinking"),
         _always("*magistral*", tags=("[think]", "think")),
         _optional("*gemma-4*", default="off", tags=("gemma", "think")),
         _optional("*gemma4*", default="off", tags=("gemma", "think")),
         _optional("*seed-oss*", tags=("seed", "think")),
         _optional("*command-a*", tags=("command", "think")),
-        _optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking"),
+        _optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking", pictures=False),
         _optional("*apertus*", default="off", tags=("apertus", "think")),
     )
 
@@ -121,6 +166,15 @@ def extend_hosted(*own: ModelRule) -> tuple[ModelRule, ...]:
     """A host's own rules, followed by `HOSTED` for the other open models."""
     special = {rule.models for rule in own}
     return (*own, *(rule for rule in HOSTED if rule.models not in special))
+
+
+def spell_with_p(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The same rules for a host that writes the point of a version as `p`: `kimi-k2p6`, `glm-4p7`."""
+    pairs = (
+        (rule, msgspec.structs.replace(rule, models=rule.models.replace(".", "p"))) if "." in rule.models else (rule,)
+        for rule in rules
+    )
+    return tuple(rule for pair in pairs for rule in pair)
 
 
 # The small model that this project is tested with.

@@ -37,6 +37,7 @@ _FIELDS: dict[AskBy, tuple[str, ...]] = {
     "thinking_toggle": ("thinking",),
     "thinking_toggle_and_effort": ("thinking",),
     "enable_thinking": ("enable_thinking", "thinking_budget"),
+    "enable_thinking_and_effort": ("enable_thinking",),
     "template": ("chat_template_kwargs",),
     "template_and_effort": ("chat_template_kwargs",),
     "prompt_mode": ("prompt_mode", "reasoning_effort"),

@@ -88,6 +88,8 @@ def loop(client: asides.Client, stage: Stage, model: str, thinking: Any, **optio
         (BUDGET_MODEL, "high"),
         ("claude-opus-4-6", "max"),
         (ADAPTIVE_MODEL, "low"),
+        ("claude-sonnet-5-5", "off"),
+        ("claude-sonnet-5-5", {"type": "between_tools"}),
         ("other", 4000),
     ],
 )
@@ -265,6 +267,14 @@ HI = {"role": "user", "content": "hi"}
         ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, "`max_tokens` must be greater than"),
         ({"thinking": {"type": "adaptive"}}, "does not support `thinking.type` 'adaptive'"),
         ({"model": ADAPTIVE_MODEL, "thinking": ENABLED}, "does not support `thinking.type` 'enabled'"),
+        (
+            {
+                "model": "claude-sonnet-5-5",
+                "thinking": {"type": "between_tools"},
+                "output_config": {"effort": "xhigh"},
+            },
+            "not supported with `thinking.type` 'between_tools'",
+        ),
         ({"model": ADAPTIVE_MODEL, "thinking": {"type": "disabled"}}, "does not support `thinking.type` 'disabled'"),
         ({"model": "claude-3-5-haiku-latest", "thinking": ENABLED}, "does not support"),
         ({"thinking": ENABLED, "temperature": 0.5}, "`temperature` may only be set to 1"),

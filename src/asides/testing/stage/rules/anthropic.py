@@ -169,6 +169,9 @@ def _check_form(body: Wire, rule: ModelRule, interleaved: bool) -> Iterator[str]
         return
     if rule.thinking == "never" or (rule.forms and kind not in rule.forms):
         yield f"thinking.type.{kind}: this model does not support `thinking.type` {kind!r}"
+    effort = (body.get("output_config") or {}).get("effort")
+    if kind == "between_tools" and effort in ("xhigh", "max"):
+        yield f"output_config.effort: {effort!r} is not supported with `thinking.type` 'between_tools'"
     if kind != "enabled":
         return
     budget = thinking.get("budget_tokens")
