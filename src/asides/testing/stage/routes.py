@@ -22,7 +22,7 @@ from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, Rea
 from asides.testing.stage.http_requests import BrokenRequest, Request
 from asides.testing.stage.request_log import Received, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
-from asides.testing.stage.rules import RulesByDialect
+from asides.testing.stage.rules import DetailedRefusal, RulesByDialect
 from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
@@ -148,7 +148,8 @@ class Routes:
             return _refuse(400, str(problem), dialect)
         rules = self._rules.find(dialect.name)
         if rules is not None and (refusal := rules.refuse(request)) is not None:
-            return Answer(plan_failure(Fail(status=400, message=refusal), dialect), served, refusal)
+            body = refusal.body.decode() if isinstance(refusal, DetailedRefusal) else None
+            return Answer(plan_failure(Fail(status=400, message=refusal, body=body), dialect), served, refusal)
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
             return Answer(plan_response(self._script(served), served, dialect, seal, writer), served)
