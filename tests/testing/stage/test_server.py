@@ -217,4 +217,4 @@ def test_what_people_watch_has_few_pieces_however_long_the_prompt_is(text: str, 
     """Each piece costs a pause: their number is the time that a reply takes."""
     request = ServedRequest(Prompt((user(text),)), "any", stream)
     plan = plan_response(_improvise_slowly(request), request, find_dialect("openai_chat"))
-    assert len(plan.pieces) < 150
+    assert len(plan.pieces) < 60

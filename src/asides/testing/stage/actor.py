@@ -255,10 +255,12 @@ def _cut_to_limit(limit: int, thought: str | None, answer: str) -> tuple[str | N
 
 # --- a JSON schema filled from the words of a question ----------------------------------------------------------------
 
-_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?")
 _QUOTED_NAME = re.compile(r"[\"“«']([^\"”»']{1,80})[\"”»']")
 _PLACED = re.compile(r"\b(?:in|at|of|for|from|about|to)\s+([^\W\d_][\w'-]*(?:\s+[A-Z][\w'-]*)*)")
 _NAMED = re.compile(r"(?<=[\w,]\s)([A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*)")
+_MOST_VALUES = 1000
+_DEEPEST = 40
 _SMALL_WORDS = frozenset({"the", "a", "an", "me", "my", "your", "it", "this", "that", "today", "now"})
 
 
@@ -268,16 +270,27 @@ def fill_schema(schema: Mapping[str, Any], words: str) -> Any:
 
 
 class _Filler:
+    """Fills one schema. What is beyond its bounds is filled with null, so that no schema takes long."""
+
     def __init__(self, root: Mapping[str, Any], words: str) -> None:
         self._root = root
         self._words = words
         self._numbers = iter(_NUMBERS.findall(words))
         self._names = _find_names(words)
         self._open: list[str] = []
+        self._depth = 0
+        self._left = _MOST_VALUES
 
     def value(self, schema: Any) -> Any:
-        if not isinstance(schema, Mapping):  # "true" allows any value
+        if not isinstance(schema, Mapping) or self._depth > _DEEPEST or not self._left:  # "true" allows any value
             return None
+        self._left -= 1
+        self._depth += 1
+        filled = self._fill(schema)
+        self._depth -= 1
+        return filled
+
+    def _fill(self, schema: Mapping[str, Any]) -> Any:
         if "const" in schema:
             return schema["const"]
         if isinstance(choices := schema.get("enum"), list) and choices:
@@ -293,13 +306,14 @@ class _Filler:
         kind = schema.get("type", "object" if "properties" in schema else "string")
         match kind[0] if isinstance(kind, list) and kind else kind:
             case "object":
-                properties = schema.get("properties") or {}
-                required = schema.get("required")
+                found, required = schema.get("properties"), schema.get("required")
+                properties = found if isinstance(found, Mapping) else {}
                 names = required if isinstance(required, list) else list(properties)
-                return {name: self.value(properties.get(name, {})) for name in names}
+                return {name: self.value(properties.get(name, {})) for name in names if isinstance(name, str)}
             case "array":
                 count = schema.get("minItems")
-                return [self.value(schema.get("items", {})) for _ in range(count if isinstance(count, int) else 1)]
+                number = min(count, _MOST_VALUES) if isinstance(count, int) else 1
+                return [self.value(schema.get("items", {})) for _ in range(number)]
             case "integer":
                 return int(float(next(self._numbers, "1")))
             case "number":

@@ -55,6 +55,8 @@ _OTHER_PATHS = tuple(
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _PLAIN_DIALECT = "openai_chat"
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
+# What a reader or a rule raises that trusted the type of a field.
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 _WRONG_KEY = "the key is missing or is not the one this stage was given."
 
 
@@ -137,17 +139,22 @@ class Routes:
                     return endpoint.answer(call)
                 except AsidesError as problem:
                     return _refuse(400, str(problem), dialect)
+                except _MALFORMED:
+                    return _refuse(400, "a field of the request has an unexpected type.", dialect)
         if endpoints or request.method != "POST":
             return _refuse_method(request, tuple(endpoint.method for endpoint, _ in endpoints) or ("POST",), dialect)
         return self._reply(request, dialect, dialect.read, dialect.writer)
 
     def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:
+        rules = self._rules.find(dialect.name)
         try:
             served = read(request.body, request.path)
+            refusal = None if rules is None else rules.refuse(request)
         except AsidesError as problem:
             return _refuse(400, str(problem), dialect)
-        rules = self._rules.find(dialect.name)
-        if rules is not None and (refusal := rules.refuse(request)) is not None:
+        except _MALFORMED:
+            return _refuse(400, "a field of the request has an unexpected type.", dialect)
+        if refusal is not None:
             body = refusal.body.decode() if isinstance(refusal, DetailedRefusal) else None
             return Answer(plan_failure(Fail(status=400, message=refusal, body=body), dialect), served, refusal)
         seal = None if rules is None else partial(rules.seal, request=request)

@@ -30,7 +30,7 @@ from asides.values.model_info import ModelInfo
 
 _BACKLOG = 1024
 _END_SECONDS = 10.0
-_MOST_PIECES = 100
+_MOST_PIECES = 40
 
 
 class Stage:

@@ -108,7 +108,7 @@ def _check_content(messages: list[Wire], family: Family) -> Iterator[str]:
         if not family.takes_blanks and needs_content and _is_blank(content):
             yield f"Invalid request: message at position {place} with role '{role}' must not be empty"
         for part in content if isinstance(content, list) else ():
-            if part.get("type") == "text" and not isinstance(part.get("text"), str):
+            if isinstance(part, dict) and part.get("type") == "text" and not isinstance(part.get("text"), str):
                 yield f"Invalid value for 'messages[{place}].content': a text part has no text."
 
 
