@@ -103,7 +103,7 @@ def _import_part(part: object) -> Part:
             return Text(text)
         case {"type": "refusal", "refusal": str() as text}:
             return Refusal(text)
-        case {"type": "input_image"}:
+        case {"type": "input_image"} if not isinstance(part.get("file_id"), str):
             return _import_image(part)
         case {"type": "input_file"}:
             return _import_file(part)

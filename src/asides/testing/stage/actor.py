@@ -209,7 +209,7 @@ def _split_name(tool: Tool) -> frozenset[str]:
 
 def _starts_agent(tool: Tool) -> bool:
     words = _split_name(tool)
-    return bool(words & _AGENTS and (words & _STARTS or words <= _AGENTS)) or words == {"task"}
+    return bool(words & _AGENTS and (words & _STARTS or words <= _AGENTS)) or tool.name.lower() == "task"
 
 
 def _build_call(tool: Tool, question: str) -> ToolCall:
