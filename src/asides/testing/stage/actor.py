@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -81,7 +81,7 @@ def _choose_line(prompt: Prompt) -> _Line:
     results = _find_results(prompt)
     tool = _choose_tool(question, prompt, results)
     if tool is not None:
-        call = _build_call(tool, question)
+        call = _build_call(tool, question, prompt)
         results = _find_earlier_results(call, prompt)
         if not results:
             names = ", ".join(call.arguments) or "nothing"
@@ -212,10 +212,13 @@ def _starts_agent(tool: Tool) -> bool:
     return bool(words & _AGENTS and (words & _STARTS or words <= _AGENTS)) or tool.name.lower() == "task"
 
 
-def _build_call(tool: Tool, question: str) -> ToolCall:
+def _build_call(tool: Tool, question: str, prompt: Prompt) -> ToolCall:
     arguments = fill_schema(tool.parameters, question)
-    # Unlike any other id, in the strictest form that a host demands.
-    return ToolCall(uuid4().hex[:9], tool.name, arguments if isinstance(arguments, dict) else {})
+    # The id is unlike the others of the conversation, and has the strictest form that a host demands.
+    state = prompt.state
+    told = [tool.name, state.previous_response_id, state.conversation, *_find_names_of_calls(prompt)]
+    number = blake2b(repr(told).encode(errors="replace"), digest_size=5).hexdigest()[:9]
+    return ToolCall(number, tool.name, arguments if isinstance(arguments, dict) else {})
 
 
 def _find_names_of_calls(prompt: Prompt) -> dict[str, str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal, TypeAlias
+from uuid import uuid4
 
 import msgspec
 
 from asides.dialects.dialect import Dialect, ServedRequest, Writer
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
-from asides.values.events import Event, StopReason, UsageReported
+from asides.values.events import Event, ReplyStarted, StopReason, UsageReported
 from asides.values.fold import simulate
 from asides.values.messages import Part, Prompt, Refusal, Text
 from asides.values.reply import Reply
@@ -59,6 +60,7 @@ def plan_response(
             events = _build_events(scene, request)
             if seal is not None:
                 events = seal(events)
+            events = _add_id(events)
             pieces = [writer.write([event]) for event in events] if request.stream else [writer.write(events)]
             return _plan_delivery(scene, 200, writer.content_type, pieces, streamed=request.stream)
         case Fail():
@@ -114,6 +116,13 @@ def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
     # Some dialects begin a reply with the counts of the request.
     early = [] if usage.input is None else [UsageReported(Usage(input=usage.input))]
     return [started, *early, *later]
+
+
+def _add_id(events: list[Event]) -> list[Event]:
+    """Give a reply an id of its own if the script gives it none: clients take equal ids for the same reply."""
+    if not events or not isinstance(events[0], ReplyStarted) or events[0].id is not None:
+        return events
+    return [msgspec.structs.replace(events[0], id=uuid4().hex[:12]), *events[1:]]
 
 
 def _count_usage(scene: Say, request: ServedRequest) -> Usage:

@@ -161,7 +161,7 @@ class ResponsesRules:
         """Return the events as the endpoint sends them: its ids, summaries if asked for, encrypted reasoning."""
         body = msgspec.json.decode(request.body)
         stored = body.get("store") is not False
-        response = f"resp_{uuid4().hex}"
+        response = f"resp_{uuid4().hex[:12]}"
         if isinstance(events[0], ReplyStarted):
             response = events[0].id or response
             events = [msgspec.structs.replace(events[0], id=response, stored=stored), *events[1:]]
