@@ -11,7 +11,7 @@ import pytest
 from asides.dialects import find_dialect
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta
+from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, ToolCallDelta
 from asides.values.messages import Message, Sampling, Text
 
 
@@ -87,3 +87,13 @@ def test_one_reply_has_one_id_in_every_event(name: str) -> None:
     body = b"".join(writer.write([event]) for event in (TextDelta("4"), TextDelta("2"), ReplyEnded()))
     prefix = {"anthropic": "msg_", "openai_chat": "chatcmpl-", "openai_responses": "resp_"}[name]
     assert len(set(re.findall(rf'"id":"({prefix}[0-9a-f]+)"'.encode(), body))) == 1
+
+
+@pytest.mark.parametrize("name", WITH_IDS)
+def test_a_call_without_an_id_has_another_one_in_every_reply(name: str) -> None:
+    events = (ToolCallDelta(0, name="f", arguments="{}"), ReplyEnded())
+    pattern = rb'"call_id":"([^"]+)"' if name == "openai_responses" else rb'"id":"(call_[^"]+)"'
+    bodies = [find_dialect(name).writer(model="m", stream=False).write(events) for _ in range(2)]
+    first, second = (re.findall(pattern, body) for body in bodies)
+    assert (len(first), len(second)) == (1, 1)
+    assert first != second

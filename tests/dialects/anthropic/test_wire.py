@@ -103,3 +103,9 @@ def test_raw_fields_are_given_or_not_and_compact() -> None:
     )
     assert [is_given(raw) for raw in (absent, null, given)] == [False, False, True]
     assert compact(given) == b'{"a":1}'
+
+
+def test_two_zeros_and_nothing_else_are_no_report() -> None:
+    counts = UsageSoFar()
+    assert counts.merge(WireUsage(input_tokens=0, output_tokens=0)) == Usage()
+    assert counts.merge(WireUsage(input_tokens=9, output_tokens=0)) == Usage(9, 0, None, None, 9, "derived")

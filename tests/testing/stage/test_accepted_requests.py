@@ -140,7 +140,7 @@ CHAT_FIELDS: dict[str, Any] = {
     "verbosity": "low",
     "web_search_options": {},
 }
-UNSET = {"annotations": [], "refusal": None, "audio": None, "function_call": None, "tool_calls": None}
+UNSET: dict[str, Any] = {"annotations": [], "refusal": None, "audio": None, "function_call": None, "tool_calls": None}
 CUSTOM_CALL = {"id": "a", "type": "custom", "custom": {"name": "c", "input": "i"}}
 CHAT_TURNS: list[list[dict[str, Any]]] = [
     [{"role": "developer", "content": "d"}, ASKED, {"role": "system", "content": [TEXT]}, ASKED],

@@ -132,8 +132,8 @@ class UsageSoFar:
         if total_input is not None:
             total_input += (counts.cache_read_input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
         details = counts.output_tokens_details
-        # Clients count on the two numbers, so a server writes zeros while it knows neither.
-        is_known = bool(total_input or counts.output_tokens)
+        # Clients count on the two numbers, so a server writes two zeros and nothing else while it knows neither.
+        is_known = bool(total_input or counts.output_tokens or details or counts.cache_read_input_tokens is not None)
         return normalise_usage(
             input=total_input if is_known else None,
             output=counts.output_tokens if is_known else None,

@@ -411,3 +411,10 @@ def test_the_dialect_is_found_by_its_name_and_has_both_halves() -> None:
     assert found.read(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}').model == "m"
     writer = found.writer(model="m", stream=False)
     assert message(writer.write([TextDelta("42"), STOPPED]))["content"] == "42"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_calls_without_an_id_have_other_ids_in_every_reply(stream: bool) -> None:
+    events: list[Event] = [ToolCallDelta(0, name="f", arguments="{}"), STOPPED]
+    first, second = (decoded(written(events, stream=stream)).tool_calls[0].id for _ in range(2))
+    assert first != second

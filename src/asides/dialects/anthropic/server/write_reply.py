@@ -93,7 +93,8 @@ class MessagesWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        started = msgspec.structs.replace(self._started, id=self._find_id("msg_"))
+        self._blocks.reply_id = self._find_id("msg_")
+        started = msgspec.structs.replace(self._started, id=self._blocks.reply_id)
         return [self._output.begin(started, self._encode_usage())]
 
     def _encode_usage(self) -> Wire:
@@ -118,6 +119,7 @@ class _Blocks:
     """Converts our events to wire events. One block is open at a time."""
 
     def __init__(self) -> None:
+        self.reply_id = ""
         self._indexes: dict[int, int] = {}
         self._open: int | None = None
         self._held: tuple[int, Wire] | None = None
@@ -173,7 +175,7 @@ class _Blocks:
         written: list[Wire] = []
         if event.block not in self._indexes and (self._held is None or self._held[0] != event.block):
             written = self._write_held()
-            call_id = event.id or f"call_{event.block}"
+            call_id = event.id or f"call_{self.reply_id}_{event.block}"
             content = {"type": "tool_use", "id": call_id, "name": event.name or "", "input": {}}
             self._held = (event.block, content)
         if not event.arguments:

@@ -29,6 +29,7 @@ from asides.values.usage import Usage
 Delta: TypeAlias = dict[str, Any]
 
 _KNOWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+_ID_PREFIX = "chatcmpl-"
 _BETWEEN_THOUGHTS = "\n\n"
 
 _ERROR_TYPES = {
@@ -75,10 +76,11 @@ class ChatWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        return [self._output.begin(msgspec.structs.replace(self._started, id=self._find_id("chatcmpl-")))]
+        return [self._output.begin(msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX)))]
 
     def _write_end(self, stop: StopReason) -> bytes:
-        written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(self._started))]
+        started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
+        written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(started))]
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
         return b"".join([*written, self._output.end(self._deltas.encode_stop(stop), usage)])
 
