@@ -216,8 +216,8 @@ def _build_call(tool: Tool, question: str, prompt: Prompt) -> ToolCall:
     arguments = fill_schema(tool.parameters, question)
     # The id is unlike the others of the conversation, and has the strictest form that a host demands.
     state = prompt.state
-    told = [tool.name, state.previous_response_id, state.conversation, *_find_names_of_calls(prompt)]
-    number = blake2b(repr(told).encode(errors="replace"), digest_size=5).hexdigest()[:9]
+    content = [tool.name, state.previous_response_id, state.conversation, *_find_names_of_calls(prompt)]
+    number = blake2b(repr(content).encode(errors="replace"), digest_size=5).hexdigest()[:9]
     return ToolCall(number, tool.name, arguments if isinstance(arguments, dict) else {})
 
 
