@@ -53,7 +53,7 @@ def replies(client: asides.Client, stage: OpenStage, model: str, text: str) -> R
     """The reply that the text of a model is, streamed and whole, in pieces of any size, which must all be equal."""
     prompt = Prompt((user("How is Oslo?"),), tools=TOOLS)
     sizes = (1, 3, 1000)
-    server = stage(*[Say(text=text, piece=piece) for piece in sizes], Say(text=text))
+    server = stage(*[Say(text=text, piece=piece, id="reply_1") for piece in sizes], Say(text=text, id="reply_1"))
     found = [
         fold(asked(client, server, model, prompt, stream=streamed)) for streamed in (*[True for _ in sizes], False)
     ]

@@ -141,3 +141,9 @@ def test_what_compaction_read_and_wrote_counts_once(
     so_far.merge(report)
     found = so_far.merge(report)
     assert (found.input, found.output, found.cached) == usage
+
+
+def test_two_zeros_and_nothing_else_are_no_report() -> None:
+    counts = UsageSoFar()
+    assert counts.merge(WireUsage(input_tokens=0, output_tokens=0)) == Usage()
+    assert counts.merge(WireUsage(input_tokens=9, output_tokens=0)) == Usage(9, 0, None, None, 9, "derived")

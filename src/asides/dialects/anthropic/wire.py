@@ -146,9 +146,11 @@ class UsageSoFar:
         if total_input is not None or compactions:
             total_input = _sum_input(counts) + sum(map(_sum_input, compactions))
         details = counts.output_tokens_details
+        # Clients count on the two numbers, so a server writes two zeros and nothing else while it knows neither.
+        is_known = bool(total_input or counts.output_tokens or details or counts.cache_read_input_tokens is not None)
         return normalise_usage(
-            input=total_input,
-            output=_add_counts(counts.output_tokens, [run.output_tokens for run in compactions]),
+            input=total_input if is_known else None,
+            output=_add_counts(counts.output_tokens, [run.output_tokens for run in compactions]) if is_known else None,
             thinking=None if details is None else details.thinking_tokens,
             cached=_add_counts(counts.cache_read_input_tokens, [run.cache_read_input_tokens for run in compactions]),
         )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal, TypeAlias
+from uuid import uuid4
 
 import msgspec
 
-from asides.dialects.dialect import Dialect, ServedRequest
+from asides.dialects.dialect import Dialect, ServedRequest, Writer
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
-from asides.values.events import Event, StopReason
+from asides.values.events import Event, ReplyStarted, StopReason, UsageReported
 from asides.values.fold import simulate
-from asides.values.messages import Part, Refusal, Text
+from asides.values.messages import Part, Prompt, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
@@ -44,17 +45,22 @@ SealEvents: TypeAlias = Callable[[list[Event]], list[Event]]
 
 
 def plan_response(
-    scene: Scene, request: ServedRequest, dialect: Dialect, seal: SealEvents | None = None
+    scene: Scene,
+    request: ServedRequest,
+    dialect: Dialect,
+    seal: SealEvents | None = None,
+    make_writer: Callable[..., Writer] | None = None,
 ) -> ResponsePlan:
-    """Plan the response of this scene to this request."""
+    """Plan the response of this scene to this request. `make_writer` replaces the dialect's own writer."""
     match scene:
         case Say():
-            writer = dialect.writer(
+            writer = (make_writer or dialect.writer)(
                 model=scene.model or request.model, stream=request.stream, include_usage=request.include_usage
             )
             events = _build_events(scene, request)
             if seal is not None:
                 events = seal(events)
+            events = _add_id(events)
             pieces = [writer.write([event]) for event in events] if request.stream else [writer.write(events)]
             return _plan_delivery(scene, 200, writer.content_type, pieces, streamed=request.stream)
         case Fail():
@@ -83,6 +89,11 @@ def plan_json(body: bytes, status: int = 200) -> ResponsePlan:
     return ResponsePlan(status, {"content-type": "application/json"}, (body,), len(body))
 
 
+def count_input(prompt: Prompt) -> int:
+    """Count the words of a prompt, which the stage reports as its tokens."""
+    return sum(map(_count_words, [prompt.system or "", *(message.text for message in prompt.messages)]))
+
+
 def _count_words(text: str) -> int:
     return len(text.split())
 
@@ -100,14 +111,23 @@ def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
     parts += scene.tool_calls
     stop = StopReason(scene.stop or ("tool_calls" if scene.tool_calls else "stop"))
     usage = _count_usage(scene, request) if scene.usage is None else scene.usage
-    reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id or "stage-reply")
-    return simulate(reply, scene.piece)
+    reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id)
+    started, *later = simulate(reply, scene.piece)
+    # Some dialects begin a reply with the counts of the request.
+    early = [] if usage.input is None else [UsageReported(Usage(input=usage.input))]
+    return [started, *early, *later]
+
+
+def _add_id(events: list[Event]) -> list[Event]:
+    """Give a reply an id of its own if the script gives it none: clients take equal ids for the same reply."""
+    if not events or not isinstance(events[0], ReplyStarted) or events[0].id is not None:
+        return events
+    return [msgspec.structs.replace(events[0], id=uuid4().hex[:12]), *events[1:]]
 
 
 def _count_usage(scene: Say, request: ServedRequest) -> Usage:
     """Count words as tokens."""
-    texts = [request.prompt.system or "", *(message.text for message in request.prompt.messages)]
-    received = sum(map(_count_words, texts))
+    received = count_input(request.prompt)
     thought = _count_words(scene.thinking or "")
     calls = sum(1 + len(call.arguments) for call in scene.tool_calls)
     sent = _count_words(scene.text) + _count_words(scene.refusal or "") + calls + thought

@@ -182,14 +182,14 @@ def test_the_content_type_of_the_response() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_reply_that_never_started_is_named_for_the_writers_model(stream: bool) -> None:
     reply = decoded(written([TextDelta("42"), STOPPED], model="mine", stream=stream))
-    assert (reply.model, reply.id, reply.text) == ("mine", None, "42")
+    assert (reply.model, reply.text) == ("mine", "42")
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_reply_names_its_model_and_the_writer_only_where_it_does_not(stream: bool) -> None:
     for given, model in (("theirs", "theirs"), (None, "mine")):
         body = written([ReplyStarted(given), STOPPED], model="mine", stream=stream)
-        assert b'"id":"","object":"chat.completion' in body
+        assert b'"object":"chat.completion' in body
         assert f'"model":"{model}"'.encode() in body
 
 
@@ -411,3 +411,10 @@ def test_the_dialect_is_found_by_its_name_and_has_both_halves() -> None:
     assert found.read(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}').model == "m"
     writer = found.writer(model="m", stream=False)
     assert message(writer.write([TextDelta("42"), STOPPED]))["content"] == "42"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_calls_without_an_id_have_other_ids_in_every_reply(stream: bool) -> None:
+    events: list[Event] = [ToolCallDelta(0, name="f", arguments="{}"), STOPPED]
+    first, second = (decoded(written(events, stream=stream)).tool_calls[0].id for _ in range(2))
+    assert first != second

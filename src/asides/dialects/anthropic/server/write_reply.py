@@ -49,15 +49,18 @@ _STOP_REASONS: dict[StopKind, str] = {
     "refusal": "refusal",
     "pause": "pause_turn",
 }
-_DEFAULT_ID = "msg_0"
+# Every client may count on these two, at the beginning of a stream too.
+_REQUIRED_COUNTS: Wire = {"input_tokens": 0, "output_tokens": 0}
 _EMPTY_TEXT: Wire = {"type": "text", "text": ""}
 _EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:
-    """Write an error body; clients match on `kind`."""
+def write_error(status: int, message: str, kind: str | None = None, *, details: Wire | None = None) -> bytes:
+    """Write an error body; clients match on `kind`, and on the error code in `details`."""
     fallback = "api_error" if status >= 500 else "invalid_request_error"
-    error = {"type": kind or _ERROR_TYPES.get(status, fallback), "message": message}
+    error: Wire = {"type": kind or _ERROR_TYPES.get(status, fallback), "message": message}
+    if details is not None:
+        error["details"] = details
     return msgspec.json.encode({"type": "error", "error": error})
 
 
@@ -90,11 +93,13 @@ class MessagesWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        return [self._output.begin(self._started, self._encode_usage())]
+        self._blocks.reply_id = self._find_id("msg_")
+        started = msgspec.structs.replace(self._started, id=self._blocks.reply_id)
+        return [self._output.begin(started, self._encode_usage())]
 
     def _encode_usage(self) -> Wire:
         usage = self._shown_usage
-        return {} if usage is None else _encode_usage(usage)
+        return _REQUIRED_COUNTS if usage is None else _encode_usage(usage)
 
     def _encode_stop(self, stop: StopReason) -> tuple[str | None, Wire | None]:
         """Return the original stop reason if this dialect has it, else the nearest; and the text of a refusal."""
@@ -114,6 +119,7 @@ class _Blocks:
     """Converts our events to wire events. One block is open at a time."""
 
     def __init__(self) -> None:
+        self.reply_id = ""
         self._indexes: dict[int, int] = {}
         self._open: int | None = None
         self._held: tuple[int, Wire] | None = None
@@ -169,7 +175,7 @@ class _Blocks:
         written: list[Wire] = []
         if event.block not in self._indexes and (self._held is None or self._held[0] != event.block):
             written = self._write_held()
-            call_id = event.id or f"call_{event.block}"
+            call_id = event.id or f"call_{self.reply_id}_{event.block}"
             content = {"type": "tool_use", "id": call_id, "name": event.name or "", "input": {}}
             self._held = (event.block, content)
         if not event.arguments:
@@ -203,8 +209,8 @@ class _Blocks:
 
 
 def _encode_usage(usage: Usage) -> Wire:
-    """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
-    counts: Wire = {}
+    """Encode the counts by this dialect's names. Any other than the required two is absent if it was not reported."""
+    counts = dict(_REQUIRED_COUNTS)
     if usage.input is not None:
         counts["input_tokens"] = usage.input - (usage.cached or 0)
     if usage.cached is not None:
@@ -218,7 +224,7 @@ def _encode_usage(usage: Usage) -> Wire:
 
 def _encode_message(started: ReplyStarted, usage: Wire) -> Wire:
     return {
-        "id": started.id or _DEFAULT_ID,
+        "id": started.id,
         "type": "message",
         "role": "assistant",
         "model": started.model,

@@ -29,6 +29,7 @@ from asides.values.usage import Usage
 Delta: TypeAlias = dict[str, Any]
 
 _KNOWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+_ID_PREFIX = "chatcmpl-"
 _BETWEEN_THOUGHTS = "\n\n"
 
 _ERROR_TYPES = {
@@ -39,10 +40,10 @@ _ERROR_TYPES = {
 }
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:
-    """Write an error body; clients match on `kind`."""
+def write_error(status: int, message: str, kind: str | None = None, *, param: str | None = None) -> bytes:
+    """Write an error body; clients match on `kind`. `param`: the field of the request that is wrong."""
     fallback = "server_error" if status >= 500 else "invalid_request_error"
-    error = {"message": message, "type": _ERROR_TYPES.get(status, fallback), "param": None, "code": kind}
+    error = {"message": message, "type": _ERROR_TYPES.get(status, fallback), "param": param, "code": kind}
     return msgspec.json.encode({"error": error})
 
 
@@ -75,10 +76,11 @@ class ChatWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        return [self._output.begin(self._started)]
+        return [self._output.begin(msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX)))]
 
     def _write_end(self, stop: StopReason) -> bytes:
-        written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(self._started))]
+        started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
+        written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(started))]
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
         return b"".join([*written, self._output.end(self._deltas.encode_stop(stop), usage)])
 
@@ -229,7 +231,7 @@ class _Chunks:
 
     def begin(self, started: ReplyStarted) -> bytes:
         head = {
-            "id": started.id or "",
+            "id": started.id,
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": started.model,
@@ -301,7 +303,7 @@ class _Whole:
                 call["function"]["arguments"] = "".join(arguments)
             message["tool_calls"] = self._calls
         document: dict[str, Any] = {
-            "id": self._started.id or "",
+            "id": self._started.id,
             "object": "chat.completion",
             "created": self._created,
             "model": self._started.model,
