@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides.values.errors import ProtocolError
-from asides.wire.lenient import read_document, read_leniently, remove_path, replace_invalid_text
+from asides.wire.lenient import read_base64, read_document, read_leniently, remove_path, replace_invalid_text
 
 
 class Item(msgspec.Struct):
@@ -76,3 +76,23 @@ def test_a_document_is_read_with_replaced_characters_or_not_at_all() -> None:
         read_document(b"{")
     with pytest.raises(ProtocolError, match="nested deeper"):
         read_document(b"[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("", b""),
+        ("aGk=", b"hi"),
+        ("aGk", b"hi"),
+        ("+/8=", b"\xfb\xff"),
+        ("-_8", b"\xfb\xff"),
+        ("aG\nk=", b"hi"),
+        ("a", None),
+        ("a===", None),
+        ("aG=k", None),
+        ("é", None),
+        ("a%b=", None),
+    ],
+)
+def test_base64_is_read_in_both_alphabets_with_and_without_padding(text: str, data: bytes | None) -> None:
+    assert read_base64(text) == data

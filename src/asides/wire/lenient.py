@@ -6,6 +6,8 @@ Only a document that is not JSON at all raises. Not here: the types themselves (
 from __future__ import annotations
 
 import re
+from binascii import Error as NotBase64
+from binascii import a2b_base64
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +19,7 @@ Read = TypeVar("Read")
 _PATH = re.compile(r" - at `\$\.(.+)`$")
 _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
 _MOST_REMOVALS = 64
+_TO_STANDARD_ALPHABET = str.maketrans("-_", "+/", " \t\r\n")
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
 # An escape: a pair of surrogates, half a pair, or any other.
@@ -125,3 +128,12 @@ def to_json_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def read_base64(text: str) -> bytes | None:
+    """Decode base64 in its standard or its URL-safe alphabet, with or without padding; None when it is neither."""
+    standard = text.translate(_TO_STANDARD_ALPHABET).rstrip("=")
+    try:
+        return a2b_base64(standard + "=" * (-len(standard) % 4), strict_mode=True)
+    except (NotBase64, ValueError):
+        return None
