@@ -7,27 +7,36 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Callable
 from http import HTTPStatus
-from typing import cast
+from typing import Protocol, cast
 
 import msgspec
 
 from asides.testing.stage.http_requests import BrokenRequest, Request, RequestReader
 from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.response_plan import ResponsePlan, plan_json
+from asides.testing.stage.response_plan import ResponsePlan
 
 # After this many writes without a pause, other connections get a turn.
 _WRITES_PER_TURN = 32
 
 
+class Answers(Protocol):
+    """Who plans the responses."""
+
+    def answer(self, request: Request) -> ResponsePlan:
+        """Plan the response to a request."""
+        ...
+
+    def refuse_broken(self, problem: BrokenRequest) -> ResponsePlan:
+        """Plan the response to bytes that are no valid request."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """Answers the requests of one client in order. Runs in the stage's event loop."""
 
-    def __init__(
-        self, answer: Callable[[Request], ResponsePlan], log: RequestLog, all_connections: set[Connection]
-    ) -> None:
-        self._answer = answer
+    def __init__(self, answers: Answers, log: RequestLog, all_connections: set[Connection]) -> None:
+        self._answers = answers
         self._log = log
         self._all = all_connections
         self._reader = RequestReader()
@@ -116,11 +125,10 @@ class Connection(asyncio.Protocol):
             await self._arrived.wait()
         request = self._waiting.popleft()
         if isinstance(request, BrokenRequest):
-            error = {"error": {"message": str(request), "type": "broken_request", "code": request.status}}
-            await self._send(plan_json(msgspec.json.encode(error), request.status), http10=False, keep_alive=False)
+            await self._send(self._answers.refuse_broken(request), http10=False, keep_alive=False)
             return False
         keep_alive = request.keeps_alive
-        plan = self._answer(request)
+        plan = self._answers.answer(request)
         if request.method == "HEAD":
             # The head announces the length, and no body follows.
             plan = msgspec.structs.replace(plan, pieces=())

@@ -17,6 +17,8 @@ class BrokenRequest(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+        self.head: Request | None = None
+        """The request without its body, if only the body is wrong."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -69,8 +71,12 @@ class RequestReader:
         while True:
             head = yield from self._parse_head_block()
             method, target, http10, headers = _read_head(head)
-            body = yield from self._parse_body(headers)
             path, _, query = target.partition("?")
+            try:
+                body = yield from self._parse_body(headers)
+            except BrokenRequest as problem:
+                problem.head = Request(method, path, query, headers, b"", http10)
+                raise
             self._done.append(Request(method, path, query, headers, body, http10))
 
     def _parse_head_block(self) -> Generator[None, None, bytes]:

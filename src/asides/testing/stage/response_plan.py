@@ -7,11 +7,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.dialect import Dialect, ServedRequest
+from asides.dialects.dialect import Dialect, ServedRequest, Writer
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
 from asides.values.events import Event, StopReason
 from asides.values.fold import simulate
-from asides.values.messages import Part, Refusal, Text
+from asides.values.messages import Part, Prompt, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
@@ -44,12 +44,16 @@ SealEvents: TypeAlias = Callable[[list[Event]], list[Event]]
 
 
 def plan_response(
-    scene: Scene, request: ServedRequest, dialect: Dialect, seal: SealEvents | None = None
+    scene: Scene,
+    request: ServedRequest,
+    dialect: Dialect,
+    seal: SealEvents | None = None,
+    make_writer: Callable[..., Writer] | None = None,
 ) -> ResponsePlan:
-    """Plan the response of this scene to this request."""
+    """Plan the response of this scene to this request. `make_writer` replaces the dialect's own writer."""
     match scene:
         case Say():
-            writer = dialect.writer(
+            writer = (make_writer or dialect.writer)(
                 model=scene.model or request.model, stream=request.stream, include_usage=request.include_usage
             )
             events = _build_events(scene, request)
@@ -83,6 +87,11 @@ def plan_json(body: bytes, status: int = 200) -> ResponsePlan:
     return ResponsePlan(status, {"content-type": "application/json"}, (body,), len(body))
 
 
+def count_input(prompt: Prompt) -> int:
+    """Count the words of a prompt, which the stage reports as its tokens."""
+    return sum(map(_count_words, [prompt.system or "", *(message.text for message in prompt.messages)]))
+
+
 def _count_words(text: str) -> int:
     return len(text.split())
 
@@ -106,8 +115,7 @@ def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
 
 def _count_usage(scene: Say, request: ServedRequest) -> Usage:
     """Count words as tokens."""
-    texts = [request.prompt.system or "", *(message.text for message in request.prompt.messages)]
-    received = sum(map(_count_words, texts))
+    received = count_input(request.prompt)
     thought = _count_words(scene.thinking or "")
     calls = sum(1 + len(call.arguments) for call in scene.tool_calls)
     sent = _count_words(scene.text) + _count_words(scene.refusal or "") + calls + thought

@@ -1,19 +1,25 @@
-"""Chooses the answer to a request: the script's reply, the list of models, or an error. Not here: sending it."""
+"""Chooses the answer to a request: the script's reply, the list of models, another endpoint, or an error.
+
+Every error is written in the dialect that the request speaks. Not here: sending the answer (connection), and the
+endpoints beside replies and lists (endpoints).
+"""
 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import Literal
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
-from asides.testing.stage.http_requests import Request
+from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, ReadRequest, find_endpoints
+from asides.testing.stage.http_requests import BrokenRequest, Request
 from asides.testing.stage.request_log import Received, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
 from asides.testing.stage.rules import RulesByDialect
@@ -33,12 +39,23 @@ _REPLY_PATHS = {
     "/api/chat": "ollama",
     "/chat": "cohere",
 }
+# Parts of other paths that show the dialect, in this order.
+_OTHER_PATHS = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"/messages(?:/|$)", "anthropic"),
+        (r"/responses(?:/|$)", "openai_responses"),
+        (r"/v1(?:alpha|beta)\d*/|:\w+$", "gemini"),
+        (r"/(?:model|guardrail|async-invoke)/", "bedrock"),
+        (r"^(?:/v1)?/api/", "ollama"),
+        (r"^(?:/v1)?/v2/", "cohere"),
+    )
+)
+# The header in which each dialect's servers name a request, unless it is the usual one.
+_REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _PLAIN_DIALECT = "openai_chat"
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 _WRONG_KEY = "the key is missing or is not the one this stage was given."
-
-_Answer: TypeAlias = tuple[ResponsePlan, ServedRequest | None, str | None]
-"""The response, the request as the dialect read it, and why it was refused."""
 
 
 class Routes:
@@ -67,43 +84,78 @@ class Routes:
 
     def answer(self, request: Request) -> ResponsePlan:
         """Plan the response to this request, and log both before a byte is sent."""
-        plan, served, problem = self._route(request)
-        self._log.record_request(Received(request.method, request.path, request.headers, request.body, served, problem))
-        headers = {"x-request-id": f"stage-{next(self._numbers)}", **plan.headers}
-        return msgspec.structs.replace(plan, headers=headers)
-
-    def _route(self, request: Request) -> _Answer:
         path = request.path.rstrip("/") or "/"
+        dialect = self._find_dialect(path, request)
+        answer = self._route(path, request, dialect)
+        self._log.record_request(
+            Received(request.method, request.path, request.headers, request.body, answer.served, answer.problem)
+        )
+        return self._add_request_id(answer.plan, dialect)
+
+    def refuse_broken(self, problem: BrokenRequest) -> ResponsePlan:
+        """Plan the response to bytes that are no valid request, in the dialect of their path if they name one."""
+        head = problem.head
+        dialect = self._find_dialect(head.path.rstrip("/"), head) if head else dialects.find_dialect(_PLAIN_DIALECT)
+        return self._add_request_id(_refuse(problem.status, str(problem), dialect).plan, dialect)
+
+    def _add_request_id(self, plan: ResponsePlan, dialect: Dialect) -> ResponsePlan:
+        name = _REQUEST_ID_HEADERS.get(dialect.name, "x-request-id")
+        return msgspec.structs.replace(plan, headers={name: f"stage-{next(self._numbers)}", **plan.headers})
+
+    def _find_dialect(self, path: str, request: Request) -> Dialect:
+        """Return the dialect that a request speaks, whether or not there is anything at its path."""
+        name = (
+            _match_ending(path, self._list_paths)
+            or (self._dialect if not path.endswith(("/models", "/api/tags")) else None)
+            or _match_ending(path, self._reply_paths)
+            or _find_other_dialect(path, request)
+        )
+        return dialects.find_dialect(name)
+
+    def _route(self, path: str, request: Request, dialect: Dialect) -> Answer:
         if path in ("/", "/health"):
-            return _answer_get(request, lambda: msgspec.json.encode({"status": "ok", "server": "asides stage"}))
-        if (lists := _match_ending(path, self._list_paths) or _find_list_dialect(path, request)) is not None:
-            return self._list_models(request, dialects.find_dialect(lists))
-        name = self._dialect or _match_ending(path, self._reply_paths)
-        if name is None:
+            status = msgspec.json.encode({"status": "ok", "server": "asides stage"})
+            return _answer_get(request, lambda: status, dialect)
+        is_list = path.endswith(("/models", "/api/tags")) or _match_ending(path, self._list_paths) is not None
+        is_reply = self._dialect is not None or _match_ending(path, self._reply_paths) is not None
+        endpoints = find_endpoints(dialect.name, path)
+        if not (is_list or is_reply or endpoints):
             paths = ", ".join(f"…{ending}" for ending in self._reply_paths)
-            return _refuse(404, f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health.")
-        dialect = dialects.find_dialect(name)
+            message = f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health."
+            return _refuse(404, message, dialect)
         if not self._has_key(request):
             return _refuse(401, _WRONG_KEY, dialect)
-        if request.method != "POST":
-            return _refuse_method(request, ("POST",), dialect)
-        return self._reply(request, dialect)
+        if is_list:
+            query = dict(parse_qsl(request.query))
+            return _answer_get(request, lambda: dialect.write_models(self._models, query), dialect)
+        for endpoint, names in endpoints:
+            if endpoint.method == request.method:
+                reply = partial(self._reply, request, dialect)
+                rules = self._rules.find(dialect.name)
+                call = EndpointCall(request, dialect, names, self._models, rules, reply)
+                try:
+                    return endpoint.answer(call)
+                except AsidesError as problem:
+                    return _refuse(400, str(problem), dialect)
+        if endpoints or request.method != "POST":
+            return _refuse_method(request, tuple(endpoint.method for endpoint, _ in endpoints) or ("POST",), dialect)
+        return self._reply(request, dialect, dialect.read, dialect.writer)
 
-    def _reply(self, request: Request, dialect: Dialect) -> _Answer:
+    def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:
         try:
-            served = dialect.read(request.body, request.path)
+            served = read(request.body, request.path)
         except AsidesError as problem:
             return _refuse(400, str(problem), dialect)
         rules = self._rules.find(dialect.name)
         if rules is not None and (refusal := rules.refuse(request)) is not None:
-            return plan_failure(Fail(status=400, message=refusal), dialect), served, refusal
+            return Answer(plan_failure(Fail(status=400, message=refusal), dialect), served, refusal)
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
-            return plan_response(self._script(served), served, dialect, seal), served, None
+            return Answer(plan_response(self._script(served), served, dialect, seal, writer), served)
         except Exception as problem:  # noqa: BLE001 - whatever a script raises must reach the test, not die in a thread
             self._log.record_problem(problem)
             message = f"the stage's script raised {type(problem).__name__}; closing the stage raises it again."
-            return plan_failure(Fail(status=500, message=message), dialect), served, message
+            return Answer(plan_failure(Fail(status=500, message=message), dialect), served, message)
 
     def _has_key(self, request: Request) -> bool:
         if self._key is None:
@@ -112,12 +164,6 @@ class Routes:
         if scheme.lower() != "bearer":
             sent = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), "")
         return hmac.compare_digest(sent.strip().encode(), self._key.encode())
-
-    def _list_models(self, request: Request, dialect: Dialect) -> _Answer:
-        if not self._has_key(request):
-            return _refuse(401, _WRONG_KEY, dialect)
-        query = dict(parse_qsl(request.query))
-        return _answer_get(request, lambda: dialect.write_models(self._models, query), dialect)
 
 
 def _match_ending(path: str, endings: Mapping[str, str]) -> str | None:
@@ -133,33 +179,30 @@ def _read_registered_paths(attribute: Literal["reply_paths", "list_paths"]) -> d
     }
 
 
-def _find_list_dialect(path: str, request: Request) -> str | None:
-    """Return the dialect of a request for the list of models. Most share one path and differ in headers and query."""
-    if path.endswith("/api/tags"):
-        return "ollama"
-    if not path.endswith("/models"):
-        return None
+def _find_other_dialect(path: str, request: Request) -> str:
+    """Return the dialect of a request for anything but a reply. Some share a path and differ in headers and query."""
     query = dict(parse_qsl(request.query))
     if "anthropic-version" in request.headers:
         return "anthropic"
     if "x-goog-api-key" in request.headers or "pageSize" in query:
         return "gemini"
-    return "cohere" if "endpoint" in query else _PLAIN_DIALECT
+    if "endpoint" in query:
+        return "cohere"
+    return next((name for pattern, name in _OTHER_PATHS if pattern.search(path)), _PLAIN_DIALECT)
 
 
-def _answer_get(request: Request, write: Callable[[], bytes], dialect: Dialect | None = None) -> _Answer:
+def _answer_get(request: Request, write: Callable[[], bytes], dialect: Dialect) -> Answer:
     if request.method not in ("GET", "HEAD"):
         return _refuse_method(request, ("GET", "HEAD"), dialect)
-    return plan_json(write()), None, None
+    return Answer(plan_json(write()))
 
 
-def _refuse_method(request: Request, allowed: tuple[str, ...], dialect: Dialect | None) -> _Answer:
+def _refuse_method(request: Request, allowed: tuple[str, ...], dialect: Dialect) -> Answer:
     message = f"{request.path} takes {' or '.join(allowed)}, not {request.method}."
-    plan, _, _ = _refuse(405, message, dialect)
-    return msgspec.structs.replace(plan, headers={"allow": ", ".join(allowed), **plan.headers}), None, message
+    plan = _refuse(405, message, dialect).plan
+    return Answer(msgspec.structs.replace(plan, headers={"allow": ", ".join(allowed), **plan.headers}), problem=message)
 
 
-def _refuse(status: int, message: str, dialect: Dialect | None = None) -> _Answer:
-    """Plan an error in this dialect; in chat completions if the request named none."""
-    failure = Fail(status=status, message=message)
-    return plan_failure(failure, dialect or dialects.find_dialect(_PLAIN_DIALECT)), None, message
+def _refuse(status: int, message: str, dialect: Dialect) -> Answer:
+    """Plan an error in this dialect."""
+    return Answer(plan_failure(Fail(status=status, message=message), dialect), problem=message)

@@ -231,9 +231,7 @@ async def _serve(
     stop = asyncio.Event()
     connections: set[Connection] = set()
     try:
-        server = await loop.create_server(
-            lambda: Connection(routes.answer, log, connections), host, port, backlog=_BACKLOG
-        )
+        server = await loop.create_server(lambda: Connection(routes, log, connections), host, port, backlog=_BACKLOG)
     except OSError as problem:
         raise ConfigError(f"the stage cannot open {host} port {port}: {problem.strerror or problem}.") from None
     try:
