@@ -122,10 +122,13 @@ class _Request:
 
     def _take_tools(self) -> tuple[Tool, ...]:
         tools = self.fields.take("tools", list[dict[str, Any]]) or []
+        declared = [tool.get("functionDeclarations", []) for tool in tools]
+        if not all(isinstance(functions, list) for functions in declared):
+            raise ConfigError("functionDeclarations is a list.")
         if any(set(tool) - {"functionDeclarations"} for tool in tools):
             # Only this API knows its own tools, so the whole list also stays as it is.
             self.remaining["tools"] = tools
-        return tuple(_read_tool(declared) for tool in tools for declared in tool.get("functionDeclarations", []))
+        return tuple(_read_tool(function) for functions in declared for function in functions)
 
     def _take_tool_choice(self) -> str | None:
         match self.remaining.get("toolConfig"):
@@ -164,7 +167,10 @@ def _to_json_schema(schema: Any) -> Any:
         return [_to_json_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        name: inner.lower() if name == "type" and isinstance(inner, str) and inner in _TYPES else _to_json_schema(inner)
-        for name, inner in schema.items()
-    }
+    return {name: _to_lower_type(inner) if name == "type" else _to_json_schema(inner) for name, inner in schema.items()}
+
+
+def _to_lower_type(kind: Any) -> Any:
+    if isinstance(kind, list):
+        return [_to_lower_type(one) for one in kind]
+    return kind.lower() if isinstance(kind, str) and kind in _TYPES else _to_json_schema(kind)

@@ -145,6 +145,9 @@ def _check_thinking(body: Wire, rule: ModelRule) -> Iterator[str]:
     native = body.get("additionalModelRequestFields") or {}
     inference = body.get("inferenceConfig") or {}
     thinking = native.get("thinking") or {}
+    if not isinstance(thinking, dict):
+        yield "thinking: Input should be a valid dictionary"
+        return
     kind = thinking.get("type")
     if kind is not None and rule.forms and kind not in rule.forms:
         yield f"thinking.type.{kind}: this model does not support `thinking.type` {kind!r}"
