@@ -189,7 +189,8 @@ def test_an_event_is_written_or_listed_as_unwritten(name: str, kind: type[Any], 
     if kind is ThoughtSealed:
         having = [plain[0], event, plain[1]]
     ends = [] if kind is ReplyEnded else [end]
-    written = dialect.writer(model="m", stream=stream).write([*having, *ends])
-    without = dialect.writer(model="m", stream=stream).write(plain + ends)
+    start = ReplyStarted("m", "reply_1")  # a reply without an id gets one of its own
+    written = dialect.writer(model="m", stream=stream).write([start, *having, *ends])
+    without = dialect.writer(model="m", stream=stream).write([start, *plain, *ends])
     is_written = written != without
     assert is_written == (name not in _UNWRITTEN.get(kind, ())), f"see {name}/server/write_reply.py"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from asides.dialects import find_dialect
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
+from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta
 from asides.values.messages import Message, Sampling, Text
 
 
@@ -50,3 +53,37 @@ def test_sampling_settings_are_checked_for_their_types() -> None:
     assert read_sampling({"temperature": 0.5}) == Sampling(temperature=0.5)
     with pytest.raises(ConfigError, match="a sampling setting is invalid"):
         read_sampling({"temperature": "warm"})
+
+
+# --- ids of replies ---------------------------------------------------------------------------------------------------
+
+# The ids are where clients read them. Responses of bedrock and ollama have none.
+WITH_IDS = ("anthropic", "openai_chat", "openai_responses")
+
+
+def read_reply_id(body: bytes) -> str:
+    """Return the first id in a response, which is that of the reply."""
+    found = re.search(rb'"id":"([^"]*)"', body)
+    assert found is not None
+    return found[1].decode()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("name", WITH_IDS)
+def test_two_replies_never_have_one_id(name: str, stream: bool) -> None:
+    def write(*events: Event) -> str:
+        return read_reply_id(find_dialect(name).writer(model="m", stream=stream).write(events))
+
+    started, text, end = ReplyStarted("m"), TextDelta("42"), ReplyEnded()
+    ids = [write(started, text, end), write(started, text, end), write(text, end), write(end)]
+    assert len(set(ids)) == 4
+    assert all(ids)
+    assert write(ReplyStarted("m", "given"), text, end) == "given"
+
+
+@pytest.mark.parametrize("name", WITH_IDS)
+def test_one_reply_has_one_id_in_every_event(name: str) -> None:
+    writer = find_dialect(name).writer(model="m", stream=True)
+    body = b"".join(writer.write([event]) for event in (TextDelta("4"), TextDelta("2"), ReplyEnded()))
+    prefix = {"anthropic": "msg_", "openai_chat": "chatcmpl-", "openai_responses": "resp_"}[name]
+    assert len(set(re.findall(rf'"id":"({prefix}[0-9a-f]+)"'.encode(), body))) == 1

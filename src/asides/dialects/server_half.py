@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeAlias, TypeVar
+from uuid import uuid4
 
 import msgspec
 
@@ -141,6 +142,7 @@ class ReplyWriter:
     def __init__(self, model: str, content_type: str, *, shows_usage: bool) -> None:
         self.content_type = content_type
         self._started = ReplyStarted(model)
+        self._own_id = ""
         self._shows_usage = shows_usage
         self._usage: Usage | None = None
         self._ended = False
@@ -164,6 +166,14 @@ class ReplyWriter:
                 case _:
                     written.append(self._write_event(event))
         return b"".join(written)
+
+    def _find_id(self, prefix: str) -> str:
+        """Return the id of the reply; a new one, unlike any other, if no event gives it. Clients take two replies with
+        one id for the same reply.
+        """
+        if not self._own_id:
+            self._own_id = self._started.id or f"{prefix}{uuid4().hex}"
+        return self._own_id
 
     @property
     def _shown_usage(self) -> Usage | None:

@@ -32,7 +32,7 @@ SCENE = Say(
 
 @pytest.mark.parametrize("chunk", [None, 1, 7])
 def test_a_scene_arrives_as_it_was_written_streamed_and_whole(stage: OpenStage, chunk: int | None) -> None:
-    opened = stage(msgspec.structs.replace(SCENE, chunk=chunk))
+    opened = stage(msgspec.structs.replace(SCENE, chunk=chunk, id="reply_1"))
     streamed = post(opened, stream=True, stream_options={"include_usage": True})
     whole = post(opened)
     assert streamed.headers["content-type"] == "text/event-stream"

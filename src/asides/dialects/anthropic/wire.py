@@ -132,9 +132,11 @@ class UsageSoFar:
         if total_input is not None:
             total_input += (counts.cache_read_input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
         details = counts.output_tokens_details
+        # Clients count on the two numbers, so a server writes zeros while it knows neither.
+        is_known = bool(total_input or counts.output_tokens)
         return normalise_usage(
-            input=total_input,
-            output=counts.output_tokens,
+            input=total_input if is_known else None,
+            output=counts.output_tokens if is_known else None,
             thinking=None if details is None else details.thinking_tokens,
             cached=counts.cache_read_input_tokens,
         )

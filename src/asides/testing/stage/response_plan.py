@@ -9,7 +9,7 @@ import msgspec
 
 from asides.dialects.dialect import Dialect, ServedRequest, Writer
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
-from asides.values.events import Event, StopReason
+from asides.values.events import Event, StopReason, UsageReported
 from asides.values.fold import simulate
 from asides.values.messages import Part, Prompt, Refusal, Text
 from asides.values.reply import Reply
@@ -112,8 +112,11 @@ def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
     parts += scene.tool_calls
     stop = StopReason(scene.stop or ("tool_calls" if scene.tool_calls else "stop"))
     usage = _count_usage(scene, request) if scene.usage is None else scene.usage
-    reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id or "stage-reply")
-    return simulate(reply, scene.piece)
+    reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id)
+    started, *later = simulate(reply, scene.piece)
+    # Some dialects begin a reply with the counts of the request.
+    early = [] if usage.input is None else [UsageReported(Usage(input=usage.input))]
+    return [started, *early, *later]
 
 
 def _count_usage(scene: Say, request: ServedRequest) -> Usage:

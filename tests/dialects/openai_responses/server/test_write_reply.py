@@ -64,9 +64,9 @@ def test_the_stream_of_a_message() -> None:
             "item": {**item, "status": "in_progress", "content": []},
         },
         {"type": "response.content_part.added", **place, "content_index": 0, "part": part},
-        {"type": "response.output_text.delta", **place, "content_index": 0, "delta": "Hel"},
-        {"type": "response.output_text.delta", **place, "content_index": 0, "delta": "lo"},
-        {"type": "response.output_text.done", **place, "content_index": 0, "text": "Hello"},
+        {"type": "response.output_text.delta", **place, "content_index": 0, "delta": "Hel", "logprobs": []},
+        {"type": "response.output_text.delta", **place, "content_index": 0, "delta": "lo", "logprobs": []},
+        {"type": "response.output_text.done", **place, "content_index": 0, "text": "Hello", "logprobs": []},
         {"type": "response.content_part.done", **place, "content_index": 0, "part": {**part, "text": "Hello"}},
         {"type": "response.output_item.done", "output_index": 0, "item": done},
     ]
@@ -78,6 +78,11 @@ def test_the_stream_of_a_message() -> None:
         "error": None,
         "incomplete_details": None,
         "model": "made-up",
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
         "output": [],
         "store": False,
         "usage": None,
@@ -229,22 +234,21 @@ def test_the_status_tells_how_a_reply_ended(stop: StopKind, status: str, details
 @pytest.mark.parametrize(
     ("usage", "counts"),
     [
-        (Usage(), {}),
-        (Usage(1, 2, total=3), {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}),
-        (
-            Usage(1, 2, 0, 0, 3),
-            {
-                "input_tokens": 1,
-                "output_tokens": 2,
-                "total_tokens": 3,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens_details": {"reasoning_tokens": 0},
-            },
-        ),
+        (Usage(), None),
+        (Usage(1), (1, 0, 0, 0, 1)),
+        (Usage(1, 2, total=3), (1, 0, 2, 0, 3)),
+        (Usage(7, 9, 5, 4, 16), (7, 4, 9, 5, 16)),
     ],
 )
-def test_counts_that_were_not_reported_are_absent(usage: Usage, counts: dict[str, Any]) -> None:
-    assert whole(UsageReported(usage), END)["usage"] == counts
+def test_a_reply_has_every_count_or_none(usage: Usage, counts: tuple[int, ...] | None) -> None:
+    expected = counts and {
+        "input_tokens": counts[0],
+        "input_tokens_details": {"cached_tokens": counts[1]},
+        "output_tokens": counts[2],
+        "output_tokens_details": {"reasoning_tokens": counts[3]},
+        "total_tokens": counts[4],
+    }
+    assert whole(UsageReported(usage), END)["usage"] == expected
     assert whole(UsageReported(usage), END, include_usage=False)["usage"] is None
 
 

@@ -49,7 +49,8 @@ _STOP_REASONS: dict[StopKind, str] = {
     "refusal": "refusal",
     "pause": "pause_turn",
 }
-_DEFAULT_ID = "msg_0"
+# Every client may count on these two, at the beginning of a stream too.
+_REQUIRED_COUNTS: Wire = {"input_tokens": 0, "output_tokens": 0}
 _EMPTY_TEXT: Wire = {"type": "text", "text": ""}
 _EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
 
@@ -90,11 +91,12 @@ class MessagesWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        return [self._output.begin(self._started, self._encode_usage())]
+        started = msgspec.structs.replace(self._started, id=self._find_id("msg_"))
+        return [self._output.begin(started, self._encode_usage())]
 
     def _encode_usage(self) -> Wire:
         usage = self._shown_usage
-        return {} if usage is None else _encode_usage(usage)
+        return _REQUIRED_COUNTS if usage is None else _encode_usage(usage)
 
     def _encode_stop(self, stop: StopReason) -> tuple[str | None, Wire | None]:
         """Return the original stop reason if this dialect has it, else the nearest; and the text of a refusal."""
@@ -203,8 +205,8 @@ class _Blocks:
 
 
 def _encode_usage(usage: Usage) -> Wire:
-    """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
-    counts: Wire = {}
+    """Encode the counts by this dialect's names. Any other than the required two is absent if it was not reported."""
+    counts = dict(_REQUIRED_COUNTS)
     if usage.input is not None:
         counts["input_tokens"] = usage.input - (usage.cached or 0)
     if usage.cached is not None:
@@ -218,7 +220,7 @@ def _encode_usage(usage: Usage) -> Wire:
 
 def _encode_message(started: ReplyStarted, usage: Wire) -> Wire:
     return {
-        "id": started.id or _DEFAULT_ID,
+        "id": started.id,
         "type": "message",
         "role": "assistant",
         "model": started.model,

@@ -75,7 +75,7 @@ class ChatWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        return [self._output.begin(self._started)]
+        return [self._output.begin(msgspec.structs.replace(self._started, id=self._find_id("chatcmpl-")))]
 
     def _write_end(self, stop: StopReason) -> bytes:
         written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(self._started))]
@@ -229,7 +229,7 @@ class _Chunks:
 
     def begin(self, started: ReplyStarted) -> bytes:
         head = {
-            "id": started.id or "",
+            "id": started.id,
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": started.model,
@@ -301,7 +301,7 @@ class _Whole:
                 call["function"]["arguments"] = "".join(arguments)
             message["tool_calls"] = self._calls
         document: dict[str, Any] = {
-            "id": self._started.id or "",
+            "id": self._started.id,
             "object": "chat.completion",
             "created": self._created,
             "model": self._started.model,

@@ -102,7 +102,7 @@ class ResponsesWriter(ReplyWriter):
             response["incomplete_details"] = {"reason": reason}
         items = sorted(self._items.items()) if not self._stream else self._items.items()
         response["output"] = [item.encode() for _, item in items]
-        if self._shown_usage is not None:
+        if self._shown_usage is not None and self._shown_usage != Usage():
             response["usage"] = _encode_usage(self._shown_usage)
         if not self._stream:
             return msgspec.json.encode(response)
@@ -110,7 +110,7 @@ class ResponsesWriter(ReplyWriter):
 
     @property
     def _id(self) -> str:
-        return self._started.id or "resp_0"
+        return self._find_id("resp_")
 
     def _encode_response(self, status: str) -> Wire:
         return {
@@ -121,6 +121,11 @@ class ResponsesWriter(ReplyWriter):
             "error": None,
             "incomplete_details": None,
             "model": self._started.model,
+            "instructions": None,
+            "metadata": {},
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
             "output": [],
             "store": self._started.stored,
             "usage": None,
@@ -135,14 +140,15 @@ class ResponsesWriter(ReplyWriter):
 
 
 def _encode_usage(usage: Usage) -> Wire:
-    """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
-    counts = {"input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total}
-    encoded: Wire = {name: count for name, count in counts.items() if count is not None}
-    if usage.cached is not None:
-        encoded["input_tokens_details"] = {"cached_tokens": usage.cached}
-    if usage.thinking is not None:
-        encoded["output_tokens_details"] = {"reasoning_tokens": usage.thinking}
-    return encoded
+    """Encode the counts by this dialect's names. Clients may count on every one, so one that is unknown is zero."""
+    received, sent = usage.input or 0, usage.output or 0
+    return {
+        "input_tokens": received,
+        "input_tokens_details": {"cached_tokens": usage.cached or 0},
+        "output_tokens": sent,
+        "output_tokens_details": {"reasoning_tokens": usage.thinking or 0},
+        "total_tokens": received + sent if usage.total is None else usage.total,
+    }
 
 
 # --- items while they are written -----------------------------------------------------------------------------------
@@ -218,6 +224,8 @@ class _Message(_Item):
         super().__init__("message", response_id, number)
         self._field = "refusal" if refuses else "text"
         self._kind = "refusal" if refuses else "output_text"
+        # Clients count on a list of probabilities beside every piece of text, even if it is empty.
+        self._more: Wire = {} if refuses else {"logprobs": []}
 
     def write(self, event: ContentEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
@@ -226,11 +234,11 @@ class _Message(_Item):
             if not self.pieces:
                 yield "response.content_part.added", {"content_index": 0, "part": self._encode_part("")}
             self.pieces.append(event.text)
-            yield f"response.{self._kind}.delta", {"content_index": 0, "delta": event.text}
+            yield f"response.{self._kind}.delta", {"content_index": 0, "delta": event.text, **self._more}
 
     def finish(self) -> Iterator[WireEvent]:
         if self.pieces:
-            yield f"response.{self._kind}.done", {"content_index": 0, self._field: self.text}
+            yield f"response.{self._kind}.done", {"content_index": 0, self._field: self.text, **self._more}
             yield "response.content_part.done", {"content_index": 0, "part": self._encode_part(self.text)}
 
     def _encode_part(self, text: str) -> Wire:

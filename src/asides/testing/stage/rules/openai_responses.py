@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import count
+from uuid import uuid4
 
 import msgspec
 
@@ -27,12 +28,14 @@ from asides.values.events import (
 from asides.values.messages import ServerTool
 from asides.values.thinking import Seal
 
-# The fields that the endpoint accepts (openai-python types/responses/response_create_params.py, 2026-08).
+# The fields that the endpoint accepts (openai-python 3.49, types/responses/response_create_params.py, 2026-11), and
+# client_metadata, which the vendor's own agent sends (Codex 0.166, 2026-11).
 _FIELDS = frozenset({
-    "background", "conversation", "context_management", "include", "input", "instructions", "max_output_tokens",
-    "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "previous_response_id", "prompt",
-    "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream",
-    "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+    "access_programs", "background", "client_metadata", "conversation", "context_management", "image", "include",
+    "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation",
+    "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options",
+    "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
 })  # fmt: skip
 _REASONING_FIELDS = frozenset({"effort", "summary", "generate_summary", "context", "mode"})
 _CALLS = ("function_call", "custom_tool_call")
@@ -139,10 +142,9 @@ class _ResponsesRules:
         """Return the events as the endpoint sends them: its ids, summaries if asked for, encrypted reasoning."""
         body = msgspec.json.decode(request.body)
         stored = body.get("store") is not False
-        response = f"resp_{next(self._numbers):04d}"
+        response = f"resp_{uuid4().hex}"
         if isinstance(events[0], ReplyStarted):
-            scripted = events[0].id
-            response = response if scripted in (None, "stage-reply") else str(scripted)
+            response = events[0].id or response
             events = [msgspec.structs.replace(events[0], id=response, stored=stored), *events[1:]]
         reasoning, model = body.get("reasoning") or {}, str(body.get("model"))
         thought = any(isinstance(event, (ThinkingDelta, ThoughtSealed)) for event in events)
