@@ -187,6 +187,15 @@ OLLAMA: Wire = {
     "options": {"temperature": 0.3, "num_predict": 9, "stop": ["END"], "seed": 1, "num_ctx": 4096},
 }
 
+GENERATE: Wire = {
+    **{name: value for name, value in OLLAMA.items() if name not in ("messages", "tools")},
+    "prompt": "look",
+    "system": "Be brief.",
+    "images": [PICTURE],
+    "suffix": "",
+    "context": [1, 2],
+}
+
 CLAUDE = "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse"
 SAMPLES: dict[str, tuple[str, str, Wire]] = {
     "gemini": ("gemini", "/v1beta/models/gemini-3-pro-preview:generateContent", GEMINI),
@@ -194,6 +203,9 @@ SAMPLES: dict[str, tuple[str, str, Wire]] = {
     "bedrock with thoughts": ("bedrock", CLAUDE, BEDROCK),
     "cohere": ("cohere", "/v2/chat", COHERE),
     "ollama": ("ollama", "/api/chat", OLLAMA),
+    "ollama's generate": ("ollama", "/api/generate", GENERATE),
+    "gemini's count": ("gemini", "/v1beta/models/m:countTokens", {"generateContentRequest": GEMINI}),
+    "bedrock's count": ("bedrock", "/model/m/count-tokens", {"input": {"converse": BEDROCK}}),
 }
 
 # Every type of JSON, empty and not, and the values that break a reader of numbers, of base64 or of addresses.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,8 @@ def read_order(body: bytes) -> list[str]:
             case "content-end":
                 assert is_open
                 is_open = False
+            case _:
+                assert is_open
         assert document["index"] == current
         order.append(f"{document['type'].removeprefix('content-')} {current}")
     return order
@@ -149,4 +152,12 @@ def test_usage_is_left_out_where_the_client_did_not_ask_for_it() -> None:
 
 def test_a_reply_without_a_stop_reason_has_none() -> None:
     writer = DIALECT.writer(model="m", stream=False)
-    assert json.loads(writer.write([ReplyStarted(), ReplyEnded()])) == {"id": "", "message": {"role": "assistant"}}
+    document = json.loads(writer.write([ReplyStarted(), ReplyEnded()]))
+    assert document == {"id": document["id"], "message": {"role": "assistant"}}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_every_reply_has_an_id_of_its_own(stream: bool) -> None:
+    bodies = [DIALECT.writer(model="m", stream=stream).write([ReplyStarted(), ReplyEnded()]) for _ in range(3)]
+    first = [documents(body)[0]["id"] if stream else json.loads(body)["id"] for body in bodies]
+    assert len({*first, ""}) == 4

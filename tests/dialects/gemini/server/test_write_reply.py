@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -185,6 +186,14 @@ def test_a_stream_has_a_chunk_for_each_part_and_names_its_model() -> None:
     assert [chunk["candidates"][0]["content"]["parts"] for chunk in chunks] == [[{"text": "4"}], [{"text": "2"}]]
     assert [chunk["candidates"][0].get("finishMessage") for chunk in chunks] == [None, "no"]
     assert {(chunk["modelVersion"], chunk["responseId"]) for chunk in chunks} == {("gemini-9", "r1")}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_every_reply_has_an_id_of_its_own(stream: bool) -> None:
+    bodies = [dialect.writer(model="m", stream=stream).write([TextDelta("42"), TextDelta("!"), END]) for _ in range(3)]
+    ids = [set(re.findall(rb'"responseId":"([^"]+)"', body)) for body in bodies]
+    assert [len(found) for found in ids] == [1, 1, 1]
+    assert len(set.union(*ids)) == 3
 
 
 def test_an_error_body_has_the_status_names_of_the_dialect() -> None:

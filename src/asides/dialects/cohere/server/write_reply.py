@@ -134,7 +134,7 @@ class ChatWriter(ReplyWriter):
             return b""
         self._begun = True
         message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
-        return self._write_sse("message-start", {"message": message}, id=self._started.id or "")
+        return self._write_sse("message-start", {"message": message}, id=self._find_id(""))
 
     def _write_end(self, stop: StopReason) -> bytes:
         calls = [
@@ -179,7 +179,7 @@ class ChatWriter(ReplyWriter):
             message["tool_calls"] = calls
         if self._citations:
             message["citations"] = self._citations
-        return msgspec.json.encode({"id": self._started.id or "", "message": message, **ending})
+        return msgspec.json.encode({"id": self._find_id(""), "message": message, **ending})
 
     def _write_sse(self, kind: str, delta: dict[str, Any] | None, index: int | None = None, **more: Any) -> bytes:
         document: dict[str, Any] = {**more, "type": kind}

@@ -106,8 +106,7 @@ class ContentWriter(ReplyWriter):
         if usage is not None:
             document["usageMetadata"] = usage
         document["modelVersion"] = self._started.model
-        if self._started.id is not None:
-            document["responseId"] = self._started.id
+        document["responseId"] = self._find_id("")
         body = msgspec.json.encode(document)
         return b"data: %b\r\n\r\n" % body if self._stream else body
 
