@@ -53,7 +53,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     prompt = Prompt(
         messages,
         system=_take_system(fields),
-        thinking=_take_thinking(native),
+        thinking=_take_effort(fields, _take_thinking(native)),
         tools=tools,
         tool_choice=choice,
         output=_take_output(fields),
@@ -127,6 +127,18 @@ def _take_thinking(native: RequestFields) -> Thinking:
             return thinking
 
 
+def _take_effort(fields: RequestFields, thinking: Thinking) -> Thinking:
+    """Take the effort that all models have in common."""
+    match fields.remaining.get("outputConfig"):
+        case {"effort": str() as effort, **rest}:
+            fields.remaining["outputConfig"] = rest
+            if not rest:
+                del fields.remaining["outputConfig"]
+            return msgspec.structs.replace(thinking, effort=read_thinking(effort)[0].effort)
+        case _:
+            return thinking
+
+
 def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
     config = fields.take_object("toolConfig")
     functions: list[Tool] = []
@@ -174,8 +186,8 @@ def _take_output(fields: RequestFields) -> OutputSchema | None:
 
 def _read_message(message: Mapping[str, Any]) -> Message:
     role, content = message.get("role"), message.get("content")
-    if role not in ("user", "assistant"):
-        raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
+    if role not in ("user", "assistant", "system"):
+        raise ConfigError(f"the role {role!r} is not known; use user, assistant or system.")
     if not isinstance(content, list) or not all(isinstance(block, dict) and len(block) == 1 for block in content):
         raise ConfigError("content is a list of blocks, each an object with one field.")
     parts: list[Part] = []
@@ -231,11 +243,13 @@ def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
                 parts.append(Text(text))
             case {"json": value}:
                 parts.append(Text(msgspec.json.encode(value).decode()))
-            case dict() if block:
+            case dict() if len(block) == 1 and next(iter(block)) in (*_MEDIA, "searchResult"):
                 part = _read_media(block)
-                if not isinstance(part, (Image, File)):
-                    raise ConfigError("a tool result is text, JSON, images or documents.")
-                parts.append(part)
+                # A document without bytes, or a search result, is the text that it is written with.
+                written = Text(msgspec.json.encode(block).decode())
+                parts.append(part if isinstance(part, (Image, File)) else written)
+            case dict():
+                raise ConfigError("a tool result is text, JSON, images, documents or search results.")
             case _:
                 raise ConfigError("a tool result is a list of blocks.")
     if all(isinstance(part, Text) for part in parts):

@@ -24,6 +24,7 @@ from asides.values.tools import Tool
 _PATH = re.compile(r"/(?P<model>[^/]+):(?P<verb>generateContent|streamGenerateContent)$")
 _SNAKE = re.compile(r"_([a-z])")
 _LEVELS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
+_ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"
 # The names inside these fields are the client's, not the API's: schemas, arguments and results of tools.
 _SCHEMAS = ("responseJsonSchema", "responseSchema")
 _CLIENT_NAMES = frozenset({"args", "response", "parameters", "parametersJsonSchema", *_SCHEMAS})
@@ -99,7 +100,7 @@ class _Request:
             raise ConfigError("thinkingConfig has both thinkingBudget and thinkingLevel; give one of them.")
         # The API shows thoughts only on request.
         thinking = Thinking(show="summary" if shown is True else "none")
-        if level is not None:
+        if level is not None and level != _ANY_LEVEL:
             effort = _LEVELS.get(str(level).upper())
             if effort is None:
                 raise ConfigError(f"the thinkingLevel {level!r} is not known; use {', '.join(_LEVELS)}.")

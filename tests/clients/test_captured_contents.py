@@ -1,7 +1,7 @@
 """Captured requests of real clients are read and accepted: Gemini CLI, opencode, pi, Google's SDK, Vercel's on Bedrock.
 
 The captures are not part of this project. They are read where a folder of them lies beside the checkout, or where
-ASIDES_CLIENT_REQUESTS names one.
+ASIDES_CLIENTS names one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asides.testing.stage.routes import Routes
 from asides.values.messages import OutputSchema, ToolResult
 
 FOLDER = Path(
-    os.environ.get("ASIDES_CLIENT_REQUESTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients"
+    os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients"
 )
 DIALECTS = (
     (re.compile(r":(?:stream)?[gG]enerateContent$"), "gemini"),
