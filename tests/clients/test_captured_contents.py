@@ -21,9 +21,7 @@ from asides.testing.stage.request_log import RequestLog
 from asides.testing.stage.routes import Routes
 from asides.values.messages import OutputSchema, ToolResult
 
-FOLDER = Path(
-    os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients"
-)
+FOLDER = Path(os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients")
 DIALECTS = (
     (re.compile(r":(?:stream)?[gG]enerateContent$"), "gemini"),
     (re.compile(r"/converse(?:-stream)?$"), "bedrock"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from asides.dialects.anthropic.import_messages import import_messages, import_texts
@@ -136,3 +137,26 @@ def test_a_text_is_a_string_or_text_blocks() -> None:
 def test_a_wrong_turn_is_named_with_its_place(turn: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=rf"^messages\.1: .*{says}"):
         import_messages([{"role": "user", "content": "?"}, turn])
+
+
+SEARCHED = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]}
+
+
+@pytest.mark.parametrize("block", [SEARCHED, {"type": "tool_reference", "tool_name": "f"}])
+def test_blocks_that_only_this_provider_has_in_results_are_kept_as_json(block: dict[str, Any]) -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "a"}, block]}
+    [message] = import_messages([{"role": "user", "content": [result]}])
+    kept = Text(msgspec.json.encode(block).decode())
+    assert message == Message("tool", (ToolResult("c", (Text("a"), kept)),))
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "source": {"type": "file", "file_id": "f"}},
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "x"}]}},
+    ],
+)
+def test_sources_that_only_this_provider_has_stay_as_they_are(block: dict[str, Any]) -> None:
+    [message] = import_messages([{"role": "user", "content": [block]}])
+    assert message == Message("user", (UnknownPart(msgspec.json.encode(block).decode()),))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Say, improvise
-from asides.testing.stage.actor import fill_schema, find_sum
-from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
+from asides.testing.stage.actor import fill_schema
+from asides.values.messages import Message, OutputSchema, Prompt, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 
@@ -75,32 +74,6 @@ def test_the_first_question_of_the_readme() -> None:
 )
 def test_sums(question: str, answer: str) -> None:
     assert ask(question).text == answer
-
-
-@pytest.mark.parametrize(
-    "text", ["2 + 3 * 4", "(1 + 2) * 3", "2 * (3 + 4)", "2026-11-15", "v1.2 - rc3", "2 ^ 3 + 1", "a - b"]
-)
-def test_more_than_one_operation_is_not_answered_by_half(text: str) -> None:
-    assert find_sum(text) is None
-
-
-@given(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(-(10**15) + 1, 10**15 - 1), st.sampled_from("+-*"))
-def test_every_step_of_every_sum_is_true(left: int, right: int, operator: str) -> None:
-    found = find_sum(f"{left} {operator} {right}")
-    assert found is not None
-    truth = {"+": left + right, "-": left - right, "*": left * right}[operator]
-    assert found.result.endswith(f" = {truth}")
-    for step in found.steps:
-        if " = " in step:
-            claim, result = step.removeprefix("Check: ").removesuffix(".").rsplit(" = ", 1)
-            assert evaluate(claim) == Fraction(result), step
-
-
-def evaluate(claim: str) -> Fraction:
-    """Evaluate a sum of numbers, or a product of two, as the steps write them."""
-    sign = "×" if "×" in claim else "+"
-    numbers = [Fraction(number) for number in re.findall(r"-?\d+(?:\.\d+)?", claim)]
-    return sum(numbers, Fraction(0)) if sign == "+" else numbers[0] * numbers[1]
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -202,6 +175,102 @@ def test_it_passes_on_what_tools_say() -> None:
     )
     assert reply.text == "get_weather says: 12 °C\nget_weather failed: no such city"
     assert reply.tool_calls == ()
+
+
+# How clients give a result back: alone, with notes beside it, as an error, without a name, with more of the user.
+NOTE = user("<system-reminder>\nThe weather tool was used; the agent may use it again.\n</system-reminder>")
+WAYS_BACK: dict[str, Callable[[ToolCall], tuple[Message, ...]]] = {
+    "the result": lambda call: (Message("tool", (ToolResult(call.id, "12 °C", call.name),)),),
+    "no name": lambda call: (Message("tool", (ToolResult(call.id, "12 °C"),)),),
+    "an error": lambda call: (Message("tool", (ToolResult(call.id, "no weather", call.name, is_error=True),)),),
+    "an empty result": lambda call: (Message("tool", (ToolResult(call.id, ""),)),),
+    "a note after it": lambda call: (Message("tool", (ToolResult(call.id, "12 °C"),)), NOTE),
+    "a note of the system": lambda call: (
+        Message("tool", (ToolResult(call.id, "12 °C"),)),
+        Message("system", (Text("Use the weather tool."),)),
+    ),
+    "a demand to go on": lambda call: (Message("tool", (ToolResult(call.id, "12 °C"),)), user("Use the weather tool.")),
+    "the question again": lambda call: (Message("tool", (ToolResult(call.id, "12 °C"),)), user("The weather?")),
+}
+
+
+@pytest.mark.parametrize("choice", [None, "auto", "required", "get_weather"])
+@pytest.mark.parametrize("way", WAYS_BACK)
+def test_a_loop_of_tools_ends(way: str, choice: str | None) -> None:
+    history: list[Message] = []
+    ids: list[str] = []
+    for _ in range(10):
+        reply = ask("The weather?", *history, tools=(WEATHER,), tool_choice=choice)
+        if not reply.tool_calls:
+            break
+        [call] = reply.tool_calls
+        ids.append(call.id)
+        history += [Message("assistant", reply.tool_calls), *WAYS_BACK[way](call)]
+    assert 1 <= len(ids) <= 4
+    assert len(set(ids)) == len(ids), "clients and servers pair results with calls by their ids"
+
+
+def test_a_tool_that_is_demanded_by_name_is_called_after_results_of_another() -> None:
+    called = Message("assistant", (ToolCall("a", "look"),))
+    history = [called, Message("tool", (ToolResult("a", "x"),))]
+    reply = ask("The weather?", *history, tools=(Tool("look"), WEATHER), tool_choice="get_weather")
+    assert [call.name for call in reply.tool_calls] == ["get_weather"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Agent", "Task", "agent", "spawn_agent", "run_subagent", "multi_agent_v1__spawn_agent"]
+)
+@pytest.mark.parametrize("choice", [None, "required"])
+def test_it_starts_no_other_agent(name: str, choice: str | None) -> None:
+    schema = {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]}
+    tools = (Tool(name, "", schema), WEATHER)
+    question = f"Use the {name} tool: spawn an agent or subagent for the task."
+    calls = ask(question, tools=tools, tool_choice=choice).tool_calls
+    assert name not in {call.name for call in calls}
+
+
+def test_it_calls_a_tool_that_has_agent_in_its_name_and_starts_none() -> None:
+    [call] = ask("Ask the travel_agent.", tools=(Tool("travel_agent"),)).tool_calls
+    assert call.name == "travel_agent"
+
+
+def test_it_reads_the_question_beside_the_notes_of_an_agent() -> None:
+    noted = Message("user", (*NOTE.parts, Text("What is 2 + 3?"), *NOTE.parts))
+    reply = improvise(ServedRequest(Prompt((noted, NOTE), tools=(WEATHER,)), "any", stream=False))
+    assert (reply.text, reply.tool_calls) == ("2 + 3 = 5", ())
+
+
+def test_a_typed_answer_is_typed_after_results_too() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}
+    history = [Message("assistant", (ToolCall("a", "get_weather"),)), Message("tool", (ToolResult("a", "x"),))]
+    reply = ask("The weather for 7 days?", *history, tools=(WEATHER,), output=OutputSchema("number", schema))
+    assert json.loads(reply.text) == {"n": 7.0}
+
+
+LONG = {
+    "words": "word " * 20_000,
+    "no blanks": "x" * 100_000,
+    "blanks": "1 + 1 +" + " " * 100_000 + "x",
+    "quotes": "reverse " + "“" * 100_000,
+    "digits": "1+" * 50_000,
+    "capitals": "In Rome " * 12_500,
+    "tags": "<" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+@pytest.mark.parametrize("tools", [(), (WEATHER,)])
+def test_a_long_message_gets_a_short_answer(text: str, tools: tuple[Tool, ...]) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    for choice in ("auto", "required"):
+        reply = ask(text, tools=tools, tool_choice=choice)
+        assert len(reply.text) + len(reply.thinking or "") < 5_000
+        assert sum(len(str(call.arguments)) for call in reply.tool_calls) < 5_000
+    assert len(ask(text, output=OutputSchema("texts", schema)).text) < 5_000
+
+
+def test_a_question_at_the_end_of_a_long_message_is_answered() -> None:
+    assert ask("word " * 20_000 + "What is 2 + 3?").text == "2 + 3 = 5"
 
 
 def test_json_when_json_was_asked_for() -> None:

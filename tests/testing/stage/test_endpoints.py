@@ -159,3 +159,39 @@ def test_a_wrong_method_is_refused(stage: OpenStage, path: str, allowed: str) ->
     answer = get(stage(), path, "PUT")
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
     assert isinstance(answer.json["error"], str)
+
+
+# --- stored responses -------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_response_can_be_read_listed_and_deleted(stage: OpenStage) -> None:
+    opened = stage(Say("hi"), Say("again"))
+    sent = post_json(opened, "/v1/responses", {"model": "any", "input": "one"}).json
+    path = f"/v1/responses/{sent['id']}"
+    assert get(opened, path).json == sent
+    listed = get(opened, f"{path}/input_items").json
+    assert [item["content"] for item in listed["data"]] == [[{"type": "input_text", "text": "one"}]]
+    assert listed["first_id"] == listed["last_id"] == listed["data"][0]["id"]
+    assert get(opened, path, "DELETE").json == {"id": sent["id"], "object": "response", "deleted": True}
+    assert (get(opened, path).status, get(opened, path, "DELETE").status) == (404, 404)
+    later = post_json(opened, "/v1/responses", {"model": "any", "input": "two", "previous_response_id": sent["id"]})
+    assert later.json["error"]["code"] == "previous_response_not_found"
+
+
+def test_a_streamed_response_is_stored_as_well(stage: OpenStage) -> None:
+    opened = stage(Say("hi", thinking="plan"))
+    answer = post_json(opened, "/v1/responses", {"model": "any", "input": "one", "stream": True})
+    final = json.loads(answer.payloads[-1])["response"]
+    assert get(opened, f"/v1/responses/{final['id']}").json == final
+
+
+def test_a_response_that_is_not_stored_cannot_be_read(stage: OpenStage) -> None:
+    opened = stage(Say("hi"))
+    sent = post_json(opened, "/v1/responses", {"model": "any", "input": "one", "store": False}).json
+    for path in (f"/v1/responses/{sent['id']}", f"/v1/responses/{sent['id']}/input_items", "/v1/responses/other"):
+        assert get(opened, path).status == 404
+
+
+def test_the_tokens_of_a_response_need_no_model(stage: OpenStage) -> None:
+    assert post_json(stage(), "/v1/responses/input_tokens", {"input": "one two"}).json["input_tokens"] == 2
+    assert post_json(stage(), "/v1/responses/input_tokens", {}).json["input_tokens"] == 0

@@ -22,9 +22,13 @@ from urllib.parse import urlsplit
 import pytest
 
 import asides
+from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Hang, Raw, Say, Stage, run
+from asides.testing.stage.response_plan import plan_response
+from asides.testing.stage.server import _improvise_slowly
 from asides.values.errors import ConfigError
+from asides.values.messages import Prompt, user
 from tests.testing.stage.http_client import as_http, body_of, ended, post, raw_socket
 
 
@@ -205,3 +209,12 @@ def test_run_raises_before_a_port_is_open(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="other machines"):
         run("0.0.0.0", 0, None, urls.append)
     assert urls == []
+
+
+@pytest.mark.parametrize("text", ["word " * 20_000, "reverse " + "x" * 100_000, "x" * 100_000, "What is 2 + 3?"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_what_people_watch_has_few_pieces_however_long_the_prompt_is(text: str, stream: bool) -> None:
+    """Each piece costs a pause: their number is the time that a reply takes."""
+    request = ServedRequest(Prompt((user(text),)), "any", stream)
+    plan = plan_response(_improvise_slowly(request), request, find_dialect("openai_chat"))
+    assert len(plan.pieces) < 60

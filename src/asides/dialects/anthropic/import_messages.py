@@ -19,6 +19,9 @@ from asides.values.messages import File, Image, Message, Part, Role, Text, ToolC
 from asides.values.thinking import Seal, Thought
 
 _DIRECT = {"type": "direct"}
+# Sources that only this provider knows; such a block stays as it is.
+_RAW_IN_RESULTS = ("search_result", "tool_reference")
+_RAW_SOURCES = {"image": ("file",), "document": ("content",)}
 
 
 def import_messages(turns: Iterable[object]) -> tuple[Message, ...]:
@@ -90,6 +93,8 @@ def _import_block(block: object) -> Part:
             return _import_tool_call(block)
         case "tool_result":
             return _import_tool_result(block, cached=cached)
+        case "image" | "document" if _read_source_type(block) in _RAW_SOURCES.get(block["type"], ()):
+            return build_raw_part(dict(block), None)
         case "image":
             return _import_image(block, cached=cached)
         case "document":
@@ -112,11 +117,23 @@ def _import_tool_result(block: Mapping[str, Any], *, cached: bool) -> ToolResult
     if isinstance(content, str) or content is None:
         imported = content or ""
     else:
-        parts = [_import_block(part) for part in _read_blocks(content)]
-        imported = tuple(part for part in parts if isinstance(part, (Text, Image, File)))
-        if len(imported) != len(parts):
-            raise ConfigError("a tool_result is text, or blocks of type text, image or document.")
+        imported = tuple(_import_result_block(part) for part in _read_blocks(content))
     return ToolResult(_read_text(block, "tool_use_id"), imported, is_error=block.get("is_error") is True, cache=cached)
+
+
+def _import_result_block(block: object) -> Text | Image | File:
+    """Import a block of a result. Blocks that only this provider has there become texts: their JSON."""
+    part = _import_block(block)
+    if isinstance(block, Mapping) and block["type"] in _RAW_IN_RESULTS:
+        return Text(msgspec.json.encode(block).decode())
+    if not isinstance(part, (Text, Image, File)):
+        raise ConfigError("a tool_result is text, or blocks of type text, image or document.")
+    return part
+
+
+def _read_source_type(block: Mapping[str, Any]) -> object:
+    source = block.get("source")
+    return source.get("type") if isinstance(source, Mapping) else None
 
 
 def _import_image(block: Mapping[str, Any], *, cached: bool) -> Image:

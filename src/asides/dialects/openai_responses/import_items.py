@@ -103,7 +103,7 @@ def _import_part(part: object) -> Part:
             return Text(text)
         case {"type": "refusal", "refusal": str() as text}:
             return Refusal(text)
-        case {"type": "input_image"}:
+        case {"type": "input_image"} if not isinstance(part.get("file_id"), str):
             return _import_image(part)
         case {"type": "input_file"}:
             return _import_file(part)
@@ -143,9 +143,14 @@ def _split_data_url(url: str) -> tuple[str, bytes | None]:
         raise ConfigError("a data: address is not valid base64.") from None
 
 
+def _read_list(item: Mapping[str, Any], name: str) -> list[Any]:
+    value = item.get(name)
+    return value if isinstance(value, list) else []
+
+
 def _import_reasoning(item: dict[str, Any]) -> Thought:
-    summary = [part.get("text") for part in item.get("summary") or () if isinstance(part, Mapping)]
-    raw = [part.get("text") for part in item.get("content") or () if isinstance(part, Mapping)]
+    summary = [part.get("text") for part in _read_list(item, "summary") if isinstance(part, Mapping)]
+    raw = [part.get("text") for part in _read_list(item, "content") if isinstance(part, Mapping)]
     texts = [text for text in summary or raw if isinstance(text, str)]
     value = _read_text(item, "encrypted_content") or ""
     seal = Seal("encrypted" if value else ENTRY, value, None, _encode_json(item))

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage.script import Say
-from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult
+from asides.testing.stage.sums import find_sum
+from asides.values.messages import Message, OutputSchema, Prompt, Text, ToolCall, ToolResult
 from asides.values.tools import Tool
 
 MODEL = "stage"
@@ -30,7 +31,15 @@ _LETTERS = re.compile(
     re.IGNORECASE,
 )
 _REVERSE = re.compile(r"^\W*(?:please\s+)?reverse\b[:\s]*", re.IGNORECASE)
-_QUOTED_TEXT = re.compile(r"[\"“«]([^\"”»]+)[\"”»]")
+_QUOTED_TEXT = re.compile(r"[\"“«]([^\"“”«»]+)[\"”»]")
+
+# A tool whose name has these words starts another agent with this question, which would start the next one.
+_AGENTS = frozenset({"agent", "agents", "subagent", "subagents"})
+_STARTS = frozenset({"create", "delegate", "dispatch", "invoke", "launch", "run", "send", "spawn", "start"})
+_MOST_EQUAL_CALLS = 3
+# Of a longer message, the actor reads so many characters at each end, and gives so many back.
+_READ_CHARACTERS = 2000
+_SHOWN_CHARACTERS = 200
 
 _WHAT_I_AM = "I am the offline stage of asides: a small program on this machine, not a model."
 _WHAT_I_CAN = 'Ask me for a sum such as "What is 23 * 47?", or how many r are in "strawberry".'
@@ -69,27 +78,56 @@ def _show_thought(line: _Line, prompt: Prompt) -> str | None:
 
 def _choose_line(prompt: Prompt) -> _Line:
     question = _find_question(prompt)
-    if results := _find_results(prompt):
-        return _report_results(results, prompt)
-    if tool := _choose_tool(question, prompt):
-        return _call_tool(tool, question)
+    results = _find_results(prompt)
+    tool = _choose_tool(question, prompt, results)
+    if tool is not None:
+        call = _build_call(tool, question)
+        results = _find_earlier_results(call, prompt)
+        if not results:
+            names = ", ".join(call.arguments) or "nothing"
+            return _Line((f"The tool {tool.name} can tell.", f"It is given: {names}."), call=call)
     if prompt.output is not None:
         return _answer_json(prompt.output, question)
-    return _answer_text(question)
+    return _report_results(results, prompt) if results else _answer_text(question)
 
 
 def _find_question(prompt: Prompt) -> str:
-    return next((message.text for message in reversed(prompt.messages) if message.role == "user"), "").strip()
+    """Return what the user said last, without the notes that agents add; only its two ends if it is long."""
+    asked = (_read_words(message) for message in reversed(prompt.messages) if message.role == "user")
+    question = next(filter(None, asked), "")
+    if len(question) <= 2 * _READ_CHARACTERS:
+        return question
+    return f"{question[:_READ_CHARACTERS]}\n…\n{question[-_READ_CHARACTERS:]}"
+
+
+def _read_words(message: Message) -> str:
+    """Return the text of a message without its notes: texts inside a tag, which agents put beside a question."""
+    texts = [part.text.strip() for part in message.parts if isinstance(part, Text)]
+    return "\n".join(text for text in texts if not (text.startswith("<") and text.endswith(">"))).strip()
 
 
 def _find_results(prompt: Prompt) -> list[ToolResult]:
-    """Return the tool results at the end of the history."""
-    latest: list[Message] = []
+    """Return the tool results that the model has not answered yet; none if the user said more after them."""
+    latest: list[ToolResult] = []
     for message in reversed(prompt.messages):
-        if message.role != "tool":
+        if message.role == "assistant" or (message.role == "user" and _read_words(message)):
             break
-        latest.insert(0, message)
-    return [part for message in latest for part in message.parts if isinstance(part, ToolResult)]
+        latest[:0] = [part for part in message.parts if isinstance(part, ToolResult)]
+    return latest
+
+
+def _find_earlier_results(call: ToolCall, prompt: Prompt) -> list[ToolResult]:
+    """Return the last result of a call that was made too often already: an agent that gets it again never ends."""
+    equal = [
+        made.id
+        for message in prompt.messages
+        for made in message.tool_calls
+        if (made.name, made.arguments) == (call.name, call.arguments)
+    ]
+    if len(equal) < _MOST_EQUAL_CALLS:
+        return []
+    found = [part for message in prompt.messages for part in message.parts if isinstance(part, ToolResult)]
+    return [result for result in found if result.call_id in equal][-1:]
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -122,8 +160,12 @@ def _answer_text(question: str) -> _Line:
             "It is no sum, no greeting and no tool was asked for.",
             "I know nothing else, so I should say so and give it back.",
         ),
-        f"You said: {question}\n\nThat is more than I know. {_WHAT_I_AM} {_WHAT_I_CAN}",
+        f"You said: {_cut_text(question)}\n\nThat is more than I know. {_WHAT_I_AM} {_WHAT_I_CAN}",
     )
+
+
+def _cut_text(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def _count_letters(letter: str, word: str) -> _Line:
@@ -139,30 +181,49 @@ def _count_letters(letter: str, word: str) -> _Line:
 # --- tools and JSON answers -------------------------------------------------------------------------------------------
 
 
-def _choose_tool(question: str, prompt: Prompt) -> Tool | None:
-    """Return the tool that must be called, or that the question names by its name or by a word of it."""
-    if prompt.tool_choice == "none" or not prompt.tools:
+def _choose_tool(question: str, prompt: Prompt, results: list[ToolResult]) -> Tool | None:
+    """Return the tool that must be called, or that the question names by its name or by a word of it.
+
+    After results only a tool that is demanded by its name and did not just answer: the actor ends a loop.
+    """
+    if prompt.tool_choice == "none":
         return None
-    for tool in prompt.tools:
-        if tool.name == prompt.tool_choice:
-            return tool
+    demanded = next((tool for tool in prompt.tools if tool.name == prompt.tool_choice), None)
+    if results:
+        answered = {result.name for result in results} | {_find_names_of_calls(prompt).get(r.call_id) for r in results}
+        return demanded if demanded is not None and demanded.name not in answered else None
+    if demanded is not None:
+        return demanded
     asked = set(re.findall(r"\w+", question.lower()))
-    for tool in prompt.tools:
-        words = {word for word in re.split(r"[^a-z0-9]+", tool.name.lower()) if len(word) > 3}
-        if tool.name.lower() in asked or (words and words & asked):
+    tools = [tool for tool in prompt.tools if not _starts_agent(tool)]
+    for tool in tools:
+        words = {word for word in _split_name(tool) - _AGENTS if len(word) > 3}
+        if tool.name.lower() in asked or words & asked:
             return tool
-    return prompt.tools[0] if prompt.tool_choice == "required" else None
+    return next(iter(tools or prompt.tools), None) if prompt.tool_choice == "required" else None
 
 
-def _call_tool(tool: Tool, question: str) -> _Line:
+def _split_name(tool: Tool) -> frozenset[str]:
+    return frozenset(re.split(r"[^a-z0-9]+", tool.name.lower()))
+
+
+def _starts_agent(tool: Tool) -> bool:
+    words = _split_name(tool)
+    return bool(words & _AGENTS and (words & _STARTS or words <= _AGENTS)) or tool.name.lower() == "task"
+
+
+def _build_call(tool: Tool, question: str) -> ToolCall:
     arguments = fill_schema(tool.parameters, question)
-    call = ToolCall(f"call_{tool.name}", tool.name, arguments if isinstance(arguments, dict) else {})
-    names = ", ".join(call.arguments) or "nothing"
-    return _Line((f"The tool {tool.name} can tell.", f"It is given: {names}."), call=call)
+    # Unlike any other id, in the strictest form that a host demands.
+    return ToolCall(uuid4().hex[:9], tool.name, arguments if isinstance(arguments, dict) else {})
+
+
+def _find_names_of_calls(prompt: Prompt) -> dict[str, str]:
+    return {call.id: call.name for message in prompt.messages for call in message.tool_calls}
 
 
 def _report_results(results: list[ToolResult], prompt: Prompt) -> _Line:
-    names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
+    names = _find_names_of_calls(prompt)
     named = [(result.name or names.get(result.call_id) or "the tool", result) for result in results]
     lines = [f"{name} {'failed' if result.is_error else 'says'}: {result.text.strip()}" for name, result in named]
     thought = f"{', '.join(name for name, _ in named)} answered. That can be passed on."
@@ -192,123 +253,14 @@ def _cut_to_limit(limit: int, thought: str | None, answer: str) -> tuple[str | N
     return (cut[0] or None) if thought is not None else None, cut[1], cut == [thought or "", answer]
 
 
-# --- sums of two numbers, step by step --------------------------------------------------------------------------------
-
-_NUMBER = r"-?\d{1,15}(?:\.\d{1,6})?"
-_OPERATORS = {
-    "+": r"\+|plus",
-    "-": r"-|−|–|minus",
-    "×": r"\*|×|·|x|times|multiplied\s+by",
-    "÷": r"/|÷|divided\s+by|over",
-}
-_OPERATOR = "|".join(_OPERATORS.values())
-_SUM = re.compile(rf"(?<![\w.])({_NUMBER})\s*({_OPERATOR})\s*({_NUMBER})(?!\.?\w)", re.IGNORECASE)
-# More than two numbers, or a date: the first pair alone would be the wrong answer.
-_GOES_ON = re.compile(rf"[\s)]*(?:{_OPERATOR}|\^)\s*\(*\s*-?\d", re.IGNORECASE)
-_CAME_FROM = re.compile(rf"[\d)]\s*(?:{_OPERATOR}|\^)[\s(]*$", re.IGNORECASE)
-
-
-class Sum(msgspec.Struct, frozen=True):
-    """A sum, the steps to its result, and the result."""
-
-    question: str
-    steps: tuple[str, ...]
-    result: str
-    """The whole sentence: "23 × 47 = 1081"."""
-
-
-def find_sum(text: str) -> Sum | None:
-    """Solve the "a op b" in a text; return None if there is none, or a longer expression."""
-    found = _SUM.search(text)
-    if found is None or _GOES_ON.match(text, found.end()) or _CAME_FROM.search(text[: found.start()]):
-        return None
-    left, right = Fraction(found[1]), Fraction(found[3])
-    operator = next(sign for sign, pattern in _OPERATORS.items() if re.fullmatch(pattern, found[2], re.IGNORECASE))
-    question = f"{_format(left)} {operator} {_in_brackets(right)}"
-    steps, result = _OPERATIONS[operator](left, right)
-    return Sum(question, tuple(steps), f"{question} = {result}" if result else f"{question} is undefined")
-
-
-def _add(left: Fraction, right: Fraction) -> tuple[list[str], str]:
-    total = left + right
-    tens = _split_digits(right)
-    if left < 0 or right < 0 or len(tens) < 2:
-        return [f"Adding {_format(right)} to {_format(left)} gives {_format(total)}."], _format(total)
-    steps: list[str] = []
-    subtotal = left
-    for part in tens:
-        steps.append(f"{_format(subtotal)} + {_format(part)} = {_format(subtotal + part)}.")
-        subtotal += part
-    return steps, _format(total)
-
-
-def _subtract(left: Fraction, right: Fraction) -> tuple[list[str], str]:
-    rest = left - right
-    step = f"Taking {_format(right)} from {_format(left)} leaves {_format(rest)}."
-    return [step, f"Check: {_format(rest)} + {_in_brackets(right)} = {_format(left)}."], _format(rest)
-
-
-def _multiply(left: Fraction, right: Fraction) -> tuple[list[str], str]:
-    product = left * right
-    tens = _split_digits(right)
-    if right < 0 or len(tens) < 2:
-        return [f"{_format(left)} times {_format(right)} is {_format(product)}."], _format(product)
-    steps = [f"Split {_format(right)} into {' + '.join(map(_format, tens))}."]
-    steps += [f"{_format(left)} × {_format(part)} = {_format(left * part)}." for part in tens]
-    steps.append(f"{' + '.join(_in_brackets(left * part) for part in tens)} = {_format(product)}.")
-    return steps, _format(product)
-
-
-def _divide(left: Fraction, right: Fraction) -> tuple[list[str], str]:
-    if right == 0:
-        return ["Nothing times 0 gives anything but 0, so there is no such number."], ""
-    quotient = left / right
-    if quotient.denominator == 1 or _is_short(quotient):
-        step = f"{_format(quotient)} × {_in_brackets(right)} = {_format(left)}, so it divides evenly."
-        return [step], _format(quotient)
-    if left.denominator == right.denominator == 1 and left > 0 and right > 0:
-        whole, rest = divmod(left.numerator, right.numerator)
-        steps = [f"{right} goes into {left} {whole} times, which makes {whole * right}.", f"That leaves {rest}."]
-        return steps, f"{whole} remainder {rest} (about {float(quotient):.6g})"
-    return ["It does not divide evenly."], f"about {float(quotient):.6g}"
-
-
-_OPERATIONS = {"+": _add, "-": _subtract, "×": _multiply, "÷": _divide}
-
-
-def _split_digits(number: Fraction) -> list[Fraction]:
-    """Split a whole number by its digits: 47 = 40 + 7. Return [] for any other number."""
-    if number.denominator != 1:
-        return []
-    digits = str(abs(number.numerator))
-    parts = [int(digit) * 10 ** (len(digits) - place) for place, digit in enumerate(digits, 1)]
-    return [Fraction(part) for part in parts if part]
-
-
-def _is_short(number: Fraction) -> bool:
-    return 10**12 % number.denominator == 0
-
-
-def _format(number: Fraction) -> str:
-    if number.denominator == 1:
-        return str(number.numerator)
-    if _is_short(number):
-        scaled = number * 10**12
-        whole, rest = divmod(abs(scaled.numerator), 10**12)
-        return f"{'-' if number < 0 else ''}{whole}.{rest:012d}".rstrip("0")
-    return f"{float(number):.6g}"
-
-
-def _in_brackets(number: Fraction) -> str:
-    return f"({_format(number)})" if number < 0 else _format(number)
-
-
 # --- a JSON schema filled from the words of a question ----------------------------------------------------------------
 
-_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?")
 _QUOTED_NAME = re.compile(r"[\"“«']([^\"”»']{1,80})[\"”»']")
 _PLACED = re.compile(r"\b(?:in|at|of|for|from|about|to)\s+([^\W\d_][\w'-]*(?:\s+[A-Z][\w'-]*)*)")
 _NAMED = re.compile(r"(?<=[\w,]\s)([A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*)")
+_MOST_VALUES = 1000
+_DEEPEST = 40
 _SMALL_WORDS = frozenset({"the", "a", "an", "me", "my", "your", "it", "this", "that", "today", "now"})
 
 
@@ -318,16 +270,27 @@ def fill_schema(schema: Mapping[str, Any], words: str) -> Any:
 
 
 class _Filler:
+    """Fills one schema. What is beyond its bounds is filled with null, so that no schema takes long."""
+
     def __init__(self, root: Mapping[str, Any], words: str) -> None:
         self._root = root
         self._words = words
         self._numbers = iter(_NUMBERS.findall(words))
         self._names = _find_names(words)
         self._open: list[str] = []
+        self._depth = 0
+        self._left = _MOST_VALUES
 
     def value(self, schema: Any) -> Any:
-        if not isinstance(schema, Mapping):  # "true" allows any value
+        if not isinstance(schema, Mapping) or self._depth > _DEEPEST or not self._left:  # "true" allows any value
             return None
+        self._left -= 1
+        self._depth += 1
+        filled = self._fill(schema)
+        self._depth -= 1
+        return filled
+
+    def _fill(self, schema: Mapping[str, Any]) -> Any:
         if "const" in schema:
             return schema["const"]
         if isinstance(choices := schema.get("enum"), list) and choices:
@@ -343,13 +306,14 @@ class _Filler:
         kind = schema.get("type", "object" if "properties" in schema else "string")
         match kind[0] if isinstance(kind, list) and kind else kind:
             case "object":
-                properties = schema.get("properties") or {}
-                required = schema.get("required")
+                found, required = schema.get("properties"), schema.get("required")
+                properties = found if isinstance(found, Mapping) else {}
                 names = required if isinstance(required, list) else list(properties)
-                return {name: self.value(properties.get(name, {})) for name in names}
+                return {name: self.value(properties.get(name, {})) for name in names if isinstance(name, str)}
             case "array":
                 count = schema.get("minItems")
-                return [self.value(schema.get("items", {})) for _ in range(count if isinstance(count, int) else 1)]
+                number = min(count, _MOST_VALUES) if isinstance(count, int) else 1
+                return [self.value(schema.get("items", {})) for _ in range(number)]
             case "integer":
                 return int(float(next(self._numbers, "1")))
             case "number":
@@ -359,7 +323,7 @@ class _Filler:
             case "null":
                 return None
             case _:
-                return next(self._names, self._words.strip())
+                return next(self._names, _cut_text(self._words.strip()))
 
     def _choose(self, choices: list[Any]) -> Any:
         words = self._words.lower()

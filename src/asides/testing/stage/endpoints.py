@@ -19,9 +19,11 @@ from asides.dialects.dialect import Dialect, ServedRequest, Writer
 from asides.dialects.ollama.server.read_request import read_generate
 from asides.dialects.ollama.server.write_reply import GenerateLineWriter
 from asides.dialects.server_half import RequestFields
+from asides.testing.stage.actor import MODEL
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.response_plan import ResponsePlan, count_input, plan_failure, plan_json
 from asides.testing.stage.rules import RequestRules
+from asides.testing.stage.rules.openai_responses import IssuedResponse, ResponsesRules
 from asides.testing.stage.script import Fail
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason
 from asides.values.model_info import ModelInfo
@@ -113,8 +115,47 @@ def _count_message_tokens(call: EndpointCall) -> Answer:
 
 
 def _count_response_tokens(call: EndpointCall) -> Answer:
-    served = call.dialect.read(call.request.body, call.request.path)
+    body = msgspec.json.encode({"model": MODEL, "input": [{"role": "user", "content": ""}]} | _parse_object(call))
+    served = call.dialect.read(body, call.request.path)
     return answer_json({"object": "response.input_tokens", "input_tokens": count_input(served.prompt)})
+
+
+def _parse_object(call: EndpointCall) -> dict[str, Any]:
+    """Return the fields of the body that are set. Here a request may lack any of them."""
+    return RequestFields.parse_body(call.request.body).remaining
+
+
+def _find_response(call: EndpointCall) -> IssuedResponse | None:
+    return call.rules.find_stored(call.names["response"]) if isinstance(call.rules, ResponsesRules) else None
+
+
+def _refuse_response(call: EndpointCall) -> Answer:
+    return call.refuse(404, f"Response with id '{call.names['response']}' not found.")
+
+
+def _show_response(call: EndpointCall) -> Answer:
+    found = _find_response(call)
+    return _refuse_response(call) if found is None else Answer(plan_json(found.document))
+
+
+def _list_response_input(call: EndpointCall) -> Answer:
+    found = _find_response(call)
+    if found is None:
+        return _refuse_response(call)
+    items = found.input if "order=asc" in call.request.query else found.input[::-1]
+    ends = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {}
+    return answer_json({"object": "list", "data": items, **ends, "has_more": False})
+
+
+def _delete_response(call: EndpointCall) -> Answer:
+    found = _find_response(call)
+    if found is None or not isinstance(call.rules, ResponsesRules):
+        return _refuse_response(call)
+    call.rules.delete_stored(call.names["response"])
+    return answer_json({"id": call.names["response"], "object": "response", "deleted": True})
+
+
+_RESPONSE = re.compile(r"/responses/(?P<response>(?!input_tokens$)[^/]+)$")
 
 
 # --- gemini -----------------------------------------------------------------------------------------------------------
@@ -241,5 +282,10 @@ _ENDPOINTS: dict[str, tuple[Endpoint, ...]] = {
         Endpoint("GET", re.compile(r"/api/version$"), lambda _: answer_json({"version": _OLLAMA_VERSION})),
     ),
     "openai_chat": (_MODEL,),
-    "openai_responses": (Endpoint("POST", re.compile(r"/responses/input_tokens$"), _count_response_tokens),),
+    "openai_responses": (
+        Endpoint("POST", re.compile(r"/responses/input_tokens$"), _count_response_tokens),
+        Endpoint("GET", _RESPONSE, _show_response),
+        Endpoint("DELETE", _RESPONSE, _delete_response),
+        Endpoint("GET", re.compile(r"/responses/(?P<response>[^/]+)/input_items$"), _list_response_input),
+    ),
 }

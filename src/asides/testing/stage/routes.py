@@ -22,7 +22,7 @@ from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, Rea
 from asides.testing.stage.http_requests import BrokenRequest, Request
 from asides.testing.stage.request_log import Received, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
-from asides.testing.stage.rules import RulesByDialect
+from asides.testing.stage.rules import DetailedRefusal, RulesByDialect
 from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
@@ -55,6 +55,8 @@ _OTHER_PATHS = tuple(
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _PLAIN_DIALECT = "openai_chat"
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
+# What a reader or a rule raises that trusted the type of a field.
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 _WRONG_KEY = "the key is missing or is not the one this stage was given."
 
 
@@ -137,18 +139,24 @@ class Routes:
                     return endpoint.answer(call)
                 except AsidesError as problem:
                     return _refuse(400, str(problem), dialect)
+                except _MALFORMED:
+                    return _refuse(400, "a field of the request has an unexpected type.", dialect)
         if endpoints or request.method != "POST":
             return _refuse_method(request, tuple(endpoint.method for endpoint, _ in endpoints) or ("POST",), dialect)
         return self._reply(request, dialect, dialect.read, dialect.writer)
 
     def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:
+        rules = self._rules.find(dialect.name)
         try:
             served = read(request.body, request.path)
+            refusal = None if rules is None else rules.refuse(request)
         except AsidesError as problem:
             return _refuse(400, str(problem), dialect)
-        rules = self._rules.find(dialect.name)
-        if rules is not None and (refusal := rules.refuse(request)) is not None:
-            return Answer(plan_failure(Fail(status=400, message=refusal), dialect), served, refusal)
+        except _MALFORMED:
+            return _refuse(400, "a field of the request has an unexpected type.", dialect)
+        if refusal is not None:
+            body = refusal.body.decode() if isinstance(refusal, DetailedRefusal) else None
+            return Answer(plan_failure(Fail(status=400, message=refusal, body=body), dialect), served, refusal)
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
             return Answer(plan_response(self._script(served), served, dialect, seal, writer), served)

@@ -30,6 +30,7 @@ from asides.values.model_info import ModelInfo
 
 _BACKLOG = 1024
 _END_SECONDS = 10.0
+_MOST_PIECES = 40
 
 
 class Stage:
@@ -204,8 +205,10 @@ def run(
 
 
 def _improvise_slowly(request: ServedRequest) -> Scene:
-    """Return the actor's reply at typing speed, so that people can watch the thinking."""
-    return msgspec.structs.replace(improvise(request), pause=0.02, piece=6)
+    """Return the actor's reply at typing speed, so that people can watch the thinking; a long one in larger pieces."""
+    reply = improvise(request)
+    length = len(reply.text) + len(reply.thinking or "")
+    return msgspec.structs.replace(reply, pause=0.02, piece=max(6, length // _MOST_PIECES))
 
 
 def _check_host(host: str, *, anywhere: bool) -> None:

@@ -243,7 +243,7 @@ def test_the_status_tells_how_a_reply_ended(stop: StopKind, status: str, details
 def test_a_reply_has_every_count_or_none(usage: Usage, counts: tuple[int, ...] | None) -> None:
     expected = counts and {
         "input_tokens": counts[0],
-        "input_tokens_details": {"cached_tokens": counts[1]},
+        "input_tokens_details": {"cached_tokens": counts[1], "cache_write_tokens": 0},
         "output_tokens": counts[2],
         "output_tokens_details": {"reasoning_tokens": counts[3]},
         "total_tokens": counts[4],

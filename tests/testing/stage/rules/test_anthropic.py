@@ -377,3 +377,65 @@ def signatures(body: bytes) -> list[str]:
         for block in turn["content"]
         if block["type"] == "thinking"
     ]
+
+
+# --- as real clients send it ------------------------------------------------------------------------------------------
+
+
+def post_messages(stage: Stage, *messages: dict[str, Any], **fields: Any) -> Answer:
+    body = {"model": BUDGET_MODEL, "max_tokens": 4000, "messages": messages, **fields}
+    with connected(stage) as connection:
+        connection.request("POST", "/v1/messages?beta=true", json.dumps(body), {"anthropic-version": "2023-06-01"})
+        return Answer(connection.getresponse())
+
+
+QUESTION = {"role": "user", "content": "What is 2 + 3?"}
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+
+
+@pytest.mark.parametrize("thread", [{"type": "create"}, {"type": "continue", "previous_message_id": "msg_1"}])
+def test_a_thread_is_refused_so_that_the_client_sends_everything(stage: OpenStage, thread: dict[str, str]) -> None:
+    answer = post_messages(stage(), QUESTION, thread=thread)
+    error = answer.json["error"]
+    assert (answer.status, error["type"]) == (400, "invalid_request_error")
+    assert error["details"]["error_code"] == "thread_unsupported_request"
+
+
+def write_url_safe(signature: str) -> str:
+    return signature.translate(str.maketrans("+/", "-_"))
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "status"),
+    [
+        pytest.param(str, 200, id="as it was"),
+        pytest.param(write_url_safe, 200, id="the other alphabet"),
+        pytest.param(lambda value: write_url_safe(value).rstrip("="), 200, id="without padding"),
+        pytest.param(str.swapcase, 400, id="other bytes"),
+    ],
+)
+def test_a_signature_is_its_bytes_in_either_alphabet(
+    stage: OpenStage, rewrite: Callable[[str], str], status: int
+) -> None:
+    opened = stage()
+    for number in range(8):  # some of these signatures have a character that differs between the alphabets
+        question = {"role": "user", "content": f"What is {number} + 3?"}
+        thought, *rest = post_messages(opened, question, thinking=THINKING).json["content"]
+        thought["signature"] = rewrite(thought["signature"])
+        turn = {"role": "assistant", "content": [thought, *rest]}
+        assert post_messages(opened, question, turn, QUESTION, thinking=THINKING).status == status
+
+
+def test_a_system_message_may_stand_between_the_others(stage: OpenStage) -> None:
+    reminder = {"role": "system", "content": "Be brief."}
+    blocks = {
+        "role": "system",
+        "content": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
+    }
+    assert post_messages(stage(), QUESTION, reminder).status == 200
+    assert post_messages(stage(), QUESTION, {"role": "assistant", "content": "5"}, QUESTION, blocks).status == 200
+
+
+def test_a_stream_begins_with_both_counts(stage: OpenStage) -> None:
+    start = json.loads(post_messages(stage(), QUESTION, stream=True).payloads[0])
+    assert start["message"]["usage"] == {"input_tokens": 5, "output_tokens": 0}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 import asides
 from asides.testing import OpenStage, Say, Stage
 from asides.values.messages import user
@@ -156,3 +158,61 @@ def test_the_actor_calls_tools_here_too(stage: OpenStage) -> None:
         api_key="k-123456",
     )
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [("get_weather", {"location": "Paris"})]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "code"),
+    [
+        ({"top_k": 3}, "top_k", "unknown_parameter"),
+        ({"reasoning": {"made_up": 1}}, "reasoning.made_up", "unknown_parameter"),
+        ({"previous_response_id": "resp_x"}, "previous_response_id", "previous_response_not_found"),
+        ({"input": [{"type": "reasoning"}]}, "input[0].summary", "missing_required_parameter"),
+    ],
+)
+def test_an_error_names_the_field_and_its_code(stage: OpenStage, fields: dict[str, Any], param: str, code: str) -> None:
+    answer = post(stage(), "/v1/responses", {**FIRST, **fields})
+    error = answer.json["error"]
+    assert (answer.status, error["param"], error["code"]) == (400, param, code)
+
+
+# Fields that the endpoint accepts, with a value of their kind.
+ACCEPTED: dict[str, Any] = {
+    "access_programs": ["made-up"],
+    "client_metadata": {"session": "1"},
+    "context_management": [{"type": "compaction"}],
+    "include": ["reasoning.encrypted_content"],
+    "metadata": {"a": "b"},
+    "parallel_tool_calls": False,
+    "prompt_cache_key": "k",
+    "prompt_cache_options": {},
+    "safety_identifier": "s",
+    "service_tier": "auto",
+    "stream_options": {"include_obfuscation": False},
+    "text": {"verbosity": "low", "format": {"type": "text"}},
+    "tool_choice": "auto",
+    "truncation": "auto",
+    "tools": [
+        {"type": "web_search", "external_web_access": False},
+        {"type": "namespace", "name": "n", "description": "d", "tools": [{"type": "function", "name": "f"}]},
+        {"type": "local_shell"},
+        {"type": "custom", "name": "c"},
+        {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_the_endpoint_accepts_is_accepted(stage: OpenStage, name: str) -> None:
+    assert post(stage(), "/v1/responses", {**FIRST, name: ACCEPTED[name]}).status == 200
+
+
+def test_a_developer_may_speak_anywhere(stage: OpenStage) -> None:
+    developer = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "developer",
+        "content": [{"type": "input_text", "text": "x"}],
+    }
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is 2 + 3?"}]}
+    answer = post(stage(), "/v1/responses", {**FIRST, "input": [developer, asked, developer, asked]})
+    assert answer.status == 200

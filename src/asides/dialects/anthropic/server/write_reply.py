@@ -55,10 +55,12 @@ _EMPTY_TEXT: Wire = {"type": "text", "text": ""}
 _EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:
-    """Write an error body; clients match on `kind`."""
+def write_error(status: int, message: str, kind: str | None = None, *, details: Wire | None = None) -> bytes:
+    """Write an error body; clients match on `kind`, and on the error code in `details`."""
     fallback = "api_error" if status >= 500 else "invalid_request_error"
-    error = {"type": kind or _ERROR_TYPES.get(status, fallback), "message": message}
+    error: Wire = {"type": kind or _ERROR_TYPES.get(status, fallback), "message": message}
+    if details is not None:
+        error["details"] = details
     return msgspec.json.encode({"type": "error", "error": error})
 
 

@@ -39,10 +39,10 @@ _ERROR_TYPES = {
 }
 
 
-def write_error(status: int, message: str, kind: str | None = None) -> bytes:
-    """Write an error body; clients match on `kind`."""
+def write_error(status: int, message: str, kind: str | None = None, *, param: str | None = None) -> bytes:
+    """Write an error body; clients match on `kind`. `param`: the field of the request that is wrong."""
     fallback = "server_error" if status >= 500 else "invalid_request_error"
-    error = {"message": message, "type": _ERROR_TYPES.get(status, fallback), "param": None, "code": kind}
+    error = {"message": message, "type": _ERROR_TYPES.get(status, fallback), "param": param, "code": kind}
     return msgspec.json.encode({"error": error})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 import msgspec
 
@@ -30,11 +30,24 @@ _MODULES = {
 }
 
 
+class DetailedRefusal(str):
+    """The reason of a refusal that clients read more from than a sentence: also the body of the error."""
+
+    __slots__ = ("body",)
+    body: bytes
+
+    def __new__(cls, reason: str, body: bytes) -> Self:
+        """Make a refusal with this body."""
+        refusal = super().__new__(cls, reason)
+        refusal.body = body
+        return refusal
+
+
 class RequestRules(Protocol):
     """The rules of one dialect, as its real providers enforce them."""
 
     def refuse(self, request: Request) -> str | None:
-        """Return why the provider refuses this request, in its words; None if it accepts it."""
+        """Return why the provider refuses this request, in its words, or a DetailedRefusal; None if it accepts it."""
         ...
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
@@ -61,6 +74,14 @@ class RulesByDialect:
         owner = dialects.find_dialect(dialect) if module is None else import_module(module)
         build = getattr(owner, "request_rules", None)
         return None if build is None else cast("RequestRules", build(self._secret))
+
+
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
+
+
+def unify_base64(text: object) -> str:
+    """Return base64 in its standard alphabet and without padding: clients write the same bytes in two alphabets."""
+    return str(text).translate(_STANDARD_ALPHABET).rstrip("=")
 
 
 # --- flat lists of messages -------------------------------------------------------------------------------------------

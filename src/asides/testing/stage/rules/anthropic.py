@@ -15,14 +15,19 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import REDACTED, SIGNATURE
 from asides.dialects.anthropic.encode import INTERLEAVED
+from asides.dialects.anthropic.server.write_reply import write_error
 from asides.providers.provider import ModelRule
 from asides.providers.table import plain_row
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import RequestRules, Wire
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, Wire, unify_base64
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed
 from asides.values.thinking import Seal
 
 _THOUGHTS = ("thinking", "redacted_thinking")
+# The error and its code are those of anthropic-python 2.8, types/thread_unsupported_request_error.py, 2026-11: clients
+# send the whole conversation without `thread` after it.
+_NO_THREADS = "thread: threads are not supported here. Send the full conversation without `thread`."
+_NO_THREADS_CODE = {"error_code": "thread_unsupported_request"}
 
 
 def request_rules(secret: bytes) -> RequestRules:
@@ -44,7 +49,7 @@ class _MessagesRules:
         rule = _find_rule(body)
         hidden = _hides_thinking(body, rule)
         context = _SigningContext(body, rule)
-        texts: dict[int, str] = {}
+        texts: dict[int, list[str]] = {}
         signed = {event.block for event in events if isinstance(event, ThoughtSealed)}
         sealed: list[Event] = []
         waiting: int | None = None
@@ -52,16 +57,18 @@ class _MessagesRules:
             block = getattr(event, "block", None)
             if waiting is not None and block != waiting:
                 if waiting not in signed:
-                    seal = Seal(SIGNATURE, self._sign(context, texts[waiting]))
+                    seal = Seal(SIGNATURE, self._sign(context, "".join(texts[waiting])))
                     sealed.append(ThoughtSealed(seal, waiting, "summary", "block"))
                 waiting = None
             if isinstance(event, ThinkingDelta):
                 waiting = event.block
-                texts[waiting] = "" if hidden else texts.get(waiting, "") + event.text
+                pieces = texts.setdefault(waiting, [])
                 if hidden:
                     continue
+                pieces.append(event.text)
             if isinstance(event, ThoughtSealed):
-                self._scripted_seals[event.seal.kind, event.seal.value] = (context.model, texts.get(event.block, ""))
+                name = (event.seal.kind, unify_base64(event.seal.value))
+                self._scripted_seals[name] = (context.model, "".join(texts.get(event.block, ())))
             sealed.append(event)
         return sealed
 
@@ -74,6 +81,8 @@ class _MessagesRules:
     def refuse(self, request: Request) -> str | None:
         """Return the first rule that this request breaks, in the real servers' words where known."""
         body: Wire = msgspec.json.decode(request.body)
+        if body.get("thread") is not None:
+            return DetailedRefusal(_NO_THREADS, write_error(400, _NO_THREADS, details=_NO_THREADS_CODE))
         return next(self._check(body, request), None)
 
     def _check(self, body: Wire, request: Request) -> Iterator[str]:
@@ -104,15 +113,15 @@ class _MessagesRules:
 
     def _is_ours(self, block: Wire, context: _SigningContext, place: int) -> bool:
         if block["type"] == "redacted_thinking":
-            return self._scripted_seals.get((REDACTED, block.get("data", ""))) == (context.model, "")
-        text, signature = block.get("thinking", ""), block.get("signature", "")
+            return self._scripted_seals.get((REDACTED, unify_base64(block.get("data", "")))) == (context.model, "")
+        text, signature = block.get("thinking", ""), unify_base64(block.get("signature", ""))
         if self._scripted_seals.get((SIGNATURE, signature)) == (context.model, text):
             return True
-        return hmac.compare_digest(self._sign(context, text, place).encode(), str(signature).encode())
+        return hmac.compare_digest(unify_base64(self._sign(context, text, place)).encode(), signature.encode())
 
     def _is_from_script(self, block: Wire) -> bool:
         """Return whether the script issued this signature, for any text."""
-        return (SIGNATURE, block.get("signature")) in self._scripted_seals
+        return (SIGNATURE, unify_base64(block.get("signature"))) in self._scripted_seals
 
 
 class _SigningContext:

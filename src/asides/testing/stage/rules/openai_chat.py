@@ -29,6 +29,7 @@ from asides.values.thinking import Seal
 _NEWER = re.compile(r"gpt-(?:5\.(?:[4-9]|\d\d)|[6-9])")
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
 _ASSISTANT_FIELDS = frozenset({"role", "content", "tool_calls", "prefix"})
+_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 _SIGNATURE = "thought_signature"
 _FORMATS = {
@@ -100,7 +101,7 @@ def _check_content(messages: list[Wire], family: Family) -> Iterator[str]:
     for place, message in enumerate(messages):
         role, content = message.get("role"), message.get("content")
         calls = bool(message.get("tool_calls"))
-        may_be_null = role == "assistant" and (calls or message.get("refusal"))
+        may_be_null = role == "assistant" and any(message.get(name) for name in _INSTEAD_OF_CONTENT)
         if content is None and not may_be_null:
             yield f"Invalid value for 'messages[{place}].content': expected a string, got null."
         # A tool result may be empty; whether hosts refuse that is unknown.
@@ -108,7 +109,7 @@ def _check_content(messages: list[Wire], family: Family) -> Iterator[str]:
         if not family.takes_blanks and needs_content and _is_blank(content):
             yield f"Invalid request: message at position {place} with role '{role}' must not be empty"
         for part in content if isinstance(content, list) else ():
-            if part.get("type") == "text" and not isinstance(part.get("text"), str):
+            if isinstance(part, dict) and part.get("type") == "text" and not isinstance(part.get("text"), str):
                 yield f"Invalid value for 'messages[{place}].content': a text part has no text."
 
 

@@ -9,13 +9,15 @@ import hmac
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import count
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from asides.dialects.openai_responses.server.write_reply import make_item_id
+from asides.dialects.openai_chat.server.write_reply import write_error
+from asides.dialects.openai_responses.server.write_reply import ResponsesWriter, make_item_id
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import RequestRules, Wire
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, Wire
 from asides.values.events import (
     Event,
     PartArrived,
@@ -46,29 +48,43 @@ _UNVERIFIED = (
 )
 
 
-class _Issued(msgspec.Struct):
+class IssuedResponse(msgspec.Struct):
     """A response that this stage has sent."""
 
     stored: bool
-    parent: str | None
     calls: list[str]
+    document: bytes
+    """The whole response, as it was sent or would have been."""
+    input: list[Wire]
+    """The items of its request, each with an id."""
 
 
 def request_rules(secret: bytes) -> RequestRules:
     """Build the rules for one stage."""
-    return _ResponsesRules(secret)
+    return ResponsesRules(secret)
 
 
-class _ResponsesRules:
+class ResponsesRules:
     """Also remembers the responses that the stage sent."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._numbers = count(1)
-        self._issued: dict[str, _Issued] = {}
+        self._issued: dict[str, IssuedResponse] = {}
         self._stored_items: set[str] = set()
         self._follower: dict[str, str] = {}
         self._leader: dict[str, str] = {}
+
+    # --- stored responses ---------------------------------------------------------------------------------------------
+
+    def find_stored(self, response: str) -> IssuedResponse | None:
+        """Return the stored response with this id; None if there is none."""
+        found = self._issued.get(response)
+        return found if found is not None and found.stored else None
+
+    def delete_stored(self, response: str) -> None:
+        """Forget a stored response: a later request cannot continue it."""
+        del self._issued[response]
 
     # --- refusing -----------------------------------------------------------------------------------------------------
 
@@ -78,16 +94,17 @@ class _ResponsesRules:
         return next(self._check(body, request.headers), None)
 
     def _check(self, body: Wire, headers: Mapping[str, str]) -> Iterator[str]:
-        yield from (f"Unknown parameter: '{name}'." for name in body if name not in _FIELDS)
+        yield from (_refuse_field(name) for name in body if name not in _FIELDS)
         reasoning = body.get("reasoning") or {}
-        yield from (f"Unknown parameter: 'reasoning.{name}'." for name in reasoning if name not in _REASONING_FIELDS)
+        yield from (_refuse_field(f"reasoning.{name}") for name in reasoning if name not in _REASONING_FIELDS)
         if reasoning.get("summary") and "unverified" in headers.get("authorization", ""):
-            yield f"{_UNVERIFIED} (param reasoning.summary, code unsupported_value)"
+            yield _refuse(_UNVERIFIED, "reasoning.summary", "unsupported_value")
         parent = body.get("previous_response_id")
         if parent is not None and body.get("conversation") is not None:
             yield "Mutually exclusive parameters: 'previous_response_id' and 'conversation'."
         if parent is not None and (parent not in self._issued or not self._issued[parent].stored):
-            yield f"Previous response with id '{parent}' not found. (code previous_response_not_found)"
+            message = f"Previous response with id '{parent}' not found."
+            yield _refuse(message, "previous_response_id", "previous_response_not_found")
         items = body.get("input")
         if isinstance(items, list):
             yield from self._check_items(items, body)
@@ -108,10 +125,12 @@ class _ResponsesRules:
     def _check_reasoning(self, place: int, item: Wire, following: Wire | None, model: str) -> Iterator[str]:
         name = item.get("id")
         if not isinstance(item.get("summary"), list):
-            yield f"Missing required parameter: 'input[{place}].summary'."
+            param = f"input[{place}].summary"
+            yield _refuse(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
         token = item.get("encrypted_content")
         if token and not self._is_ours(token, model):
-            yield f"The encrypted content for item {name} could not be verified. (code invalid_encrypted_content)"
+            message = f"The encrypted content for item {name} could not be verified."
+            yield _refuse(message, None, "invalid_encrypted_content")
         if not token and name not in self._stored_items:
             yield (
                 f"Item with id '{name}' not found. Items are not persisted when `store` is set to false. Try again "
@@ -151,7 +170,7 @@ class _ResponsesRules:
         if not thought and reasoning.get("effort") not in (None, "none"):
             events = self._add_hidden_thought(events, model)
         sealed = list(self._add_state(events, bool(reasoning.get("summary")), model))
-        self._remember(sealed, response, stored, body.get("previous_response_id"))
+        self._remember(sealed, response, stored, _list_input(body.get("input"), response))
         return sealed
 
     def _add_hidden_thought(self, events: list[Event], model: str) -> list[Event]:
@@ -193,7 +212,7 @@ class _ResponsesRules:
         nonce, _, signature = str(token).partition(".")
         return hmac.compare_digest(signature, self._sign(nonce, model))
 
-    def _remember(self, events: list[Event], response: str, stored: bool, parent: str | None) -> None:
+    def _remember(self, events: list[Event], response: str, stored: bool, received: list[Wire]) -> None:
         """Remember the items of a reply: which follows which, and which calls await a result."""
         kinds: dict[int, str] = {}
         calls: list[str] = []
@@ -211,7 +230,29 @@ class _ResponsesRules:
                 self._follower[name], self._leader[follower] = follower, name
         if stored:
             self._stored_items.update(ids)
-        self._issued[response] = _Issued(stored, parent, calls)
+        document = ResponsesWriter(model="", stream=False).write(events) if stored else b""
+        self._issued[response] = IssuedResponse(stored, calls, document, received)
+
+
+def _list_input(items: Any, response: str) -> list[Wire]:
+    """Return the items of a request, each with an id, as the endpoint lists them."""
+    if isinstance(items, str):
+        items = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": items}]}]
+    numbered = enumerate(items if isinstance(items, list) else [])
+    name = response.removeprefix("resp_")
+    return [{"id": f"msg_{name}_in_{number}", **_drop_nulls(item)} for number, item in numbered]
+
+
+def _drop_nulls(item: Wire) -> Wire:
+    return {name: value for name, value in item.items() if value is not None}
+
+
+def _refuse(message: str, param: str | None, code: str) -> DetailedRefusal:
+    return DetailedRefusal(message, write_error(400, message, code, param=param))
+
+
+def _refuse_field(name: str) -> DetailedRefusal:
+    return _refuse(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
 
 
 def _find_item_kind(event: Event) -> str | None:
