@@ -170,7 +170,8 @@ class Routes:
             return True
         scheme, _, sent = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            sent = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), "")
+            in_query = dict(parse_qsl(request.query)).get("key", "")
+            sent = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), in_query)
         return hmac.compare_digest(sent.strip().encode(), self._key.encode())
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects import find_dialect
+from asides.dialects.bedrock.server.write_reply import write_error_headers
 from asides.values.events import (
     Event,
     PartArrived,
@@ -166,6 +167,24 @@ def test_whole_and_streamed_are_the_same_reply() -> None:
 def test_usage_is_left_out_where_the_client_did_not_ask_for_it() -> None:
     writer = DIALECT.writer(model=MODEL, stream=True, include_usage=False)
     assert b"inputTokens" not in writer.write(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "name"),
+    [
+        (400, None, "ValidationException"),
+        (405, None, "ValidationException"),
+        (429, None, "ThrottlingException"),
+        (429, "ServiceQuotaExceededException", "ServiceQuotaExceededException"),
+        (500, None, "InternalServerException"),
+        (599, None, "InternalServerException"),
+    ],
+)
+def test_an_error_is_named_in_a_header(status: int, kind: str | None, name: str) -> None:
+    headers = write_error_headers(status, kind)
+    assert headers == {"x-amzn-errortype": name}
+    error = DIALECT.error(status, headers, DIALECT.write_error(status, "bad", kind), target())
+    assert error.code == name
 
 
 def test_an_error_is_a_message() -> None:

@@ -143,6 +143,14 @@ def test_the_key_is_in_the_header_of_the_dialect(stage: OpenStage) -> None:
         asides.ask(MODEL, "?", base_url=base(open_stage), api_key="wrong", retries=0)
 
 
+@pytest.mark.parametrize(("query", "status"), [("?key=right", 200), ("?alt=sse&key=right", 200), ("?key=wrong", 401)])
+def test_the_key_may_be_in_the_query(stage: OpenStage, query: str, status: int) -> None:
+    with connected(stage(Say(text="42"), key="right")) as connection:
+        path = f"/v1beta/models/gemini-3-pro-preview:generateContent{query}"
+        connection.request("POST", path, json.dumps({"contents": [PERSON]}).encode())
+        assert Answer(connection.getresponse()).status == status
+
+
 # --- signatures as other clients send them back -----------------------------------------------------------------------
 
 
