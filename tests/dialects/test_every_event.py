@@ -73,7 +73,6 @@ NOT_ON_THIS_WIRE: dict[tuple[str, type], str] = {
     ("bedrock", RefusalDelta): "a refusal is text here",
     ("cohere", RefusalDelta): "a refusal is text here",
     ("ollama", RefusalDelta): "a refusal is text here",
-    ("gemini", RefusalDelta): "a refusal is the finish message here, which no event carries",
     ("ollama", ThoughtSealed): "a chat line has no field for a seal",
     ("openai_chat", PartArrived): "a chat completion is text and calls; it has no field for another part",
 }

@@ -12,6 +12,7 @@ from asides.wire.lenient import (
     compact_json,
     raw_to_json_text,
     read_any,
+    read_base64,
     read_document,
     read_leniently,
     remove_path,
@@ -121,3 +122,23 @@ def test_compact_json_keeps_numbers_that_are_too_large(document: bytes, compact:
 )
 def test_raw_arguments_become_json_text(raw: bytes, text: str) -> None:
     assert raw_to_json_text(msgspec.Raw(raw)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("", b""),
+        ("aGk=", b"hi"),
+        ("aGk", b"hi"),
+        ("+/8=", b"\xfb\xff"),
+        ("-_8", b"\xfb\xff"),
+        ("aG\nk=", b"hi"),
+        ("a", None),
+        ("a===", None),
+        ("aG=k", None),
+        ("é", None),
+        ("a%b=", None),
+    ],
+)
+def test_base64_is_read_in_both_alphabets_with_and_without_padding(text: str, data: bytes | None) -> None:
+    assert read_base64(text) == data

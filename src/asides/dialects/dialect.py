@@ -144,6 +144,8 @@ class Dialect(Protocol):
         """Server half: write the page of the list that the query asks for."""
         ...
 
+    # A dialect may also have `write_error_headers(status, kind) → dict[str, str]`, if its errors have headers.
+
 
 class StagedDialect(Dialect, Protocol):
     """A third-party dialect that the offline stage can serve. It may also have a method `request_rules(secret)`, which
@@ -168,6 +170,7 @@ _DECODER_AND_WRITER = {
     "openai_chat": ("ChatDecoder", "ChatWriter"),
     "openai_responses": ("ResponsesDecoder", "ResponsesWriter"),
 }
+_WITH_ERROR_HEADERS = ("bedrock",)
 _WRITES_ERRORS_LIKE = {"openai_responses": "openai_chat"}
 
 
@@ -209,6 +212,8 @@ class _LazyDialect:
         self.facts = facts
 
     def __getattr__(self, method: str) -> Any:
+        if method == "write_error_headers" and self.name in _WITH_ERROR_HEADERS:
+            return getattr(import_module(f"asides.dialects.{self.name}.server.write_reply"), method)
         if method not in _Places.__struct_fields__:
             raise AttributeError(f"the dialect {self.name} has no {method}")
         module, _, name = getattr(_find_places(self.name), method).partition(":")

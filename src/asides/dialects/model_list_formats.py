@@ -181,7 +181,10 @@ def _write_gemini_entry(model: ModelInfo) -> dict[str, Any]:
         "outputTokenLimit": model.max_output,
         "thinking": None if model.thinking is None else model.thinking.supported,
     }
-    return {"name": f"models/{model.id}", "supportedGenerationMethods": ["generateContent"]} | _drop_unset(more)
+    return {
+        "name": f"models/{model.id}",
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    } | _drop_unset(more)
 
 
 GEMINI = ModelList(

@@ -148,7 +148,7 @@ class ModelList(msgspec.Struct, frozen=True):
         if self.paging is None:
             return self._write(models)
         limit, after = query.get(self.paging.size, str(self.paging.usual_size)), query.get(self.paging.after)
-        size = min(int(limit), _PAGE_SIZE) if limit.isdecimal() and int(limit) > 0 else _PAGE_SIZE
+        size = min(int(limit), _PAGE_SIZE) if limit.isdecimal() and len(limit) < 10 and int(limit) > 0 else _PAGE_SIZE
         names = [model.id for model in models]
         start = names.index(after) + 1 if after in names else 0
         page, more = models[start : start + size], start + size < len(models)

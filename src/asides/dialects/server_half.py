@@ -36,6 +36,9 @@ ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSea
 """The events that belong to a block. Each writer has a case for every one of them."""
 
 
+# The servers that say what they take stop at about a hundred.
+_MOST_LEVELS = 100
+
 # --- reading requests -------------------------------------------------------------------------------------------------
 
 
@@ -59,6 +62,8 @@ class RequestFields:
             raise ConfigError(f"the body is not JSON: {problem}.") from None
         if not isinstance(document, dict):
             raise ConfigError("the body is not a JSON object.")
+        if _is_deep(document):
+            raise ConfigError(f"the body is nested deeper than {_MOST_LEVELS} levels.")
         return cls(document)
 
     def take(self, name: str, kind: type[Value]) -> Value | None:
@@ -100,6 +105,21 @@ class RequestFields:
         """Put the remaining fields of an inner object back under its name."""
         if inner.remaining:
             self.remaining[name] = inner.remaining
+
+
+def _is_deep(document: Any) -> bool:
+    """Whether a document has too many levels for code that calls itself for each of them."""
+    level = [document]
+    for _ in range(_MOST_LEVELS):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def read_sampling(settings: Mapping[str, Any]) -> Sampling:

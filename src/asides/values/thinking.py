@@ -171,6 +171,10 @@ def read_thinking(
     return _read_word(setting, notices), tuple(notices)
 
 
+# Python refuses to read a number of more than 4,300 digits.
+_MOST_DIGITS = 20
+
+
 def _read_word(word: object, notices: list[Notice]) -> Thinking:
     if not isinstance(word, str):
         raise InvalidThinking(
@@ -190,7 +194,7 @@ def _read_word(word: object, notices: list[Notice]) -> Thinking:
             return Thinking(mode="auto")
         case "on" | "true" | "enabled":
             return Thinking(mode="on")
-        case _ if name.isdecimal():
+        case _ if name.isdecimal() and len(name) < _MOST_DIGITS:
             return _read_budget(int(name))
         case _:
             raise InvalidThinking(

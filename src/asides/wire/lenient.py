@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import re
+from binascii import Error as NotBase64
+from binascii import a2b_base64
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,6 +23,7 @@ _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
 _MOST_REMOVALS = 64
 # Python reads no integer of more digits.
 _MOST_DIGITS = 4300
+_TO_STANDARD_ALPHABET = str.maketrans("-_", "+/", " \t\r\n")
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
 # An escape: a pair of surrogates, half a pair, or any other.
@@ -203,3 +206,12 @@ def raw_to_json_text(raw: msgspec.Raw) -> str:
     """Return raw JSON as JSON text without white space: the content of a string, "" for null."""
     compact = compact_json(raw)
     return to_json_text(msgspec.json.decode(compact)) if compact[:1] in (b'"', b"n") else compact.decode()
+
+
+def read_base64(text: str) -> bytes | None:
+    """Decode base64 in its standard or its URL-safe alphabet, with or without padding; None when it is neither."""
+    standard = text.translate(_TO_STANDARD_ALPHABET).rstrip("=")
+    try:
+        return a2b_base64(standard + "=" * (-len(standard) % 4), strict_mode=True)
+    except (NotBase64, ValueError):
+        return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode, urlsafe_b64encode
 from typing import Any
 
 import pytest
 
 from asides.dialects.gemini.import_contents import import_contents, import_texts
+from asides.dialects.message_encoder import STAND_IN
 from asides.values.errors import ConfigError
 from asides.values.messages import (
     File,
@@ -71,6 +73,7 @@ def test_a_part_of_the_model(part: dict[str, Any], expected: Part) -> None:
         ({"output": "42"}, "42", False),
         ({"result": "42"}, "42", False),
         ({"error": "no"}, "no", True),
+        ({"name": "f", "content": "42"}, "42", False),
         ({"output": "42", "unit": "m"}, '{"output":"42","unit":"m"}', False),
         ({"degrees": 3}, '{"degrees":3}', False),
         (None, "", False),
@@ -88,9 +91,10 @@ def test_a_result_without_an_id_belongs_to_the_first_call_without_a_result() -> 
         return {"functionResponse": {"name": name, "response": {"output": "x"}, **fields}}
 
     calls = [{"functionCall": {"name": name, **more}} for name, more in (("f", {}), ("f", {"id": "b"}), ("g", {}))]
+    other = answer("f", response={"output": "y"})
     contents = [
         {"role": "model", "parts": calls},
-        {"role": "function", "parts": [answer("f"), answer("f"), answer("g"), answer("f"), {"text": "and?"}]},
+        {"role": "function", "parts": [answer("f"), answer("f"), answer("g"), other, {"text": "and?"}]},
         {"role": "model", "parts": [{"text": "a"}]},
         {"role": "tool", "parts": [answer("g")]},
     ]
@@ -99,6 +103,79 @@ def test_a_result_without_an_id_belongs_to_the_first_call_without_a_result() -> 
     assert ids == ["call_1_f", "b", "call_3_g", "call_f"]
     assert words == user("and?")
     assert late == Message("tool", (ToolResult("call_g", "x", "g"),)), "a turn that is over waits for nothing"
+
+
+def result(call_id: str | None, output: str = "x", name: str = "f") -> dict[str, Any]:
+    named = {} if call_id is None else {"id": call_id}
+    return {"functionResponse": {"name": name, "response": {"output": output}, **named}}
+
+
+def called(*ids: str | None) -> dict[str, Any]:
+    calls = [{"functionCall": {"name": "f"} | ({} if call_id is None else {"id": call_id})} for call_id in ids]
+    return {"role": "model", "parts": calls}
+
+
+@pytest.mark.parametrize(
+    ("calls", "answers", "expected"),
+    [
+        (["a"], [[result("a"), result("a")]], ["a"]),
+        (["a"], [[result("a")], [result("a")]], ["a"]),
+        (["a", "b"], [[result("a"), result("b"), result("a"), result("b")]], ["a", "b"]),
+        (["a"], [[result("a"), result("a", "changed")]], ["a"]),
+        ([None], [[result(None), result(None)]], ["call_1_f"]),
+        ([None, None], [[result(None), result(None)], [result(None), result(None)]], ["call_1_f", "call_2_f"]),
+        # What is not a repetition stays, and the rules judge it.
+        ([None], [[result(None), result(None, "y")]], ["call_1_f", "call_f"]),
+        # An id on one side only.
+        ([None], [[result("z")]], ["call_1_f"]),
+        (["a", None], [[result("z"), result("a")]], ["call_2_f", "a"]),
+    ],
+)
+def test_a_result_that_comes_twice_counts_once(
+    calls: list[str | None], answers: list[Any], expected: list[str]
+) -> None:
+    contents = [called(*calls), *({"role": "user", "parts": parts} for parts in answers)]
+    _, *messages = import_contents(contents)
+    assert [message.role for message in messages] == ["tool"]
+    assert [part.call_id for part in messages[0].parts if isinstance(part, ToolResult)] == expected
+
+
+def test_a_streamed_turn_comes_back_with_a_content_for_each_chunk() -> None:
+    contents = [called("a"), {"role": "model", "parts": [{"text": "so"}]}, called("b"), {"parts": [result("a")]}]
+    results = import_contents([*contents, {"parts": [result("b")]}])[-2:]
+    assert [message.parts for message in results] == [(ToolResult("a", "x", "f"),), (ToolResult("b", "x", "f"),)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "value"),
+    [
+        ("-_-_", "+/+/"),
+        ("+/+/", "+/+/"),
+        ("-vwv2g==", "+vwv2g=="),
+        ("-vwv2g", "+vwv2g=="),
+        ("made by a script", "made by a script"),
+        ("s1", "s1"),
+        (STAND_IN, STAND_IN),
+        (b64encode(STAND_IN.encode()).decode(), STAND_IN),
+        (urlsafe_b64encode(STAND_IN.encode()).decode().rstrip("="), STAND_IN),
+    ],
+)
+def test_a_signature_is_the_same_in_both_alphabets(sent: str, value: str) -> None:
+    part = {"functionCall": {"name": "f", "id": "a"}, "thoughtSignature": sent}
+    (message,) = import_contents([{"role": "model", "parts": [part]}])
+    assert [seal.value for seal in message.tool_calls[0].seals] == [value]
+
+
+@pytest.mark.parametrize("data", ["+/8=", "-_8=", "-_8", "+/8"])
+def test_data_is_the_same_in_both_alphabets_and_without_padding(data: str) -> None:
+    contents = [{"parts": [{"inlineData": {"mimeType": "image/png", "data": data}}]}]
+    assert import_contents(contents) == (Message("user", (Image(data=b"\xfb\xff", media_type="image/png"),)),)
+
+
+@pytest.mark.parametrize("odd", [1, "true", {}, "", [], 0.5])
+def test_a_part_with_an_odd_thought_is_a_thought(odd: object) -> None:
+    (message,) = import_contents([{"role": "model", "parts": [{"text": "hm", "thought": odd}]}])
+    assert [type(part) for part in message.parts] == [Thought]
 
 
 @pytest.mark.parametrize(

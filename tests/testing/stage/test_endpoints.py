@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import asides
 from asides.testing import OpenStage, Say, Stage
 from asides.values.model_info import ModelInfo
 from tests.testing.stage.http_client import Answer, connected, get
@@ -59,6 +60,105 @@ def test_an_unknown_model_is_refused_in_the_dialect_of_the_request(stage: OpenSt
     plain, messages = get(opened, "/v1/models/b"), get(opened, "/v1/models/b", headers=MESSAGES)
     assert (plain.status, plain.json["error"]["code"]) == (404, "model_not_found")
     assert (messages.status, messages.json["error"]["type"]) == (404, "not_found_error")
+
+
+# --- gemini, bedrock and cohere ---------------------------------------------------------------------------------------
+
+CONTENTS = [{"role": "user", "parts": [{"text": "one two three"}]}]
+CONVERSE = {"messages": [{"role": "user", "content": [{"text": "one two three"}]}], "system": [{"text": "be kind"}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ({"contents": CONTENTS}, 3),
+        ({"generateContentRequest": {"model": "models/m", "contents": CONTENTS}}, 3),
+        ({"generate_content_request": {"contents": CONTENTS, "system_instruction": "be kind"}}, 5),
+    ],
+)
+def test_the_tokens_of_contents_are_counted(stage: OpenStage, body: Any, count: int) -> None:
+    assert post_json(stage(), "/v1beta/models/m:countTokens", body).json["totalTokens"] == count
+
+
+def test_the_tokens_of_a_conversation_are_counted(stage: OpenStage) -> None:
+    answer = post_json(stage(), "/model/us.anthropic.claude%3A0/count-tokens", {"input": {"converse": CONVERSE}})
+    assert answer.json == {"inputTokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1beta/models/m:countTokens", {}),
+        ("/v1beta/models/m:countTokens", {"generateContentRequest": 3}),
+        ("/v1beta/models/m:countTokens", {"contents": [3]}),
+        ("/model/m/count-tokens", {}),
+        ("/model/m/count-tokens", {"input": 3}),
+        ("/model/m/count-tokens", {"input": {"invokeModel": {"body": "e30="}}}),
+        ("/model/m/count-tokens", {"input": {"converse": {"messages": 3}}}),
+        ("/v1/tokenize", {}),
+        ("/v1/tokenize", {"text": 3}),
+        ("/api/show", {"model": 3}),
+        ("/api/generate", {"model": "m", "prompt": 3}),
+        ("/api/generate", {"model": "m", "images": ["%"]}),
+        ("/api/generate", {"prompt": "hi"}),
+        ("/api/generate", []),
+        ("/api/chat", {"model": "m", "messages": 3}),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_the_dialect_of_the_path(stage: OpenStage, path: str, body: Any) -> None:
+    answer = post_json(stage(), path, body)
+    assert answer.status == 400
+    assert {"error", "message"} & answer.json.keys()
+
+
+def test_a_model_is_shown_in_the_dialect_of_its_caller(stage: OpenStage) -> None:
+    opened = stage(models=(ModelInfo("m", context=5),))
+    assert get(opened, "/v1beta/models/m").json["name"] == "models/m"
+    assert get(opened, "/v1/models/m", headers={"x-goog-api-key": "k"}).json["inputTokenLimit"] == 5
+    assert get(opened, "/v1/models/m", headers={"x-fern-sdk-name": "cohere"}).json["context_length"] == 5
+    absent = get(opened, "/v1beta/models/absent")
+    assert (absent.status, absent.json["error"]["status"]) == (404, "NOT_FOUND")
+
+
+def test_a_text_is_cut_into_its_words(stage: OpenStage) -> None:
+    answer = post_json(stage(), "/v1/tokenize", {"text": "one  two\nthree", "model": "m"})
+    assert answer.json["token_strings"] == ["one", "  two", "\nthree"]
+
+
+# --- ollama -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+def test_generate_answers_in_lines_with_its_thinking_apart(stage: OpenStage, prefix: str) -> None:
+    opened = stage(Say(thinking="hm", text="It is 42."))
+    answer = post_json(opened, f"{prefix}/api/generate", {"model": "m", "prompt": "?"})
+    lines = [json.loads(line) for line in answer.body.splitlines()]
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert [line["done"] for line in lines] == [False, False, True]
+    assert "".join(line["response"] for line in lines) == "It is 42."
+    assert "".join(line.get("thinking", "") for line in lines) == "hm"
+    assert not any("message" in line for line in lines)
+    whole = post_json(opened, f"{prefix}/api/generate", {"model": "m", "prompt": "?", "stream": False}).json
+    assert (whole["response"], whole["thinking"], whole["done_reason"]) == ("It is 42.", "hm", "stop")
+
+
+def test_generate_reads_back_through_our_own_decoder(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="hm", text="It is 42.", piece=3))
+    for stream in (True, False):
+        body = post_json(opened, "/api/generate", {"model": "m", "prompt": "?", "stream": stream}).body
+        reply = asides.decode("ollama", body)
+        assert (reply.text, reply.thinking and reply.thinking.text) == ("It is 42.", "hm")
+
+
+def test_the_version_is_shown(stage: OpenStage) -> None:
+    assert set(get(stage(), "/api/version").json) == {"version"}
+
+
+@pytest.mark.parametrize(("path", "allowed"), [("/api/show", "POST"), ("/api/ps", "GET"), ("/api/generate", "POST")])
+def test_a_wrong_method_is_refused(stage: OpenStage, path: str, allowed: str) -> None:
+    answer = get(stage(), path, "PUT")
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+    assert isinstance(answer.json["error"], str)
 
 
 # --- stored responses -------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from asides.values.errors import from_status
 from asides.values.events import (
     Event,
     PartArrived,
+    RefusalDelta,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -180,7 +181,7 @@ class ContentDecoder(DocumentDecoder):
         ):
             self._decode_metadata(candidate, events)
         if candidate.finish_reason:
-            self._decode_finish(candidate.finish_reason, events)
+            self._decode_finish(candidate.finish_reason, candidate.finish_message, events)
 
     def _decode_metadata(self, candidate: Candidate, events: list[Event]) -> None:
         values = (candidate.grounding_metadata, candidate.url_context_metadata, candidate.citation_metadata)
@@ -312,8 +313,13 @@ class ContentDecoder(DocumentDecoder):
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 
-    def _decode_finish(self, raw: str, events: list[Event]) -> None:
+    def _decode_finish(self, raw: str, message: str | None, events: list[Event]) -> None:
         reason = map_stop_reason(raw)
+        if reason == "content_filter" and message and self.stop != StopReason(reason, raw):
+            # Beside any other reason it describes what the reply holds anyway.
+            self._finish_call(events, whole=True)
+            self._begin_block(None)
+            events.append(RefusalDelta(message, self._block))
         if reason is None:
             self.warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)
         elif reason == "error":

@@ -6,18 +6,21 @@ whether the history can be sent as it is (history/plan).
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as NotBase64
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE
+from asides.dialects.message_encoder import STAND_IN
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
-from asides.wire.lenient import is_marked
+from asides.wire.lenient import is_marked, read_base64
+
+PLACEHOLDERS = (STAND_IN, "context_engineering_is_the_way_to_go")
+"""The documented words in place of a signature, for calls that have none."""
 
 
 def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
@@ -41,19 +44,30 @@ def import_texts(content: Any) -> list[str]:
 
 
 class _Importer:
-    """Contents in order. A result without an id belongs to the first call of its function that has no result yet."""
+    """Contents in order. A result without an id belongs to the first call of its function that has no result yet.
+
+    A result that comes a second time is left out: some clients resume a history with every result twice.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[ToolCall] = []
+        self._answered: dict[str, Mapping[str, Any]] = {}
+        """The results so far of the last turn with calls, by the id of the call."""
+        self._nameless: set[str] = set()
+        """The ids that were made up for calls without one."""
+        self._is_model_turn = False
         self._calls = 0
 
     def import_content(self, content: Any) -> list[Message]:
         parts = _read_parts(content)
         match content.get("role", "user"):
             case "model":
-                self._waiting = []
+                if not self._is_model_turn:  # a stream may come back with a content for each of its chunks
+                    self._waiting, self._answered = [], {}
+                self._is_model_turn = True
                 return [Message("assistant", tuple(self._import_model_part(part) for part in parts))]
             case "user" | "function" | "tool":
+                self._is_model_turn = False
                 return self._import_user(parts)
             case role:
                 raise ConfigError(f"the role {role!r} is not known; use user or model.")
@@ -61,31 +75,48 @@ class _Importer:
     def _import_user(self, parts: list[dict[str, Any]]) -> list[Message]:
         results: list[Part] = []
         others: list[Part] = []
+        repeated = False
         for part in parts:
             answer = part.get("functionResponse")
-            if isinstance(answer, Mapping):
-                results.append(self._import_tool_result(answer))
-            else:
+            if not isinstance(answer, Mapping):
                 others.append(_import_user_part(part))
+            elif (result := self._import_tool_result(answer)) is not None:
+                results.append(result)
+            else:
+                repeated = True
         messages = [Message("tool", tuple(results))] if results else []
-        return [*messages, Message("user", tuple(others))] if others or not results else messages
+        has_user = others or not (results or repeated)
+        return [*messages, Message("user", tuple(others))] if has_user else messages
 
-    def _import_tool_result(self, answer: Mapping[str, Any]) -> ToolResult:
-        name, call_id = answer.get("name"), answer.get("id")
+    def _import_tool_result(self, answer: Mapping[str, Any]) -> ToolResult | None:
+        """Import a result; None if it came before."""
+        name, given_id = answer.get("name"), answer.get("id")
         if not isinstance(name, str):
             raise ConfigError("a functionResponse has no name.")
-        call = next((one for one in self._waiting if one.name == name and call_id in (None, one.id)), None)
+        given_id = given_id if isinstance(given_id, str) and given_id else None
+        call = self._find_call(name, given_id)
+        if call is None and self._is_repeated(answer, name, given_id):
+            return None
         if call is not None:
             self._waiting.remove(call)
-        call_id = call_id if isinstance(call_id, str) else call.id if call is not None else f"call_{name}"
-        response = answer.get("response")
-        match response:
-            case {"output": str() as text, **beside} | {"result": str() as text, **beside} if not beside:
-                return ToolResult(call_id, text, name)
-            case {"error": str() as text, **beside} if not beside:
-                return ToolResult(call_id, text, name, is_error=True)
-            case _:
-                return ToolResult(call_id, msgspec.json.encode(response).decode() if response is not None else "", name)
+        call_id = call.id if call is not None else given_id or f"call_{name}"
+        self._answered[call_id] = answer
+        text, is_error = _read_response(answer.get("response"))
+        return ToolResult(call_id, text, name, is_error=is_error)
+
+    def _find_call(self, name: str, given_id: str | None) -> ToolCall | None:
+        """Find the call of a result: by its id, or by its function if one of the two has no id."""
+        waiting = [call for call in self._waiting if call.name == name]
+        if given_id is None:
+            return next(iter(waiting), None)
+        found = next((call for call in waiting if call.id == given_id), None)
+        return found or next((call for call in waiting if call.id in self._nameless), None)
+
+    def _is_repeated(self, answer: Mapping[str, Any], name: str, given_id: str | None) -> bool:
+        if given_id is not None and given_id in self._answered:
+            return True
+        said = (name, answer.get("response"))
+        return any((before.get("name"), before.get("response")) == said for before in self._answered.values())
 
     def _import_model_part(self, part: dict[str, Any]) -> Part:
         seals = _make_seals(part)
@@ -108,14 +139,27 @@ class _Importer:
         if not isinstance(name, str):
             raise ConfigError("a functionCall has no name.")
         self._calls += 1
-        imported = ToolCall(
-            call_id if isinstance(call_id, str) and call_id else f"call_{self._calls}_{name}",
-            name,
-            dict(arguments) if isinstance(arguments, Mapping) else {},
-            seals=seals,
-        )
+        if not isinstance(call_id, str) or not call_id:
+            call_id = f"call_{self._calls}_{name}"
+            self._nameless.add(call_id)
+        imported = ToolCall(call_id, name, dict(arguments) if isinstance(arguments, Mapping) else {}, seals=seals)
         self._waiting.append(imported)
         return imported
+
+
+def _read_response(response: Any) -> tuple[str, bool]:
+    """Return the text of a result, and whether it is an error. A text alone is often wrapped in an object."""
+    match response:
+        case {"output": str() as text, **beside} | {"result": str() as text, **beside} if not beside:
+            return text, False
+        case {"name": str(), "content": str() as text, **beside} if not beside:
+            return text, False
+        case {"error": str() as text, **beside} if not beside:
+            return text, True
+        case None:
+            return "", False
+        case _:
+            return msgspec.json.encode(response).decode(), False
 
 
 def _read_parts(content: Any) -> list[dict[str, Any]]:
@@ -139,10 +183,9 @@ def _import_user_part(part: dict[str, Any]) -> Part:
 def _import_media(part: dict[str, Any]) -> Image | File | None:
     match part:
         case {"inlineData": {"mimeType": str() as media_type, "data": str() as encoded}}:
-            try:
-                data = b64decode(encoded.replace("-", "+").replace("_", "/"), validate=True)
-            except (NotBase64, ValueError):
-                raise ConfigError("the data of an inlineData part is not base64.") from None
+            data = read_base64(encoded)
+            if data is None:
+                raise ConfigError("the data of an inlineData part is not base64.")
             if media_type.startswith("image/"):
                 return Image(data=data, media_type=media_type)
             return File(data=data, media_type=media_type)
@@ -157,4 +200,20 @@ def _import_media(part: dict[str, Any]) -> Image | File | None:
 
 def _make_seals(part: dict[str, Any]) -> tuple[Seal, ...]:
     signature = part.get("thoughtSignature")
-    return (Seal(SIGNATURE, signature),) if isinstance(signature, str) and signature else ()
+    return (Seal(SIGNATURE, unify_signature(signature)),) if isinstance(signature, str) and signature else ()
+
+
+def unify_signature(signature: str) -> str:
+    """Return a signature in the standard alphabet, with padding: clients write it in either alphabet.
+
+    A placeholder stays a word. Clients that hold signatures as bytes encode it too.
+    """
+    if signature in PLACEHOLDERS:
+        return signature
+    data = read_base64(signature)
+    if (word := next((word for word in PLACEHOLDERS if word.encode() == data), None)) is not None:
+        return word
+    standard = "" if data is None else b64encode(data).decode()
+    # Text that only looks like base64 does not come back as itself.
+    is_same = standard.rstrip("=") == signature.replace("-", "+").replace("_", "/").rstrip("=")
+    return standard if is_same else signature

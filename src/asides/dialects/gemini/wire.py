@@ -78,6 +78,7 @@ class Candidate(msgspec.Struct, rename="camel"):
     index: int | None = None
     content: Content | None = None
     finish_reason: str | None = None
+    finish_message: str | None = None
     grounding_metadata: msgspec.Raw = NOTHING
     url_context_metadata: msgspec.Raw = NOTHING
     citation_metadata: msgspec.Raw = NOTHING

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
+from zlib import crc32
 
 import msgspec
 
 from asides.dialects import model_list_formats
 from asides.dialects.dialect import Dialect, ServedRequest, Writer
+from asides.dialects.ollama.server.read_request import read_generate
+from asides.dialects.ollama.server.write_reply import GenerateLineWriter
 from asides.dialects.server_half import RequestFields
 from asides.testing.stage.actor import MODEL
 from asides.testing.stage.http_requests import Request
@@ -21,6 +25,7 @@ from asides.testing.stage.response_plan import ResponsePlan, count_input, plan_f
 from asides.testing.stage.rules import RequestRules
 from asides.testing.stage.rules.openai_responses import IssuedResponse, ResponsesRules
 from asides.testing.stage.script import Fail
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason
 from asides.values.model_info import ModelInfo
 
 
@@ -153,8 +158,129 @@ def _delete_response(call: EndpointCall) -> Answer:
 _RESPONSE = re.compile(r"/responses/(?P<response>(?!input_tokens$)[^/]+)$")
 
 
+# --- gemini -----------------------------------------------------------------------------------------------------------
+
+
+def _count_content_tokens(call: EndpointCall) -> Answer:
+    """Count the contents, or those of a whole request inside the request."""
+    fields = RequestFields.parse_body(call.request.body)
+    whole = fields.take("generateContentRequest", dict[str, Any]) or fields.take("generate_content_request", dict)
+    body = msgspec.json.encode(fields.remaining if whole is None else whole)
+    count = count_input(call.dialect.read(body, f"/{call.names['model']}:generateContent").prompt)
+    return answer_json({"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]})
+
+
+# --- bedrock ----------------------------------------------------------------------------------------------------------
+
+
+def _count_converse_tokens(call: EndpointCall) -> Answer:
+    fields = RequestFields.parse_body(call.request.body).take_object("input")
+    converse = fields.take("converse", dict[str, Any])
+    if converse is None:
+        return call.refuse(400, "the stage counts the tokens of input.converse, and there is none.")
+    path = f"/model/{quote(call.names['model'], safe='')}/converse"
+    served = call.dialect.read(msgspec.json.encode(converse), path)
+    return answer_json({"inputTokens": count_input(served.prompt)})
+
+
+# --- cohere -----------------------------------------------------------------------------------------------------------
+
+
+def _tokenize(call: EndpointCall) -> Answer:
+    """Cut a text into words, each with the space before it. A word is a token, as in the counts of replies."""
+    text = RequestFields.parse_body(call.request.body).take("text", str)
+    if not text:
+        return call.refuse(400, "invalid request: text must be at least 1 token long.")
+    words = re.findall(r"\s*\S+", text)
+    return answer_json({"tokens": [crc32(word.encode()) for word in words], "token_strings": words, "meta": {}})
+
+
+# --- ollama -----------------------------------------------------------------------------------------------------------
+
+
+def _generate(call: EndpointCall) -> Answer:
+    return _load_or_reply(call, read_generate, GenerateLineWriter)
+
+
+def _chat(call: EndpointCall) -> Answer:
+    return _load_or_reply(call, call.dialect.read, call.dialect.writer)
+
+
+def _load_or_reply(call: EndpointCall, read: ReadRequest, make_writer: MakeWriter) -> Answer:
+    """Answer with a scene. A request that says nothing only loads the model, or unloads it."""
+    served = read(call.request.body, call.request.path)
+    if served.prompt.messages or served.prompt.system:
+        return call.reply(read, make_writer)
+    writer = make_writer(model=served.model, stream=served.stream, include_usage=False)
+    reason = "unload" if served.prompt.extra.get("keep_alive") == 0 else "load"
+    body = writer.write([ReplyStarted(served.model), ReplyEnded(StopReason("stop", reason))])
+    return Answer(ResponsePlan(200, {"content-type": writer.content_type}, (body,), len(body)), served)
+
+
+def _show_details(call: EndpointCall) -> Answer:
+    """Answer with what is known about a model."""
+    fields = RequestFields.parse_body(call.request.body)
+    name = fields.take("model", str) or fields.take("name", str)
+    model = next((model for model in call.models if model.id == name), None)
+    if model is None:
+        return call.refuse(404, f"model '{name or ''}' not found")
+    thinks = model.thinking is None or model.thinking.supported
+    known = {} if model.context is None else {"stage.context_length": model.context}
+    return answer_json(
+        {
+            "modelfile": "",
+            "parameters": "",
+            "template": "",
+            "details": _DETAILS,
+            "model_info": {"general.architecture": "stage", **known},
+            "capabilities": ["completion", "tools", *(["thinking"] if thinks else [])],
+            "modified_at": datetime.fromtimestamp(model.created or 0, UTC).isoformat(),
+        }
+    )
+
+
+def _show_loaded(call: EndpointCall) -> Answer:
+    """Answer with the models in memory: all of them."""
+    loaded = [
+        {
+            "name": model.id,
+            "model": model.id,
+            "size": 0,
+            "digest": "",
+            "details": _DETAILS,
+            "expires_at": "2100-01-01T00:00:00Z",
+            "size_vram": 0,
+            "context_length": model.context or 0,
+        }
+        for model in call.models
+    ]
+    return answer_json({"models": loaded})
+
+
+# A version that has everything the stage has: thinking, tools and images.
+_OLLAMA_VERSION = "0.13.0"
+_DETAILS = {
+    "parent_model": "",
+    "format": "gguf",
+    "family": "stage",
+    "families": ["stage"],
+    "parameter_size": "0B",
+    "quantization_level": "none",
+}
+
+
 _ENDPOINTS: dict[str, tuple[Endpoint, ...]] = {
     "anthropic": (Endpoint("POST", re.compile(r"/messages/count_tokens$"), _count_message_tokens), _MODEL),
+    "bedrock": (Endpoint("POST", re.compile(r"/model/(?P<model>[^/]+)/count-tokens$"), _count_converse_tokens),),
+    "cohere": (Endpoint("POST", re.compile(r"/v\d/tokenize$"), _tokenize), _MODEL),
+    "gemini": (Endpoint("POST", re.compile(r"/(?P<model>[^/]+):countTokens$"), _count_content_tokens), _MODEL),
+    "ollama": (
+        Endpoint("POST", re.compile(r"/api/chat$"), _chat),
+        Endpoint("POST", re.compile(r"/api/generate$"), _generate),
+        Endpoint("POST", re.compile(r"/api/show$"), _show_details),
+        Endpoint("GET", re.compile(r"/api/ps$"), _show_loaded),
+        Endpoint("GET", re.compile(r"/api/version$"), lambda _: answer_json({"version": _OLLAMA_VERSION})),
+    ),
     "openai_chat": (_MODEL,),
     "openai_responses": (
         Endpoint("POST", re.compile(r"/responses/input_tokens$"), _count_response_tokens),

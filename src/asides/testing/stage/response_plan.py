@@ -78,6 +78,9 @@ def plan_failure(scene: Fail, dialect: Dialect) -> ResponsePlan:
     """Plan the response of a `Fail`."""
     body = dialect.write_error(scene.status, scene.message, scene.kind) if scene.body is None else scene.body.encode()
     plan = _plan_delivery(scene, scene.status, "application/json", [body], streamed=False)
+    if (write_headers := getattr(dialect, "write_error_headers", None)) is not None:
+        headers = write_headers(scene.status, scene.kind)
+        plan = msgspec.structs.replace(plan, headers={**headers, **plan.headers})
     if scene.retry_after is None:
         return plan
     wait = scene.retry_after if isinstance(scene.retry_after, str) else f"{scene.retry_after:g}"

@@ -48,7 +48,7 @@ _OTHER_PATHS = tuple(
         (r"/v1(?:alpha|beta)\d*/|:\w+$", "gemini"),
         (r"/(?:model|guardrail|async-invoke)/", "bedrock"),
         (r"^(?:/v1)?/api/", "ollama"),
-        (r"^(?:/v1)?/v2/", "cohere"),
+        (r"^(?:/v1)?/v2/|/v1/tokenize$", "cohere"),
     )
 )
 # The header in which each dialect's servers name a request, unless it is the usual one.
@@ -170,7 +170,8 @@ class Routes:
             return True
         scheme, _, sent = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            sent = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), "")
+            in_query = dict(parse_qsl(request.query)).get("key", "")
+            sent = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), in_query)
         return hmac.compare_digest(sent.strip().encode(), self._key.encode())
 
 
@@ -194,7 +195,8 @@ def _find_other_dialect(path: str, request: Request) -> str:
         return "anthropic"
     if "x-goog-api-key" in request.headers or "pageSize" in query:
         return "gemini"
-    if "endpoint" in query:
+    # The client of this dialect asks for all models, at a path that it shares with others.
+    if "endpoint" in query or request.headers.get("x-fern-sdk-name") == "cohere":
         return "cohere"
     return next((name for pattern, name in _OTHER_PATHS if pattern.search(path)), _PLAIN_DIALECT)
 

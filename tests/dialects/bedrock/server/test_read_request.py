@@ -94,6 +94,13 @@ def test_every_familys_settings_for_thinking_are_understood(fields: dict[str, An
     assert prompt.extra == {"additionalModelRequestFields": {"news": 1}}
 
 
+def test_the_effort_that_all_models_have_in_common_is_understood() -> None:
+    assert read(outputConfig={"effort": "high"}).prompt.thinking == Thinking(effort="high")
+    native = {"thinking": {"type": "adaptive"}}
+    prompt = read(outputConfig={"effort": "low", "news": 1}, additionalModelRequestFields=native).prompt
+    assert (prompt.thinking, prompt.extra) == (Thinking(mode="auto", effort="low"), {"outputConfig": {"news": 1}})
+
+
 def test_unknown_fields_tools_and_blocks_stay_as_they_are() -> None:
     system_tool = {"systemTool": {"name": "run"}}
     own = {"toolUse": {"toolUseId": "t", "name": "run", "input": {}, "type": "server_tool_use"}}
@@ -134,7 +141,7 @@ def test_results_are_text_json_and_pictures() -> None:
     ("fields", "problem"),
     [
         ({"messages": []}, "messages is missing"),
-        ({"messages": [{"role": "system", "content": []}]}, r"messages\[0\]: the role 'system'"),
+        ({"messages": [{"role": "robot", "content": []}]}, r"messages\[0\]: the role 'robot'"),
         ({"messages": [{"role": "user", "content": "hi"}]}, "content is a list"),
         ({"messages": [{"role": "user", "content": [{}]}]}, "content is a list"),
         ({"messages": [{"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "a"}}]}]}, "object"),

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from asides.dialects import find_dialect
 from asides.values.events import (
     Event,
@@ -23,7 +27,7 @@ from asides.values.events import (
 from asides.values.fold import fold
 from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
-from asides.values.thinking import Seal
+from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage
 from asides.wire.sse import SseReader
 from tests.decoding import reply_of, target
@@ -67,6 +71,7 @@ def test_events_have_their_types_and_items_their_indexes() -> None:
         "message-start",
         "tool-plan-delta",
         "tool-call-start",
+        "tool-call-delta",
         "tool-call-end",
         "citation-start",
         "citation-end",
@@ -82,8 +87,55 @@ def test_events_have_their_types_and_items_their_indexes() -> None:
     assert citation["delta"]["message"]["citations"] == {"start": 0, "content_index": 1}
     assert events[-1]["delta"] == {
         "finish_reason": "TOOL_CALL",
-        "usage": {"tokens": {"input_tokens": 1, "output_tokens": 3}, "cached_tokens": 0},
+        "usage": {
+            "billed_units": {"input_tokens": 1, "output_tokens": 3},
+            "tokens": {"input_tokens": 1, "output_tokens": 3},
+            "cached_tokens": 0,
+        },
     }
+
+
+def read_order(body: bytes) -> list[str]:
+    """The events of items, with their indexes. Fails if an item begins before the last one has ended."""
+    order: list[str] = []
+    current, is_open = -1, False
+    for document in documents(body):
+        if not document["type"].startswith("content"):
+            assert not is_open
+            continue
+        match document["type"]:
+            case "content-start":
+                assert (is_open, document["index"]) == (False, current + 1)
+                current, is_open = current + 1, True
+            case "content-end":
+                assert is_open
+                is_open = False
+            case _:
+                assert is_open
+        assert document["index"] == current
+        order.append(f"{document['type'].removeprefix('content-')} {current}")
+    return order
+
+
+def test_an_item_ends_before_the_next_one_begins() -> None:
+    order = ", ".join(read_order(written(stream=True)))
+    assert order == ("start 0, delta 0, end 0, start 1, delta 1, end 1, start 2, delta 2, end 2, start 3, end 3")
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.text("ab", max_size=3))))
+def test_items_in_any_order_become_one_item_after_another(pieces: list[tuple[int, str]]) -> None:
+    # Even blocks are text, odd ones thinking.
+    events: list[Event] = [
+        ThinkingDelta(text, block, "raw", "block", "content") if block % 2 else TextDelta(text, block)
+        for block, text in pieces
+    ]
+    writer = DIALECT.writer(model="m", stream=True)
+    body = b"".join(writer.write([event]) for event in [ReplyStarted("m"), *events, ReplyEnded(StopReason("stop"))])
+    read_order(body)
+    reply = reply_of([body], target(), "cohere")[0]
+    assert reply.text == "".join(text for block, text in pieces if not block % 2)
+    thoughts = [part.text for part in reply.parts if isinstance(part, Thought)]
+    assert "".join(thoughts) == "".join(text for block, text in pieces if block % 2)
 
 
 def test_whole_and_streamed_are_the_same_reply() -> None:
@@ -100,4 +152,12 @@ def test_usage_is_left_out_where_the_client_did_not_ask_for_it() -> None:
 
 def test_a_reply_without_a_stop_reason_has_none() -> None:
     writer = DIALECT.writer(model="m", stream=False)
-    assert json.loads(writer.write([ReplyStarted(), ReplyEnded()])) == {"id": "", "message": {"role": "assistant"}}
+    document = json.loads(writer.write([ReplyStarted(), ReplyEnded()]))
+    assert document == {"id": document["id"], "message": {"role": "assistant"}}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_every_reply_has_an_id_of_its_own(stream: bool) -> None:
+    bodies = [DIALECT.writer(model="m", stream=stream).write([ReplyStarted(), ReplyEnded()]) for _ in range(3)]
+    first = [documents(body)[0]["id"] if stream else json.loads(body)["id"] for body in bodies]
+    assert len({*first, ""}) == 4

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from asides.dialects.gemini import dialect
+from asides.providers.find import find_target
 from asides.values.events import (
     Event,
     PartArrived,
@@ -23,6 +25,7 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
+from asides.values.fold import fold
 from asides.values.messages import Image, ServerTool
 from asides.values.notices import Notice
 from asides.values.thinking import Seal
@@ -57,11 +60,45 @@ def test_a_signature_goes_into_the_part_before_it() -> None:
         seal("s3", 3),
     ) == [
         {"text": "plan", "thought": True},
-        {"text": "4"},
-        {"text": "2", "thoughtSignature": "s1"},
+        {"text": "42", "thoughtSignature": "s1"},
         {"text": "", "thought": True, "thoughtSignature": "s2"},
         {"text": "", "thoughtSignature": "s3"},
     ]
+
+
+def test_a_whole_response_has_one_part_for_each_run_of_text() -> None:
+    assert parts(
+        *(ThinkingDelta(piece, 0) for piece in "plan"),
+        *(TextDelta(piece, 1) for piece in "forty-two"),
+        ToolCallDelta(2, "a", "look", "{}"),
+        *(TextDelta(piece, 3) for piece in "then"),
+        *(TextDelta(piece, 4) for piece in "more"),
+    ) == [
+        {"text": "plan", "thought": True},
+        {"text": "forty-two"},
+        {"functionCall": {"id": "a", "name": "look", "args": {}}},
+        {"text": "then"},
+        {"text": "more"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (StopReason("refusal"), "SAFETY"),
+        (StopReason("stop"), "SAFETY"),
+        (StopReason("stop", "STOP"), "SAFETY"),
+        (StopReason("content_filter", "PROHIBITED_CONTENT"), "PROHIBITED_CONTENT"),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_refusal_reads_back_through_our_own_decoder(stop: StopReason, reason: str, stream: bool) -> None:
+    writer = dialect.writer(model="m", stream=stream)
+    body = writer.write([RefusalDelta("I would ", 0), RefusalDelta("rather not.", 0), ReplyEnded(stop)])
+    decoder = dialect.decoder(find_target("google:gemini-3-pro-preview"))
+    reply = fold([*decoder.feed(body), *decoder.finish()])
+    assert (reply.refusal, reply.text, reply.outcome) == ("I would rather not.", "", "filtered")
+    assert reply.stop.raw == reason
 
 
 def test_a_second_signature_of_a_block_gets_a_separate_part() -> None:
@@ -149,6 +186,14 @@ def test_a_stream_has_a_chunk_for_each_part_and_names_its_model() -> None:
     assert [chunk["candidates"][0]["content"]["parts"] for chunk in chunks] == [[{"text": "4"}], [{"text": "2"}]]
     assert [chunk["candidates"][0].get("finishMessage") for chunk in chunks] == [None, "no"]
     assert {(chunk["modelVersion"], chunk["responseId"]) for chunk in chunks} == {("gemini-9", "r1")}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_every_reply_has_an_id_of_its_own(stream: bool) -> None:
+    bodies = [dialect.writer(model="m", stream=stream).write([TextDelta("42"), TextDelta("!"), END]) for _ in range(3)]
+    ids = [set(re.findall(rb'"responseId":"([^"]+)"', body)) for body in bodies]
+    assert [len(found) for found in ids] == [1, 1, 1]
+    assert len(set.union(*ids)) == 3
 
 
 def test_an_error_body_has_the_status_names_of_the_dialect() -> None:

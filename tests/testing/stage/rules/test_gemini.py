@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from collections.abc import Callable
+from http.client import HTTPConnection
 from typing import Any
 
 import msgspec
@@ -20,6 +23,8 @@ from tests.testing.stage.http_client import Answer, connected
 Wire = dict[str, Any]
 
 MODEL = "google:gemini-3-pro-preview"
+PERSON: Wire = {"role": "user", "parts": [{"text": "go"}]}
+SAID: Wire = {"role": "model", "parts": [{"text": "hm"}]}
 
 
 def base(open_stage: Stage) -> str:
@@ -138,10 +143,66 @@ def test_the_key_is_in_the_header_of_the_dialect(stage: OpenStage) -> None:
         asides.ask(MODEL, "?", base_url=base(open_stage), api_key="wrong", retries=0)
 
 
-# --- order of turns ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("query", "status"), [("?key=right", 200), ("?alt=sse&key=right", 200), ("?key=wrong", 401)])
+def test_the_key_may_be_in_the_query(stage: OpenStage, query: str, status: int) -> None:
+    with connected(stage(Say(text="42"), key="right")) as connection:
+        path = f"/v1beta/models/gemini-3-pro-preview:generateContent{query}"
+        connection.request("POST", path, json.dumps({"contents": [PERSON]}).encode())
+        assert Answer(connection.getresponse()).status == status
 
-PERSON: Wire = {"role": "user", "parts": [{"text": "go"}]}
-SAID: Wire = {"role": "model", "parts": [{"text": "hm"}]}
+
+# --- signatures as other clients send them back -----------------------------------------------------------------------
+
+
+def post(connection: HTTPConnection, contents: list[Wire], model: str = "gemini-3-pro-preview") -> Answer:
+    path = f"/v1beta/models/{model}:generateContent"
+    connection.request("POST", path, json.dumps({"contents": contents}).encode())
+    return Answer(connection.getresponse())
+
+
+def to_urlsafe(signature: str) -> str:
+    return signature.replace("+", "-").replace("/", "_")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda signature: signature,
+        to_urlsafe,
+        lambda signature: signature.rstrip("="),
+        lambda signature: to_urlsafe(signature).rstrip("="),
+        lambda signature: "skip_thought_signature_validator",
+        lambda signature: b64encode(b"skip_thought_signature_validator").decode(),
+        lambda signature: "context_engineering_is_the_way_to_go",
+    ],
+)
+def test_a_signature_is_the_same_in_either_alphabet(stage: OpenStage, change: Callable[[str], str]) -> None:
+    # Forty calls make sure that some signatures hold the characters in which the alphabets differ.
+    with connected(stage(*(Say(tool_calls=(look(n),)) for n in range(40)), Say(text="42"))) as connection:
+        contents = [PERSON]
+        for number in range(40):
+            answer = post(connection, contents)
+            assert answer.status == 200, answer.body
+            content = json.loads(answer.body)["candidates"][0]["content"]
+            content["parts"][0]["thoughtSignature"] = change(content["parts"][0]["thoughtSignature"])
+            result = {"name": "look", "response": {"output": number}, "id": f"c{number}"}
+            contents += [content, {"role": "user", "parts": [{"functionResponse": result}]}]
+
+
+def test_the_signature_of_a_text_may_move_to_the_text_before_it(stage: OpenStage) -> None:
+    with connected(stage(Say(text="forty-two", piece=4), Say(text="Bye."))) as connection:
+        content = json.loads(post(connection, [PERSON]).body)["candidates"][0]["content"]
+        text, empty = content["parts"]
+        assert (text, empty["text"]) == ({"text": "forty-two"}, "")
+        moved = {"role": "model", "parts": [{**text, "thoughtSignature": empty["thoughtSignature"]}]}
+        chunks = [{"role": "model", "parts": [{"text": piece}]} for piece in ("forty", "-two")]
+        for said in ([moved], [content], [*chunks, {"role": "model", "parts": [empty]}]):
+            assert post(connection, [PERSON, *said, PERSON]).status == 200
+        forged = {"role": "model", "parts": [{**text, "thoughtSignature": "Zm9yZ2Vk"}]}
+        assert b"Corrupted thought signature" in post(connection, [PERSON, forged, PERSON]).body
+
+
+# --- order of turns ---------------------------------------------------------------------------------------------------
 
 
 def call(count: int = 1) -> Wire:
@@ -149,6 +210,7 @@ def call(count: int = 1) -> Wire:
 
 
 def response(count: int = 1) -> Wire:
+    """Results, all of them equal: those beyond the calls are repetitions."""
     parts = [{"functionResponse": {"name": "look", "response": {"output": "fine"}}} for _ in range(count)]
     return {"role": "user", "parts": parts}
 
@@ -159,7 +221,12 @@ def response(count: int = 1) -> Wire:
         ([PERSON, call(2), response(2), PERSON], b""),
         ([PERSON, call(), response(), call(), response()], b""),
         ([call(), response()], b"comes immediately after a user turn"),
-        ([PERSON, SAID, call(), response()], b"comes immediately after a user turn"),
+        ([PERSON, SAID, call(), response()], b""),
+        ([PERSON, call(), call(), response(2)], b""),
+        ([SAID, call(), response()], b"comes immediately after a user turn"),
+        ([PERSON, call(), response(2)], b""),
+        ([PERSON, call(2), response(4)], b""),
+        ([PERSON, call(), response(), response()], b""),
         ([PERSON, response()], b"immediately after a function call turn"),
         ([PERSON, call(2), response(1)], b"number of function response parts"),
         ([PERSON, call(2), response(1), response(1)], b"number of function response parts"),
@@ -170,8 +237,6 @@ def test_calls_follow_a_user_turn_and_get_their_results_at_once(
     stage: OpenStage, contents: list[Wire], words: bytes
 ) -> None:
     with connected(stage(Say(text="42"))) as connection:
-        path = "/v1beta/models/gemini-2.5-flash:generateContent"
-        connection.request("POST", path, json.dumps({"contents": contents}).encode())
-        answer = Answer(connection.getresponse())
+        answer = post(connection, contents, "gemini-2.5-flash")
     assert answer.status == (400 if words else 200)
     assert words in answer.body

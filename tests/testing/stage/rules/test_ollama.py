@@ -1,4 +1,4 @@
-"""The stage as a strict reader of Ollama's chat: each result follows its call and names the tool."""
+"""The stage as a strict reader of Ollama's chat: each result follows its call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def asked(stage: Stage, *messages: Wire) -> Answer:
         ([USER, called("a"), SO], "unanswered: a"),
         ([USER, result("a")], "unasked: a"),
         ([USER, called("a"), result("a"), result("a")], "twice: a"),
-        ([USER, called("a"), result("a", tool_name="")], "no tool_name"),
+        ([USER, called("a", "b"), result("", tool_call_id=None), SO], "unanswered: b"),
+        ([USER, called("a"), result("", tool_call_id=None), result("", tool_call_id=None)], "unasked: "),
         ([USER, called("a"), result("a", tool_name="feel")], "not the one that was called"),
         ([USER, {"role": "assistant", "content": ""}, SO], "says nothing"),
         ([USER, called("a", arguments='{"at":1}'), result("a")], "arguments of a tool call are an object"),
@@ -58,3 +59,16 @@ def test_pairs_are_accepted_with_ids_and_without(stage: OpenStage) -> None:
     unnamed = result("")
     del unnamed["tool_call_id"]
     assert asked(opened, USER, bare, unnamed, SO).status == 200
+    assert asked(opened, USER, called("a", "b"), unnamed, unnamed, SO).status == 200
+    assert asked(opened, USER, called("a", "b"), result("b"), unnamed, SO).status == 200
+
+
+@pytest.mark.parametrize("name", ["", None])
+def test_a_result_need_not_name_its_tool(stage: OpenStage, name: str | None) -> None:
+    opened = stage(Say(text="42"))
+    assert asked(opened, USER, called("a"), result("a", tool_name=name), SO).status == 200
+    absent = result("a")
+    del absent["tool_name"]
+    assert asked(opened, USER, called("a"), absent).status == 200
+    del absent["tool_call_id"]
+    assert asked(opened, USER, called("a"), absent).status == 200

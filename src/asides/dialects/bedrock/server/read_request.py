@@ -6,7 +6,6 @@ Not here: replies (write_reply).
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -32,10 +31,13 @@ from asides.values.messages import (
 )
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
+from asides.wire.lenient import read_base64
 
 _PATH = re.compile(r"/model/(?P<model>[^/]+)/(?P<operation>converse|converse-stream)$")
 _MEDIA = {"image": "image", "video": "video", "document": "application"}
 _CACHE_POINT = "cachePoint"
+# The blocks that are read here; in another form they are refused.
+_BLOCKS = ("text", "reasoningContent", "toolUse", "toolResult", "citationsContent")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:
@@ -51,7 +53,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     prompt = Prompt(
         messages,
         system=_take_system(fields),
-        thinking=_take_thinking(native),
+        thinking=_take_effort(fields, _take_thinking(native)),
         tools=tools,
         tool_choice=choice,
         output=_take_output(fields),
@@ -69,6 +71,21 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     fields.put_back("additionalModelRequestFields", native)
     prompt = msgspec.structs.replace(prompt, extra=fields.remaining)
     return ServedRequest(prompt, unquote(found["model"]), stream, include_usage=True)
+
+
+def _read_tool(name: str, spec: dict[str, Any]) -> Tool:
+    match spec.get("inputSchema"):
+        case {"json": dict() as schema}:
+            parameters: dict[str, Any] = {"parameters": schema}
+        case None:
+            parameters = {}
+        case _:
+            raise ConfigError(f"the inputSchema of the tool {name} has no json.")
+    try:
+        fields = {"name": name, "description": spec.get("description") or "", "strict": spec.get("strict")}
+        return msgspec.convert(fields | parameters, Tool)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"the tool {name} is invalid: {problem}.") from None
 
 
 def _take_system(fields: RequestFields) -> str | None:
@@ -110,6 +127,18 @@ def _take_thinking(native: RequestFields) -> Thinking:
             return thinking
 
 
+def _take_effort(fields: RequestFields, thinking: Thinking) -> Thinking:
+    """Take the effort that all models have in common."""
+    match fields.remaining.get("outputConfig"):
+        case {"effort": str() as effort, **rest}:
+            fields.remaining["outputConfig"] = rest
+            if not rest:
+                del fields.remaining["outputConfig"]
+            return msgspec.structs.replace(thinking, effort=read_thinking(effort)[0].effort)
+        case _:
+            return thinking
+
+
 def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
     config = fields.take_object("toolConfig")
     functions: list[Tool] = []
@@ -117,9 +146,7 @@ def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
     for tool in config.take("tools", list[dict[str, Any]]) or ():
         match tool:
             case {"toolSpec": {"name": str() as name} as spec}:
-                schema = (spec.get("inputSchema") or {}).get("json")
-                described: dict[str, Any] = {"parameters": schema} if isinstance(schema, dict) else {}
-                functions.append(Tool(name, str(spec.get("description") or ""), **described, strict=spec.get("strict")))
+                functions.append(_read_tool(name, spec))
             case _:
                 # A tool of the provider, or a cache breakpoint.
                 others.append(tool)
@@ -159,10 +186,10 @@ def _take_output(fields: RequestFields) -> OutputSchema | None:
 
 def _read_message(message: Mapping[str, Any]) -> Message:
     role, content = message.get("role"), message.get("content")
-    if role not in ("user", "assistant"):
-        raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
-    if not isinstance(content, list) or not all(isinstance(block, dict) and block for block in content):
-        raise ConfigError("content is a list of blocks.")
+    if role not in ("user", "assistant", "system"):
+        raise ConfigError(f"the role {role!r} is not known; use user, assistant or system.")
+    if not isinstance(content, list) or not all(isinstance(block, dict) and len(block) == 1 for block in content):
+        raise ConfigError("content is a list of blocks, each an object with one field.")
     parts: list[Part] = []
     for block in content:
         if _CACHE_POINT in block and parts and isinstance(parts[-1], (Text, Image, File, ToolResult)):
@@ -195,12 +222,16 @@ def _read_part(block: dict[str, Any]) -> Part:
         ):
             return ToolResult(call_id, _read_result(content), is_error=rest.get("status") == "error")
         case {"citationsContent": {"content": list() as pieces, "citations": list() as citations}}:
-            text = "".join(str(piece.get("text", "")) for piece in pieces if isinstance(piece, dict))
+            texts = [piece.get("text") for piece in pieces if isinstance(piece, dict)]
+            text = "".join(text for text in texts if isinstance(text, str))
             return Text(text, (Seal(CITATIONS, "", None, msgspec.json.encode(citations).decode()),))
         case _ if next(iter(block)) in _MEDIA:
             return _read_media(block)
         case _:
             kind, fields = next(iter(block.items()))
+            is_provider = isinstance(fields, dict) and "type" in fields and is_provider_block(kind, fields)
+            if kind in _BLOCKS and not is_provider:
+                raise ConfigError(f"the block {kind} is not as Converse has it.")
             return build_raw_part(kind, fields, None)
 
 
@@ -212,11 +243,13 @@ def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
                 parts.append(Text(text))
             case {"json": value}:
                 parts.append(Text(msgspec.json.encode(value).decode()))
-            case dict():
+            case dict() if len(block) == 1 and next(iter(block)) in (*_MEDIA, "searchResult"):
                 part = _read_media(block)
-                if not isinstance(part, (Image, File)):
-                    raise ConfigError("a tool result is text, JSON, images or documents.")
-                parts.append(part)
+                # A document without bytes, or a search result, is the text that it is written with.
+                written = Text(msgspec.json.encode(block).decode())
+                parts.append(part if isinstance(part, (Image, File)) else written)
+            case dict():
+                raise ConfigError("a tool result is text, JSON, images, documents or search results.")
             case _:
                 raise ConfigError("a tool result is a list of blocks.")
     if all(isinstance(part, Text) for part in parts):
@@ -230,14 +263,18 @@ def _read_media(block: dict[str, Any]) -> Part:
     source = fields.get("source") if isinstance(fields, dict) else None
     match source:
         case {"bytes": str() as data}:
-            content: dict[str, Any] = {"data": b64decode(data)}
+            content: dict[str, Any] = {"data": read_base64(data)}
+            if content["data"] is None:
+                raise ConfigError(f"the bytes of the block {kind} are not base64.")
         case {"s3Location": {"uri": str() as url}}:
             content = {"url": url}
         case _:
             return UnknownPart(msgspec.json.encode(block).decode())
-    media_type = f"{_MEDIA.get(kind, kind)}/{fields.get('format', 'octet-stream')}"
+    form = fields.get("format")
+    media_type = f"{_MEDIA.get(kind, kind)}/{form if isinstance(form, str) else 'octet-stream'}"
     if kind == "image":
         return Image(media_type=media_type, **content)
     if media_type == "application/txt":
         media_type = "text/plain"
-    return File(str(fields.get("name") or "file"), media_type=media_type, **content)
+    name = fields.get("name")
+    return File(name if isinstance(name, str) and name else "file", media_type=media_type, **content)

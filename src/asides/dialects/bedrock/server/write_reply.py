@@ -23,7 +23,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.messages import ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
 from asides.wire.aws_frames import write_frame
 
@@ -49,6 +49,25 @@ _STOP_REASONS: dict[StopKind, str] = {
 }
 
 
+# The exceptions of the service, which clients name their own after.
+_EXCEPTIONS = {
+    400: "ValidationException",
+    401: "UnrecognizedClientException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+}
+
+
+def write_error_headers(status: int, kind: str | None = None) -> dict[str, str]:
+    """Write the header that names the exception; clients read the name from it, not from the body."""
+    fallback = "InternalServerException" if status >= 500 else "ValidationException"
+    return {"x-amzn-errortype": kind or _EXCEPTIONS.get(status, fallback)}
+
+
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - it is in a header
     """Write an error body."""
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "__type": kind})
@@ -57,8 +76,9 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
 class ConverseWriter(ReplyWriter):
     """Events of one reply in, Converse out, in frames or whole.
 
-    Deltas are written as they arrive. A call without an id waits for the end. Images and files of the model, and seals
-    of other dialects, are not written.
+    Deltas are written as they arrive, and a block of a stream ends before the next one begins: text that returns to an
+    earlier block begins another. While the arguments of a call are not complete, other blocks wait. A call without an
+    id waits for the end. Images and files of the model, and seals of other dialects, are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -66,14 +86,35 @@ class ConverseWriter(ReplyWriter):
         super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
         self._begun = False
-        self._indexes: dict[int, int] = {}
-        """The index of each block, in the order in which they begin."""
+        self._index = -1
+        """The index of the last block."""
+        self._open: int | None = None
+        """The block of the reply that is open in the stream."""
+        self._open_arguments: list[str] | None = None
+        """The arguments so far, if the open block is a call."""
+        self._held: dict[int, list[ContentEvent]] = {}
+        """The events, by their block, that wait for the open call."""
         self._whole: dict[int, dict[str, Any]] = {}
         self._waiting: list[ToolCallDelta] = []
         """The pieces of calls that have no id or no name yet."""
-        self._calls = 0
+        self._begun_calls: set[int] = set()
 
     def _write_event(self, event: ContentEvent) -> bytes:
+        if self._stream and event.block != self._open and (self._held or not self._can_close()):
+            self._held.setdefault(event.block, []).append(event)
+            return b""
+        return self._write_now(event)
+
+    def _can_close(self) -> bool:
+        """Whether the open block may end: it is text or a thought, which can go on in another block, or a call with
+        complete arguments.
+        """
+        if self._open_arguments is None:
+            return True
+        arguments = "".join(self._open_arguments)
+        return arguments.rstrip().endswith("}") and read_arguments(arguments) is not None
+
+    def _write_now(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
                 return self._write_delta(event.block, {"text": event.text}) if event.text else b""
@@ -90,14 +131,27 @@ class ConverseWriter(ReplyWriter):
 
     # --- blocks -----------------------------------------------------------------------------------------------------
 
-    def _find_index(self, block: int) -> int:
-        return self._indexes.setdefault(block, len(self._indexes))
+    def _enter(self, block: int) -> bytes:
+        """Make this block of the reply the open one."""
+        if self._open == block:
+            return b""
+        closed = self._close()
+        self._index += 1
+        self._open = block
+        return closed
+
+    def _close(self) -> bytes:
+        """End the open block."""
+        if self._open is None:
+            return b""
+        self._open = self._open_arguments = None
+        return self._write_frame("contentBlockStop", {"contentBlockIndex": self._index})
 
     def _write_delta(self, block: int, delta: dict[str, Any]) -> bytes:
-        index = self._find_index(block)
         if self._stream:
-            return self._write_frame("contentBlockDelta", {"contentBlockIndex": index, "delta": delta})
-        pieces = self._whole.setdefault(index, {})
+            entered = self._enter(block)
+            return entered + self._write_frame("contentBlockDelta", {"contentBlockIndex": self._index, "delta": delta})
+        pieces = self._whole.setdefault(block, {})
         for name, value in delta.items():
             pieces.setdefault(name, []).append(value)
         return b""
@@ -117,8 +171,8 @@ class ConverseWriter(ReplyWriter):
         return b""
 
     def _write_call(self, event: ToolCallDelta) -> bytes:
-        if event.block in self._indexes:
-            return self._write_delta(event.block, {"toolUse": {"input": event.arguments}}) if event.arguments else b""
+        if event.block in self._begun_calls:
+            return self._write_arguments(event.block, event.arguments)
         self._waiting.append(event)
         pieces = [piece for piece in self._waiting if piece.block == event.block]
         if event.id is None or not any(piece.name for piece in pieces):
@@ -128,35 +182,43 @@ class ConverseWriter(ReplyWriter):
         return self._begin_call(event.block, event.id, name, "".join(piece.arguments for piece in pieces))
 
     def _begin_call(self, block: int, call_id: str, name: str, arguments: str) -> bytes:
-        index = self._find_index(block)
-        self._calls += 1
+        self._begun_calls.add(block)
         call = {"toolUseId": call_id, "name": name}
-        written = b""
+        if not self._stream:
+            self._whole.setdefault(block, {})["call"] = call
+            return self._write_arguments(block, arguments)
+        entered = self._enter(block)
+        self._open_arguments = []
+        start = self._write_frame("contentBlockStart", {"contentBlockIndex": self._index, "start": {"toolUse": call}})
+        return entered + start + self._write_arguments(block, arguments)
+
+    def _write_arguments(self, block: int, arguments: str) -> bytes:
         if self._stream:
-            start = {"contentBlockIndex": index, "start": {"toolUse": call}}
-            written = self._write_frame("contentBlockStart", start)
-        else:
-            self._whole.setdefault(index, {})["call"] = call
-        return written + self._write_delta(block, {"toolUse": {"input": arguments}}) if arguments else written
+            if self._open_arguments is None or self._open != block:
+                return b""  # the call ended with complete arguments, and only white space can follow them
+            self._open_arguments.append(arguments)
+        return self._write_delta(block, {"toolUse": {"input": arguments}}) if arguments else b""
 
     def _write_part(self, block: int, document: str) -> bytes:
-        index = self._find_index(block)
         if not self._stream:
-            self._whole[index] = {"part": msgspec.Raw(document.encode())}
+            self._whole[block] = {"part": msgspec.Raw(document.encode())}
             return b""
+        entered = self._enter(block)
         kind, fields = next(iter(msgspec.json.decode(document).items()))
         # The provider sends a start event only for some kinds of blocks; a decoder accepts it for all.
-        if not isinstance(fields, dict) or "input" not in fields:
-            return self._write_frame("contentBlockStart", {"contentBlockIndex": index, "start": {kind: fields}})
-        start = {name: value for name, value in fields.items() if name != "input"}
-        written = self._write_frame("contentBlockStart", {"contentBlockIndex": index, "start": {kind: start}})
+        has_input = isinstance(fields, dict) and "input" in fields
+        shown = {name: value for name, value in fields.items() if name != "input"} if has_input else fields
+        start = self._write_frame("contentBlockStart", {"contentBlockIndex": self._index, "start": {kind: shown}})
+        if not has_input:
+            return entered + start
         text = msgspec.json.encode(fields["input"]).decode()
-        return written + self._write_delta(block, {kind: {"input": text}})
+        return entered + start + self._write_delta(block, {kind: {"input": text}})
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
     def _write_end(self, stop: StopReason) -> bytes:
-        written: list[bytes] = []
+        held, self._held = self._held, {}
+        written = [self._write_now(event) for events in held.values() for event in events]
         numbers = sorted({piece.block for piece in self._waiting})
         # A call without an id gets the id that the fold of the same events derives.
         for block, call in zip(numbers, fold([self._started, *self._waiting]).tool_calls, strict=True):
@@ -166,8 +228,7 @@ class ConverseWriter(ReplyWriter):
         usage = {} if self._shown_usage is None else _encode_usage(self._shown_usage)
         if not self._stream:
             return self._write_document(reason, usage)
-        indexes = self._indexes.values()
-        written += [self._write_frame("contentBlockStop", {"contentBlockIndex": index}) for index in indexes]
+        written.append(self._close())
         written.append(self._write_frame("messageStop", {"stopReason": reason}))
         metadata: dict[str, Any] = {"metrics": {"latencyMs": 0}}
         if usage:
@@ -178,10 +239,10 @@ class ConverseWriter(ReplyWriter):
     def _encode_stop(self, stop: StopReason) -> str:
         if stop.raw in _KNOWN_STOP_REASONS:
             return stop.raw
-        return _STOP_REASONS.get(stop.reason, "tool_use" if self._calls else "end_turn")
+        return _STOP_REASONS.get(stop.reason, "tool_use" if self._begun_calls else "end_turn")
 
     def _write_document(self, reason: str, usage: dict[str, Any]) -> bytes:
-        content = [_join_pieces(self._whole[index]) for index in sorted(self._whole)]
+        content = [_join_pieces(block) for block in self._whole.values()]
         document: dict[str, Any] = {
             "output": {"message": {"role": "assistant", "content": content}},
             "stopReason": reason,

@@ -6,7 +6,6 @@ Not here: replies (write_reply).
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -31,6 +30,7 @@ from asides.values.messages import (
 )
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool, read_tool
+from asides.wire.lenient import read_base64, to_json_text
 
 _SAMPLING = {
     "temperature": "temperature",
@@ -157,14 +157,23 @@ def _read_part(item: object) -> Part:
             return Thought(thinking, source="block", via="content")
         case {"type": "image_url", "image_url": {"url": str() as url} as described}:
             detail = described.get("detail")
-            inline = _DATA_URL.fullmatch(url)
-            if inline is None:
-                return Image(url=url, detail=detail)
-            return Image(data=b64decode(inline[2]), media_type=inline[1], detail=detail)
+            return _read_image(url, detail if isinstance(detail, str) else None)
+        case {"type": "text" | "thinking" | "image_url" as kind}:
+            raise ConfigError(f"a part of the type {kind} has no {kind}.")
         case dict():
             return UnknownPart(msgspec.json.encode(item).decode())
         case _:
             raise ConfigError("a part of the content is an object with a type.")
+
+
+def _read_image(url: str, detail: str | None) -> Image:
+    inline = _DATA_URL.fullmatch(url)
+    if inline is None:
+        return Image(url=url, detail=detail)
+    data = read_base64(inline[2])
+    if data is None:
+        raise ConfigError("the data of an image_url is not base64.")
+    return Image(data=data, media_type=inline[1], detail=detail)
 
 
 def _read_result(content: object) -> str:
@@ -187,7 +196,10 @@ def _read_result(content: object) -> str:
 
 
 def _add_calls_and_citations(message: Mapping[str, Any], parts: list[Part]) -> list[Part]:
-    calls = [_read_call(call) for call in message.get("tool_calls") or ()]
+    given = message.get("tool_calls") or []
+    if not isinstance(given, list):
+        raise ConfigError("tool_calls is a list.")
+    calls = [_read_call(call) for call in given]
     plan = message.get("tool_plan")
     if isinstance(plan, str) and plan and calls:
         entry = msgspec.json.encode(plan).decode()
@@ -204,8 +216,9 @@ def _add_calls_and_citations(message: Mapping[str, Any], parts: list[Part]) -> l
 def _read_call(call: object) -> ToolCall:
     match call:
         case {"id": str() as call_id, "function": {"name": str() as name, **function}}:
-            raw = function.get("arguments") or ""
-            arguments = read_arguments(raw) if isinstance(raw, str) else None
-            return ToolCall(call_id, name, arguments or {}, None if arguments is not None else str(raw))
+            given = function.get("arguments")
+            raw = to_json_text(given)
+            arguments = read_arguments(raw)
+            return ToolCall(call_id, name, arguments or {}, None if arguments is not None else raw)
         case _:
             raise ConfigError("a tool call has an id, and a function with a name.")

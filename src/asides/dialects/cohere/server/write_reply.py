@@ -45,8 +45,9 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
 class ChatWriter(ReplyWriter):
     """Events of one reply in, a v2 chat out, in events or whole.
 
-    Blocks stay in order, except that whole calls follow the content at the end. Images, files and tools that the
-    provider ran, and seals of other dialects, are not written.
+    Blocks stay in order, except that whole calls follow the content at the end. An item of a stream ends before the
+    next one begins: text that returns to an earlier block begins another. Images, files and tools that the provider
+    ran, and seals of other dialects, are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
@@ -55,7 +56,11 @@ class ChatWriter(ReplyWriter):
         self._stream = stream
         self._begun = False
         self._indexes: dict[int, int] = {}
-        """The index of each block among the items of the content."""
+        """The last index of each block among the items of the content."""
+        self._index = -1
+        """The index of the last item."""
+        self._open: int | None = None
+        """The block whose item is open in the stream."""
         self._items: list[dict[str, Any]] = []
         self._calls: list[ToolCallDelta] = []
         self._plan: str | None = None
@@ -81,7 +86,7 @@ class ChatWriter(ReplyWriter):
         if not text:
             return b""
         written = b""
-        if block not in self._indexes:
+        if block not in self._indexes or (self._stream and self._open != block):
             written = self._begin_item(block, {"type": field, field: ""})
         index = self._indexes[block]
         if self._stream:
@@ -90,11 +95,21 @@ class ChatWriter(ReplyWriter):
         return b""
 
     def _begin_item(self, block: int, item: dict[str, Any] | msgspec.Raw) -> bytes:
-        self._indexes[block] = index = len(self._indexes)
+        ended = self._end_item()
+        self._index += 1
+        self._indexes[block] = self._index
         if self._stream:
-            return self._begin() + self._write_sse("content-start", {"message": {"content": item}}, index)
+            self._open = block
+            return self._begin() + ended + self._write_sse("content-start", {"message": {"content": item}}, self._index)
         self._items.append({"item": item})
         return b""
+
+    def _end_item(self) -> bytes:
+        """End the open item."""
+        if self._open is None:
+            return b""
+        self._open = None
+        return self._write_sse("content-end", None, self._index)
 
     def _write_part(self, block: int, part: UnknownPart) -> bytes:
         if block in self._indexes:
@@ -119,7 +134,7 @@ class ChatWriter(ReplyWriter):
             return b""
         self._begun = True
         message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
-        return self._write_sse("message-start", {"message": message}, id=self._started.id or "")
+        return self._write_sse("message-start", {"message": message}, id=self._find_id(""))
 
     def _write_end(self, stop: StopReason) -> bytes:
         calls = [
@@ -138,12 +153,15 @@ class ChatWriter(ReplyWriter):
         return self._write_stream_end(calls, ending) if self._stream else self._write_document(calls, ending)
 
     def _write_stream_end(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:
-        written = [self._begin()]
-        written += [self._write_sse("content-end", None, index) for index in self._indexes.values()]
+        written = [self._begin(), self._end_item()]
         if self._plan:
             written.append(self._write_sse("tool-plan-delta", {"message": {"tool_plan": self._plan}}))
         for index, call in enumerate(calls):
-            written.append(self._write_sse("tool-call-start", {"message": {"tool_calls": call}}, index))
+            function = call["function"]
+            begun = {**call, "function": {**function, "arguments": ""}}
+            written.append(self._write_sse("tool-call-start", {"message": {"tool_calls": begun}}, index))
+            piece = {"function": {"arguments": function["arguments"]}}
+            written.append(self._write_sse("tool-call-delta", {"message": {"tool_calls": piece}}, index))
             written.append(self._write_sse("tool-call-end", None, index))
         for index, citation in enumerate(self._citations):
             written.append(self._write_sse("citation-start", {"message": {"citations": citation}}, index))
@@ -161,7 +179,7 @@ class ChatWriter(ReplyWriter):
             message["tool_calls"] = calls
         if self._citations:
             message["citations"] = self._citations
-        return msgspec.json.encode({"id": self._started.id or "", "message": message, **ending})
+        return msgspec.json.encode({"id": self._find_id(""), "message": message, **ending})
 
     def _write_sse(self, kind: str, delta: dict[str, Any] | None, index: int | None = None, **more: Any) -> bytes:
         document: dict[str, Any] = {**more, "type": kind}
@@ -187,7 +205,9 @@ def _encode_stop(stop: StopReason, *, has_calls: bool) -> str | None:
 
 def _encode_usage(usage: Usage) -> dict[str, Any]:
     counts = {"input_tokens": usage.input, "output_tokens": usage.output, "reasoning_tokens": usage.thinking}
-    encoded: dict[str, Any] = {"tokens": {name: count for name, count in counts.items() if count is not None}}
+    tokens = {name: count for name, count in counts.items() if count is not None}
+    billed = {name: count for name, count in tokens.items() if name != "reasoning_tokens"}
+    encoded: dict[str, Any] = {"billed_units": billed, "tokens": tokens}
     if usage.cached is not None:
         encoded["cached_tokens"] = usage.cached
     return encoded

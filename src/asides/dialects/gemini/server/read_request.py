@@ -24,6 +24,7 @@ from asides.values.tools import Tool
 _PATH = re.compile(r"/(?P<model>[^/]+):(?P<verb>generateContent|streamGenerateContent)$")
 _SNAKE = re.compile(r"_([a-z])")
 _LEVELS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
+_ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"
 # The names inside these fields are the client's, not the API's: schemas, arguments and results of tools.
 _SCHEMAS = ("responseJsonSchema", "responseSchema")
 _CLIENT_NAMES = frozenset({"args", "response", "parameters", "parametersJsonSchema", *_SCHEMAS})
@@ -99,7 +100,7 @@ class _Request:
             raise ConfigError("thinkingConfig has both thinkingBudget and thinkingLevel; give one of them.")
         # The API shows thoughts only on request.
         thinking = Thinking(show="summary" if shown is True else "none")
-        if level is not None:
+        if level is not None and level != _ANY_LEVEL:
             effort = _LEVELS.get(str(level).upper())
             if effort is None:
                 raise ConfigError(f"the thinkingLevel {level!r} is not known; use {', '.join(_LEVELS)}.")
@@ -122,10 +123,13 @@ class _Request:
 
     def _take_tools(self) -> tuple[Tool, ...]:
         tools = self.fields.take("tools", list[dict[str, Any]]) or []
+        declared = [tool.get("functionDeclarations", []) for tool in tools]
+        if not all(isinstance(functions, list) for functions in declared):
+            raise ConfigError("functionDeclarations is a list.")
         if any(set(tool) - {"functionDeclarations"} for tool in tools):
             # Only this API knows its own tools, so the whole list also stays as it is.
             self.remaining["tools"] = tools
-        return tuple(_read_tool(declared) for tool in tools for declared in tool.get("functionDeclarations", []))
+        return tuple(_read_tool(function) for functions in declared for function in functions)
 
     def _take_tool_choice(self) -> str | None:
         match self.remaining.get("toolConfig"):
@@ -164,7 +168,10 @@ def _to_json_schema(schema: Any) -> Any:
         return [_to_json_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        name: inner.lower() if name == "type" and isinstance(inner, str) and inner in _TYPES else _to_json_schema(inner)
-        for name, inner in schema.items()
-    }
+    return {name: _to_lower_type(inner) if name == "type" else _to_json_schema(inner) for name, inner in schema.items()}
+
+
+def _to_lower_type(kind: Any) -> Any:
+    if isinstance(kind, list):
+        return [_to_lower_type(one) for one in kind]
+    return kind.lower() if isinstance(kind, str) and kind in _TYPES else _to_json_schema(kind)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
-from asides.dialects.gemini.wire import FINISH_REASONS
+from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,
@@ -59,16 +59,16 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
 class ContentWriter(ReplyWriter):
     """Events of one reply in, a response out, in chunks or whole.
 
-    A signature belongs to the part that it came with: text that is sealed after several deltas becomes several parts,
-    of which the last is signed. Calls are written when they are whole. Refusals go into the finish message. Seals and
-    tools of other dialects are not written.
+    A signature belongs to the part that it came with: in a stream, text that is sealed after several deltas becomes
+    several parts, of which the last is signed; a whole response has one part for it. Calls are written when they are
+    whole. Refusals go into the finish message. Seals and tools of other dialects are not written.
     """
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = "text/event-stream" if stream else "application/json"
         super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._stream = stream
-        self._parts = _Parts()
+        self._parts = _Parts(joins=not stream)
         self._whole: list[Wire] = []
         """All parts so far, for a whole response."""
         self._metadata: Wire = {}
@@ -94,7 +94,7 @@ class ContentWriter(ReplyWriter):
     def _write_end(self, stop: StopReason) -> bytes:
         last = self._parts.finish(self._started)
         candidate: Wire = {"content": {"parts": [*self._whole, *last], "role": "model"}}
-        candidate["finishReason"] = _encode_stop(stop)
+        candidate["finishReason"] = _encode_stop(stop, refused=bool(self._refusal))
         if self._refusal:
             candidate["finishMessage"] = "".join(self._refusal)
         candidate |= {"index": 0, **self._metadata}
@@ -106,8 +106,7 @@ class ContentWriter(ReplyWriter):
         if usage is not None:
             document["usageMetadata"] = usage
         document["modelVersion"] = self._started.model
-        if self._started.id is not None:
-            document["responseId"] = self._started.id
+        document["responseId"] = self._find_id("")
         body = msgspec.json.encode(document)
         return b"data: %b\r\n\r\n" % body if self._stream else body
 
@@ -115,9 +114,13 @@ class ContentWriter(ReplyWriter):
 class _Parts:
     """Converts events to wire parts. The last text waits for its signature, and a call for its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, joins: bool) -> None:
+        """`joins`: the texts of a block become one part."""
+        self._joins = joins
         self._held: Wire | None = None
         self._held_block = -1
+        self._pieces: list[str] = []
+        """The texts of the held part, if it is text."""
         self._calls: list[ToolCallDelta | ThoughtSealed] = []
 
     def add(self, event: PartEvent, started: ReplyStarted) -> list[Wire]:
@@ -130,22 +133,37 @@ class _Parts:
             case ThoughtSealed():
                 return self._add_seal(event, started)
             case TextDelta():
-                return self._hold({"text": event.text}, event.block, started)
+                return self._add_text({"text": event.text}, event.block, started)
             case ThinkingDelta():
-                return self._hold({"text": event.text, "thought": True}, event.block, started)
+                return self._add_text({"text": event.text, "thought": True}, event.block, started)
             case PartArrived():
                 part = _encode_part(event.part)
                 return self.finish(started) if part is None else self._hold(part, event.block, started)
 
     def finish(self, started: ReplyStarted) -> list[Wire]:
         """Return all parts that waited."""
-        calls = fold([started, *self._calls]).tool_calls
+        calls = fold([started, *self._calls]).tool_calls if self._calls else ()
         self._calls = []
         return [*self._release(), *map(_encode_call, calls)]
 
     def _release(self) -> list[Wire]:
         held, self._held = self._held, None
-        return [] if held is None else [held]
+        if held is None:
+            return []
+        if self._pieces:
+            held["text"] = "".join(self._pieces)
+            self._pieces = []
+        return [held]
+
+    def _add_text(self, part: Wire, block: int, started: ReplyStarted) -> list[Wire]:
+        held = self._held
+        is_next = held is not None and self._held_block == block and held.keys() == part.keys()
+        if not self._joins or not is_next or self._calls:
+            ready = self._hold(part, block, started)
+            self._pieces = [part["text"]]
+            return ready
+        self._pieces.append(part["text"])
+        return []
 
     def _hold(self, part: Wire, block: int, started: ReplyStarted) -> list[Wire]:
         ready = self.finish(started)
@@ -184,7 +202,9 @@ def _encode_part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
     return document if isinstance(document, dict) else None
 
 
-def _encode_stop(stop: StopReason) -> str:
+def _encode_stop(stop: StopReason, *, refused: bool) -> str:
+    if refused and map_stop_reason(stop.raw or "") != "content_filter":
+        return "SAFETY"
     if stop.raw in FINISH_REASONS:
         return stop.raw
     return "OTHER" if stop == StopReason() else _STOP_REASONS.get(stop.reason, "STOP")

@@ -1,12 +1,11 @@
-"""Read a client's chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
+"""Read a client's request as a prompt: `read(body) → ServedRequest` for a chat, `read_generate` for a single prompt.
+Unknown fields stay in `extra`.
 
 Not here: replies (write_reply).
 """
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -29,6 +28,7 @@ from asides.values.messages import (
 )
 from asides.values.thinking import Thinking, Thought, read_thinking
 from asides.values.tools import read_tool
+from asides.wire.lenient import read_base64
 
 _SAMPLING = {
     "temperature": "temperature",
@@ -43,21 +43,35 @@ _SAMPLING = {
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
-    """Read a request. Raises ConfigError with a message for the client."""
+    """Read a chat. Raises ConfigError with a message for the client."""
     fields = RequestFields.parse_body(body)
     model = fields.take_model()
     messages = _take_messages(fields)
     system = None
     if messages and messages[0].role == "system":
         system, messages = messages[0].text or None, messages[1:]
+    tools = tuple(read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ())
+    return _read_settings(fields, model, Prompt(messages, system=system, tools=tools))
+
+
+def read_generate(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
+    """Read a request of `/api/generate`: one prompt without a history. Raises ConfigError as `read` does."""
+    fields = RequestFields.parse_body(body)
+    model = fields.take_model()
+    text = fields.take("prompt", str)
+    parts: list[Part] = [Text(text)] if text else []
+    parts += [_read_image(image) for image in fields.take("images", list[str]) or ()]
+    messages = (Message("user", tuple(parts)),) if parts else ()
+    return _read_settings(fields, model, Prompt(messages, system=fields.take("system", str) or None))
+
+
+def _read_settings(fields: RequestFields, model: str, prompt: Prompt) -> ServedRequest:
     # Streaming is the default of this dialect.
     stream = fields.take("stream", bool) is not False
     options = fields.take_object("options")
-    prompt = Prompt(
-        messages,
-        system=system,
+    prompt = msgspec.structs.replace(
+        prompt,
         thinking=_take_thinking(fields),
-        tools=tuple(read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ()),
         output=_take_output(fields),
         max_tokens=_take_limit(options),
         sampling=_take_sampling(options, fields),
@@ -131,7 +145,7 @@ def _read_message(message: Mapping[str, Any], index: int, unanswered: list[str])
     if not isinstance(content, str):
         raise ConfigError("content is text.")
     parts: list[Part] = [Text(content)] if content else []
-    parts += [_read_image(image) for image in message.get("images") or ()]
+    parts += [_read_image(image) for image in _get_list(message, "images")]
     match message.get("role"):
         case "system":
             return Message("system", tuple(parts))
@@ -147,13 +161,20 @@ def _read_message(message: Mapping[str, Any], index: int, unanswered: list[str])
             result: Any = content if len(parts) < 2 else tuple(parts)
             return Message("tool", (ToolResult(call_id, result, name if isinstance(name, str) else None),))
         case "assistant":
-            calls = [_read_call(call, index, number) for number, call in enumerate(message.get("tool_calls") or ())]
+            calls = [_read_call(call, index, number) for number, call in enumerate(_get_list(message, "tool_calls"))]
             unanswered[:] = [call.id for call in calls]
             thinking = message.get("thinking")
             thoughts: list[Part] = [Thought(thinking, via="thinking")] if isinstance(thinking, str) and thinking else []
             return Message("assistant", (*thoughts, *parts, *calls))
         case other:
             raise ConfigError(f"the role {other!r} is not known; use system, user, assistant or tool.")
+
+
+def _get_list(message: Mapping[str, Any], name: str) -> list[Any]:
+    value = message.get(name)
+    if value is not None and not isinstance(value, list):
+        raise ConfigError(f"{name} is a list.")
+    return value or []
 
 
 def _read_call(call: Any, index: int, number: int) -> ToolCall:
@@ -173,7 +194,7 @@ def _read_call(call: Any, index: int, number: int) -> ToolCall:
 
 
 def _read_image(image: object) -> Image:
-    try:
-        return Image(data=b64decode(image if isinstance(image, str) else "?", validate=True))
-    except (NotBase64, ValueError):
-        raise ConfigError("an image is text in base64.") from None
+    data = read_base64(image) if isinstance(image, str) else None
+    if data is None:
+        raise ConfigError("an image is text in base64.")
+    return Image(data=data)

@@ -1,4 +1,4 @@
-"""Write replies (`ChatLineWriter`) and errors (`write_error`) as a server of Ollama's chat does.
+"""Write replies (`ChatLineWriter`; `GenerateLineWriter` for `/api/generate`) and errors (`write_error`) as Ollama does.
 
 Not here: requests (read_request), sockets and status lines.
 """
@@ -76,7 +76,7 @@ class ChatLineWriter(ReplyWriter):
             self._texts[field].append(text)
             return b""
         message = {"role": "assistant", "content": ""} | {field: text}
-        return self._write_line({"message": message, "done": False})
+        return self._write_line({**self._encode_message(message), "done": False})
 
     def _write_end(self, stop: StopReason) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}
@@ -91,10 +91,13 @@ class ChatLineWriter(ReplyWriter):
             ending["done_reason"] = _encode_stop(stop)
         ending |= self._encode_usage()
         if not self._stream:
-            return self._write_line({"message": message, **ending}).rstrip(b"\n")
-        last = self._write_line({"message": {"role": "assistant", "content": ""}, **ending})
+            return self._write_line({**self._encode_message(message), **ending}).rstrip(b"\n")
+        last = self._write_line({**self._encode_message({"role": "assistant", "content": ""}), **ending})
         has_more = len(message) > 2
-        return self._write_line({"message": message, "done": False}) + last if has_more else last
+        return self._write_line({**self._encode_message(message), "done": False}) + last if has_more else last
+
+    def _encode_message(self, message: dict[str, Any]) -> dict[str, Any]:
+        return {"message": message}
 
     def _encode_usage(self) -> dict[str, int]:
         usage = self._shown_usage
@@ -105,6 +108,14 @@ class ChatLineWriter(ReplyWriter):
 
     def _write_line(self, fields: dict[str, Any]) -> bytes:
         return msgspec.json.encode({"model": self._started.model, "created_at": _CREATED_AT, **fields}) + b"\n"
+
+
+class GenerateLineWriter(ChatLineWriter):
+    """As the lines of a chat, but the answer is in `response`, and the thinking beside it."""
+
+    def _encode_message(self, message: dict[str, Any]) -> dict[str, Any]:
+        beside = {name: value for name, value in message.items() if name not in ("role", "content")}
+        return {"response": message["content"], **beside}
 
 
 def _encode_stop(stop: StopReason) -> str:

@@ -70,7 +70,8 @@ class _ConverseRules:
         return next(self._check(body, _read_model(request)), None)
 
     def _check(self, body: Wire, model: str) -> Iterator[str]:
-        messages: list[Wire] = body.get("messages") or []
+        # Notes of the system may stand between the turns.
+        messages: list[Wire] = [turn for turn in body.get("messages") or [] if turn.get("role") != "system"]
         yield from _check_turns(messages)
         kinds = {name for message in messages for block in message["content"] for name in block}
         if kinds & {"toolUse", "toolResult"} and not (body.get("toolConfig") or {}).get("tools"):
@@ -145,6 +146,9 @@ def _check_thinking(body: Wire, rule: ModelRule) -> Iterator[str]:
     native = body.get("additionalModelRequestFields") or {}
     inference = body.get("inferenceConfig") or {}
     thinking = native.get("thinking") or {}
+    if not isinstance(thinking, dict):
+        yield "thinking: Input should be a valid dictionary"
+        return
     kind = thinking.get("type")
     if kind is not None and rule.forms and kind not in rule.forms:
         yield f"thinking.type.{kind}: this model does not support `thinking.type` {kind!r}"

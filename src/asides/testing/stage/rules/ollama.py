@@ -1,14 +1,15 @@
-"""Rules of a strict reader of Ollama's chat: each result follows its call and names the tool; no empty answers.
+"""Rules of a strict reader of Ollama's chat: each result follows its call; no empty answers.
 
 The real server passes messages to a template and checks little. These rules check what a template needs to tell results
-apart. This dialect has no seals.
+apart. A result need not name its tool or its call: those without an id belong to the calls in their order. This dialect
+has no seals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from asides.testing.stage.rules import HistoryRules, RequestRules, Wire, find_pairing_faults
+from asides.testing.stage.rules import HistoryRules, RequestRules, Wire, find_pairing_faults, list_call_ids
 
 _ROLES = ("system", "user", "assistant", "tool")
 
@@ -33,12 +34,26 @@ def _check(messages: list[Wire]) -> Iterator[str]:
                 yield f"messages[{place}]: an assistant message says nothing"
         if message.get("role") == "tool":
             expected = tool_names.get(str(message.get("tool_call_id")))
-            if not message.get("tool_name"):
-                yield f"messages[{place}]: a tool result has no tool_name"
-            elif expected is not None and message["tool_name"] != expected:
+            if message.get("tool_name") and expected is not None and message["tool_name"] != expected:
                 yield f"messages[{place}]: the tool_name is not the one that was called"
     # Older clients send no ids; their results are matched by order.
     if all(call.get("id") for message in messages for call in message.get("tool_calls") or ()):
-        for fault in find_pairing_faults(messages):
+        for fault in find_pairing_faults(_add_ids(messages)):
             ids = ", ".join(fault.ids)
             yield f"messages[{fault.place}]: tool calls and results do not pair ({fault.kind}: {ids})"
+
+
+def _add_ids(messages: list[Wire]) -> list[Wire]:
+    """Return the messages with an id for each result: without one it belongs to the first call that has no result."""
+    waiting: list[str] = []
+    numbered: list[Wire] = []
+    for message in messages:
+        if message.get("role") == "assistant":
+            waiting = list_call_ids(message)
+        elif message.get("role") == "tool":
+            call_id = message.get("tool_call_id") or next(iter(waiting), "")
+            if call_id in waiting:
+                waiting.remove(call_id)
+            message = {**message, "tool_call_id": call_id}
+        numbered.append(message)
+    return numbered
