@@ -32,7 +32,7 @@ _NAMES_BY_MODULE = {
         "AgentError AnswerInThinking AsidesError AuthError BadRequest ConfigError ConnectTimeout ConnectionLost "
         "ContentFiltered ContextTooLong IdleTimeout InvalidOutput InvalidThinking LimitReached MissingKey NoAnswer "
         "NotFound Overloaded ProtocolError ProviderError RateLimited ReplayRejected TooManyTools TooManyTurns "
-        "ToolFailed TransportError UnknownModel UnknownProvider Unsupported"
+        "ToolFailed TransportError UnknownModel UnknownProvider Unsupported UnsupportedInput"
     ),
     "asides.values.events": (
         "Event PartArrived RefusalDelta ReplyEnded ReplyStarted StopReason TextDelta ThinkingDelta ThoughtSealed "

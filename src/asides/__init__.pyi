@@ -70,6 +70,7 @@ from asides.values.errors import TransportError as TransportError
 from asides.values.errors import UnknownModel as UnknownModel
 from asides.values.errors import UnknownProvider as UnknownProvider
 from asides.values.errors import Unsupported as Unsupported
+from asides.values.errors import UnsupportedInput as UnsupportedInput
 from asides.values.events import Event as Event
 from asides.values.events import PartArrived as PartArrived
 from asides.values.events import RefusalDelta as RefusalDelta
@@ -230,6 +231,7 @@ __all__ = [
     "UnknownPart",
     "UnknownProvider",
     "Unsupported",
+    "UnsupportedInput",
     "Usage",
     "UsageReported",
     "Warned",

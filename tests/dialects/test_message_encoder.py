@@ -63,7 +63,7 @@ PLAIN = BlockFormat(
     thought=lambda thought: [{"thought": thought.text}],
     answer=lambda part: {"answer": part.text},
     tool_call=lambda _, call_id: {"call": call_id},
-    mark_cache=lambda block: [block, {"mark": ""}],
+    mark_cache=lambda block, _: [block, {"mark": ""}],
     add_turn=add_turn,
 )
 

@@ -31,7 +31,12 @@ RESPONSES = (
     {"type": "apply_patch"},
     {"type": "x_search"},
 )
-GEMINI = ({"google_search": {}}, {"googleSearch": {}}, {"codeExecution": {}}, {"url_context": {}})
+GEMINI: tuple[dict[str, Any], ...] = (
+    {"google_search": {}},
+    {"googleSearch": {}},
+    {"codeExecution": {}},
+    {"url_context": {}},
+)
 CONVERSE = ({"systemTool": {"name": "nova_grounding"}},)
 CHAT = (
     {"type": "custom", "custom": {"name": "patch"}},
@@ -107,7 +112,7 @@ def test_a_native_tool_beside_functions_keeps_its_name() -> None:
 
 
 WAV, MP4 = b"RIFF", b"mp4"
-MEDIA = {
+MEDIA: dict[str, Image | File] = {
     "png": Image(data=b"png"),
     "pdf": File("a.pdf", data=b"%PDF"),
     "text": File("a.txt", data=b"hello", media_type="text/plain"),

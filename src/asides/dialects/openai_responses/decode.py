@@ -133,12 +133,8 @@ class ResponsesDecoder(DocumentDecoder):
             self.start(events)
         if event.type == "response.output_text.delta":
             message = self._last_message
-            if (
-                message is not None
-                and event.delta
-                and event.output_index == self._last_index
-                and event.item_id == self._last_id
-            ):
+            is_same = event.output_index == self._last_index and event.item_id == self._last_id
+            if message is not None and is_same and event.delta:
                 message.feed(event.content_index or 0, event.delta, events)
                 return
         handle = _HANDLERS.get(event.type or "")
