@@ -165,7 +165,9 @@ def test_what_names_no_dialect_or_provider_is_a_type_error(dialect: Any, provide
         asides.decode(dialect, b"{}", provider=provider)
 
 
-@pytest.mark.parametrize("body", [None, 5, {"choices": []}, ["text"], [1], object(), [None]], ids=repr)
+@pytest.mark.parametrize(
+    "body", [None, 5, {"choices": []}, ["text"], [1], object(), [None]], ids=lambda body: type(body).__name__
+)
 def test_a_body_that_is_no_bytes_is_a_config_error(body: Any) -> None:
     with pytest.raises(asides.ConfigError, match="decode takes"):
         asides.decode("openai_chat", body)

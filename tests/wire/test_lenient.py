@@ -41,7 +41,7 @@ def read(payload: bytes) -> tuple[Document, list[str]]:
 
 def test_every_value_of_a_wrong_type_is_removed_and_its_path_returned() -> None:
     document, removed = read(b'{"items": [{"name": "a", "count": "one"}, {"name": 2}], "title": 3}')
-    assert document == Document([Item(), Item()])
+    assert document == Document([Item("a"), Item()])
     assert removed == ["items.*.count", "items.*.name", "title"]
 
 
@@ -142,3 +142,33 @@ def test_raw_arguments_become_json_text(raw: bytes, text: str) -> None:
 )
 def test_base64_is_read_in_both_alphabets_with_and_without_padding(text: str, data: bytes | None) -> None:
     assert read_base64(text) == data
+
+
+class _Item(msgspec.Struct):
+    text: str = ""
+    count: int = 0
+
+
+class _List(msgspec.Struct):
+    items: list[_Item] = []
+
+
+@pytest.mark.parametrize(
+    ("document", "texts"),
+    [
+        (b'{"items": [{"text": "a"}, {"text": 5}, {"text": "b"}]}', ["a", "", "b"]),
+        (b'{"items": [{"text": "a"}, 5, {"text": "b"}, null, "c", [1]]}', ["a", "b"]),
+        (
+            b'{"items": [{"text": true}, {"text": "a"}, {"text": {}}, {"text": [1]}, {"text": 1.5}]}',
+            ["", "a", "", "", ""],
+        ),
+        (b'{"items": [{"text": "a", "count": "x"}, {"text": "b", "count": 99999999999999999999}]}', ["a", "b"]),
+    ],
+)
+def test_an_odd_value_takes_nothing_from_its_neighbours(document: bytes, texts: list[str]) -> None:
+    decoder = msgspec.json.Decoder(_List)
+    with pytest.raises(msgspec.ValidationError) as problem:
+        decoder.decode(document)
+    read, removed = read_leniently(document, decoder, problem.value)
+    assert [item.text for item in read.items] == texts
+    assert removed

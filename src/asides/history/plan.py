@@ -34,6 +34,7 @@ from asides.values.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
+_NO_STATE = ProviderState()
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
 
 
@@ -62,12 +63,10 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
     decisions: list[Decision] = []
     notices: list[Notice] = []
-    # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
-    whole = withhold_broken_turns(prompt.messages, rows=(target.provider,))
-    messages = _replay(msgspec.structs.replace(prompt, messages=whole), target, decisions)
-    state, continues = prompt.state, prompt.state.continues
-    messages = _pair_calls(messages, notices, continues=continues)
-    if continues or state.resume:
+    messages = _replay(prompt, target, decisions)
+    state = prompt.state
+    messages = _pair_calls(messages, notices, state)
+    if state != _NO_STATE:
         messages, state = _resume(messages, state, target, decisions)
     messages = _drop_blank_messages(messages, notices)
     messages = _replace_pictures(messages, target, on_conflict, notices)
@@ -92,12 +91,14 @@ def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -
 def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[Message, ...]:
     if not any(message.role == "assistant" for message in prompt.messages):
         return prompt.messages
+    # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
+    messages = withhold_broken_turns(prompt.messages, rows=(target.provider,))
     rule = target.provider.replay_rule(target.family or target.model)
     if prompt.thinking.replay == "never":
         rule = ReplayRule(when="never", source="Thinking(replay='never')")
-    last_user = max((number for number, message in enumerate(prompt.messages) if message.role == "user"), default=-1)
+    last_user = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)
     planned: list[Message] = []
-    for number, message in enumerate(prompt.messages):
+    for number, message in enumerate(messages):
         if message.role != "assistant":
             planned.append(message)
             continue
@@ -229,11 +230,11 @@ def _resume(
     return messages[start + 1 :], state
 
 
-def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], *, continues: bool) -> tuple[Message, ...]:
+def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: ProviderState) -> tuple[Message, ...]:
     """Give every call a result and every result its call, since providers refuse a history where one is missing."""
     if not any(isinstance(part, (ToolCall, ToolResult)) for message in messages for part in message.parts):
         return messages
-    with_calls, orphans = drop_orphan_results(messages, continues=continues)
+    with_calls, orphans = drop_orphan_results(messages, continues=state.continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
     paired = add_missing_results(with_calls)
     if dangling := len(paired) - len(with_calls):

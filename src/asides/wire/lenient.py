@@ -20,6 +20,16 @@ Read = TypeVar("Read")
 
 _PATH = re.compile(r" - at `\$\.(.+)`$")
 _ITEM = re.compile(r"\[(\d+|\.\.\.)\]")
+_KIND = re.compile(r"got `(\w+)`")
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": (int, float),
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
 _MOST_REMOVALS = 64
 # Python reads no integer of more digits.
 _MOST_DIGITS = 4300
@@ -119,20 +129,36 @@ def find_mismatch(problem: msgspec.ValidationError) -> tuple[str, ...] | None:
     return tuple(_ITEM.sub(".*", found.group(1)).split("."))
 
 
-def remove_path(document: Any, path: tuple[str, ...]) -> Any:
-    """Return the document without the value at the path."""
+def remove_path(document: Any, path: tuple[str, ...], kind: str | None = None) -> Any:
+    """Return the document without the value at the path; of several, without those of this kind ("int", "array" …)."""
     if not path:
         return None
     step, rest = path[0], path[1:]
     if step == "*":
         if not isinstance(document, list):
             return document
-        return [remove_path(item, rest) for item in document] if rest else []
+        if not rest:
+            return [item for item in document if not _is_kind(item, kind)]
+        return [remove_path(item, rest, kind) for item in document]
     if not isinstance(document, dict) or step not in document:
         return document
-    if not rest:
-        return {name: value for name, value in document.items() if name != step}
-    return {**document, step: remove_path(document[step], rest)}
+    if rest:
+        return {**document, step: remove_path(document[step], rest, kind)}
+    if not _is_kind(document[step], kind):
+        return document
+    return {name: value for name, value in document.items() if name != step}
+
+
+def _is_kind(value: Any, kind: str | None) -> bool:
+    types = object if kind is None else _KINDS.get(kind, object)
+    return isinstance(value, types) and (kind == "bool" or not isinstance(value, bool) or types is object)
+
+
+def remove_mismatch(document: Any, path: tuple[str, ...], problem: msgspec.ValidationError) -> Any:
+    """Remove the values that have the wrong type. The path says "every item" where only some are wrong."""
+    found = _KIND.search(str(problem))
+    removed = remove_path(document, path, found.group(1) if found else None)
+    return remove_path(document, path) if removed == document else removed
 
 
 def read_leniently(
@@ -152,7 +178,7 @@ def read_leniently(
         if path is None:
             break
         removed.append(".".join(path))
-        document = remove_path(document, path)
+        document = remove_mismatch(document, path, problem)
         try:
             return decoder.decode(msgspec.json.encode(document)), removed
         except msgspec.ValidationError as next_problem:

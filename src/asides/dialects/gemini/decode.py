@@ -318,7 +318,7 @@ class ContentDecoder(DocumentDecoder):
         if reason == "content_filter" and message and self.stop != StopReason(reason, raw):
             # Beside any other reason it describes what the reply holds anyway.
             self._finish_call(events, whole=True)
-            self._begin_block(None)
+            self._begin_block(None, events)
             events.append(RefusalDelta(message, self._block))
         if reason is None:
             self.warn("unknown_stop_reason", f"the finish reason {raw!r} is not known", events)

@@ -46,7 +46,7 @@ from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.deduplicate import SnapshotFilter
 from asides.wire.framing import Framing
 from asides.wire.inline_tags import Splitter
-from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_path, to_json_text
+from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_mismatch, to_json_text
 from asides.wire.sse import DONE
 
 # --- tool calls -------------------------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ class ChatDecoder(DocumentDecoder):
                     warnings.append(("unknown_field", f"the field {name} is only in metadata['raw']"))
             elif (path := find_mismatch(problem)) is not None:
                 warnings.append(("malformed_field", f"{'.'.join(path)} has an unexpected type and was left out"))
-                document = remove_path(document, path)
+                document = remove_mismatch(document, path, problem)
             elif isinstance(document, list) and len(document) == 1:
                 document = document[0]
             else:
