@@ -368,7 +368,11 @@ def test_a_run_has_a_limit_of_tool_calls_by_default(stage: OpenStage) -> None:
     assert most is not None
     calls = tuple(ToolCall(f"call_{n}", "look", {"n": n}) for n in range(most + 1))
     agent = asides.Agent(
-        "openai-compatible:made-up", tools=[look], base_url=stage(Say(tool_calls=calls)).url, api_key="k"
+        "openai-compatible:made-up",
+        tools=[look],
+        base_url=stage(Say(tool_calls=calls)).url,
+        api_key="k",
+        reply_limits=asides.ReplyLimits(tool_calls=None),
     )
     with pytest.raises(asides.LimitReached) as raised:
         agent.send("?")

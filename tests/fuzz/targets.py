@@ -97,7 +97,7 @@ def _drive(flow: Flow[Any], answers: list[Any]) -> Any:
 def _ask(body: Body, answers: list[Any]) -> _Outcome:
     row: Provider = body.row or plain_row(body.dialect)
     target = Target(row, body.model, row.base_url or "http://127.0.0.1:9", row.rule(body.model))
-    exchange = Exchange(Call(Prompt((user("?"),)), target, Policy(retries=0, on_conflict="adjust")))
+    exchange = Exchange(Call(Prompt((user("?"),)), target, Policy(retries=0, on_conflict="adjust")), nonce=str)
     try:
         reply = _drive(exchange.steps(), [Head(200, {}), *answers])
         return reply, reply.raw, None

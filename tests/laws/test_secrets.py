@@ -194,7 +194,7 @@ def test_a_notice_hides_the_key_and_forges_no_line() -> None:
         reply = client.ask("groq:m", "?", base_url=server.url, api_key=KEY)
         events = list(client.stream("groq:m", "?", base_url=server.url, api_key=KEY))
     told = [*reply.warnings, *(event.notice for event in events if isinstance(event, asides.Warned))]
-    assert [notice.code for notice in told] == ["unknown_stop_reason"] * 2
+    assert [notice.code for notice in told] == ["foreign_address", "unknown_stop_reason"] * 2
     assert all(KEY not in str(notice) and str(notice).isprintable() for notice in told)
 
 

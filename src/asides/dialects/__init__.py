@@ -81,8 +81,8 @@ def find_facts(name: str) -> DialectFacts:
 
 
 def is_made_elsewhere(thought: Thought, name: str) -> bool:
-    """Whether a thought of unknown origin was made in another dialect, judged by its form and the kinds of its seals.
-    False if the seal kinds of the dialect are not known.
+    """Whether a thought cannot go back in this dialect: it did not come as a block of it, or, if its origin is unknown,
+    its seals were made in another dialect. False if the seal kinds of the dialect are not known.
     """
     facts = find_facts(name)
     kinds = {seal.kind for seal in thought.seals if seal.value and seal.origin is None}

@@ -169,11 +169,8 @@ def _notice_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     """Notices about the target: a foreign address, and an endpoint that stores no state though the caller asks."""
     notices: tuple[Notice, ...] = ()
     if target.foreign:
-        plain = plain_row(target.dialect).name
-        detail = (
-            f"the address is not {target.provider.name}'s own, so replies are read as with {plain}; a provider row "
-            "for this address decides otherwise"
-        )
+        name, plain = target.provider.name, plain_row(target.dialect).name
+        detail = f"the address is not {name}'s own: replies are read as with {plain}, unless a row for it decides"
         notices = (Notice("foreign_address", detail, "base_url"),)
     if prompt.state != ProviderState() and target.dialect != RESPONSES:
         detail = "this endpoint stores no conversations; everything is sent each time"

@@ -22,7 +22,7 @@ from asides.flows.call import Call
 from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
 from asides.flows.retry import NO_HEAD, clean_error, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
-from asides.history.plan import Plan, plan
+from asides.history.plan import Plan, encode_plan, plan
 from asides.options import ReplyLimits
 from asides.providers.credentials import collect_secrets
 from asides.providers.provider import Target
@@ -235,11 +235,14 @@ def make_nonce() -> str:
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_jitter", "_reader", "_thinks", "emitted")
+    __slots__ = ("_call", "_jitter", "_nonce", "_reader", "_thinks", "emitted")
 
-    def __init__(self, call: Call, *, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
+    ) -> None:
         self._call = call
         self._jitter = jitter
+        self._nonce = nonce
         self._reader: ResponseReader | None = None
         self._thinks = True
         self.emitted = False
@@ -291,7 +294,7 @@ class Exchange:
     ) -> tuple[HttpRequest, Sequence[Notice]]:
         call = self._call
         planned = plan(prompt, call.target, on_conflict=call.policy.on_conflict)
-        request, encoder_notices = dialect.encode(planned.prompt, call.target)
+        request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
         self._thinks = planned.prompt.thinking.mode != "off"
         _log_plan(call.target.provider.name, planned)
         return request, (*notices, *planned.notices, *encoder_notices)
@@ -333,7 +336,7 @@ class Exchange:
             limits=policy.reply_limits,
             revealed=self._list_revealed(),
             off=not self._thinks,
-            nonce=make_nonce(),
+            nonce=self._nonce(),
             redact=self._redact,
         )
         feed = reader.feed

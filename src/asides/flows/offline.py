@@ -15,7 +15,7 @@ from asides.flows.build_call import CallBuilder
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
-from asides.history.plan import Decision, plan
+from asides.history.plan import Decision, encode_plan, plan
 from asides.options import Options, PromptLike
 from asides.providers.credentials import AwsCredentials, collect_secrets, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
@@ -178,7 +178,8 @@ def explain(
     builder = CallBuilder(providers=providers, settings=settings)
     call = builder.build(model, prompt, options, stream=False, needs_key=False)
     planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
-    request, encoder_notices = dialects.find_dialect(call.target.dialect).encode(planned.prompt, call.target)
+    dialect = dialects.find_dialect(call.target.dialect)
+    request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
     provider = call.target.provider
     headers = {name: HIDDEN if is_secret_header(name) else value for name, value in request.headers.items()}
     missing: tuple[str, ...] | None = None

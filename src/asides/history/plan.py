@@ -5,18 +5,21 @@ Not here: the check of the request itself (check), its wire form (dialects), and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
+from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
 from asides.history.pair import add_missing_results, drop_orphan_results
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
+    File,
     Image,
     Message,
     Part,
@@ -36,6 +39,7 @@ __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
 _NO_STATE = ProviderState()
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
+_FILE_NOTE = Text("[a file was here; it cannot be shown]")
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -169,8 +173,8 @@ def _find_drop_reason(thought: Thought, replays: bool, rule: ReplayRule, target:
             return "another model made it"
     if any(not _is_own_seal(seal, target) for seal in thought.seals):
         return "its seals were made by another model"
-    if thought.origin is None and is_made_elsewhere(thought, target.dialect):
-        return "it was made in another dialect"
+    if is_made_elsewhere(thought, target.dialect):
+        return "it was made in another dialect, or did not come as a block"
     if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
         return "replay rule: sealed"
     return "" if replays else f"replay rule: {rule.when}"
@@ -264,7 +268,7 @@ def _replace_pictures(
             "pass on_conflict='adjust'."
         )
     notices.append(Notice("pictures_dropped", f"{model_name} takes no pictures; a note replaces them", "messages"))
-    return tuple(_replace_in_message(message) if _has_picture(message) else message for message in messages)
+    return tuple(_replace_media(message, _is_picture) for message in messages)
 
 
 def _has_picture(message: Message) -> bool:
@@ -275,14 +279,57 @@ def _has_picture(message: Message) -> bool:
     return False
 
 
-def _replace_in_message(message: Message) -> Message:
+def _is_picture(part: Image | File) -> bool:
+    return isinstance(part, Image)
+
+
+def _replace_media(message: Message, is_unfit: Callable[[Image | File], bool]) -> Message:
+    """Replace every picture and file that does not fit by a note; return the message itself if all fit."""
+
+    def replace(part: Text | Image | File) -> Text | Image | File:
+        if isinstance(part, Text) or not is_unfit(part):
+            return part
+        return _PICTURE_NOTE if isinstance(part, Image) else _FILE_NOTE
+
     parts: list[Part] = []
     for part in message.parts:
-        if isinstance(part, Image):
-            parts.append(_PICTURE_NOTE)
+        if isinstance(part, (Image, File)):
+            parts.append(replace(part))
         elif isinstance(part, ToolResult) and not isinstance(part.content, str):
-            content = tuple(_PICTURE_NOTE if isinstance(each, Image) else each for each in part.content)
-            parts.append(msgspec.structs.replace(part, content=content))
+            parts.append(msgspec.structs.replace(part, content=tuple(map(replace, part.content))))
         else:
             parts.append(part)
-    return msgspec.structs.replace(message, parts=tuple(parts))
+    return message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def encode_plan(
+    planned: Plan, target: Target, dialect: Dialect, *, on_conflict: OnConflict = "raise"
+) -> tuple[HttpRequest, tuple[Notice, ...]]:
+    """Encode a planned prompt.
+
+    A picture or file that the dialect cannot carry raises `Unsupported` in the latest user message. An earlier one was
+    fine when it was sent, perhaps to another model, and must not end the conversation: a note replaces it.
+    """
+    prompt = planned.prompt
+    try:
+        return dialect.encode(prompt, target)
+    except Unsupported:
+
+        def is_unfit(part: Image | File) -> bool:
+            small = part if part.data is None else msgspec.structs.replace(part, data=b"0")
+            try:
+                dialect.encode(Prompt((Message("user", (small,)),)), target)
+            except Unsupported:
+                return True
+            return False
+
+        last_user = max((place for place, message in enumerate(prompt.messages) if message.role == "user"), default=-1)
+        fit = tuple(
+            message if place == last_user and on_conflict == "raise" else _replace_media(message, is_unfit)
+            for place, message in enumerate(prompt.messages)
+        )
+        if fit == prompt.messages:
+            raise
+        request, notices = dialect.encode(msgspec.structs.replace(prompt, messages=fit), target)
+        detail = f"{target.provider.name}:{target.model} takes no such files; a note replaces them"
+        return request, (*notices, Notice("files_dropped", detail, "messages"))

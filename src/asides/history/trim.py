@@ -13,7 +13,7 @@ import msgspec
 
 from asides import dialects
 from asides.history.pair import begins_turn, find_results
-from asides.history.plan import plan
+from asides.history.plan import Plan, encode_plan, plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
 from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolResult
@@ -239,10 +239,10 @@ def build_token_counter(prompt: Prompt, target: Target) -> TokenCounter:
     """
 
     def count(messages: Sequence[Message]) -> int:
-        planned = plan(msgspec.structs.replace(prompt, messages=tuple(messages)), target, on_conflict="adjust").prompt
-        without_media, media_tokens = _remove_media(planned.messages)
-        sendable = msgspec.structs.replace(planned, messages=without_media)
-        request, _ = dialects.find_dialect(target.dialect).encode(sendable, target)
+        planned = plan(msgspec.structs.replace(prompt, messages=tuple(messages)), target, on_conflict="adjust")
+        without_media, media_tokens = _remove_media(planned.prompt.messages)
+        sendable = Plan(msgspec.structs.replace(planned.prompt, messages=without_media))
+        request, _ = encode_plan(sendable, target, dialects.find_dialect(target.dialect), on_conflict="adjust")
         characters = len(request.body.decode("utf-8", "replace"))
         return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
 

@@ -310,7 +310,7 @@ def is_own_address(row: Provider, address: str) -> bool:
 
 def _matches_host(given: str, own: str) -> bool:
     if own.startswith("."):
-        return given.endswith(own) and not given.startswith(".")
+        return given.endswith(own) and all(given.removesuffix(own).split("."))
     # "$REGION" stands for one part of a host name.
     pattern = "[^.]+".join(map(re.escape, _VARIABLE.split(own)[::2]))
     return re.fullmatch(pattern, given) is not None

@@ -172,7 +172,7 @@ def test_data_is_the_same_in_both_alphabets_and_without_padding(data: str) -> No
     assert import_contents(contents) == (Message("user", (Image(data=b"\xfb\xff", media_type="image/png"),)),)
 
 
-@pytest.mark.parametrize("odd", [1, "true", {}, "", [], 0.5])
+@pytest.mark.parametrize("odd", [1, "true", {}, [], 0.5])
 def test_a_part_with_an_odd_thought_is_a_thought(odd: object) -> None:
     (message,) = import_contents([{"role": "model", "parts": [{"text": "hm", "thought": odd}]}])
     assert [type(part) for part in message.parts] == [Thought]

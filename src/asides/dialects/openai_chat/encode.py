@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
-from asides.dialects.message_encoder import report_cache
 from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import AskBy, Target
 from asides.values.messages import OutputSchema, Prompt
@@ -41,8 +40,6 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
-    if not quirks.cache_control:
-        report_cache(prompt, notices)
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)

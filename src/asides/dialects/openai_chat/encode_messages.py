@@ -26,6 +26,7 @@ from asides.dialects.message_encoder import (
     make_data_url,
     make_image_url,
     put_system_first,
+    report_cache,
     simplify_content,
     split_data_url,
 )
@@ -64,6 +65,8 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
     encoder = _MessageEncoder(prompt, target, notices)
+    if not target.quirks.cache_control:
+        report_cache(prompt, notices)
     encoded = encode_flat(
         put_system_first(prompt),
         system=encoder.encode_system,

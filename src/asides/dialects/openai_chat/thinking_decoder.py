@@ -55,27 +55,34 @@ class ThinkingDecoder:
             if loose := read_thought_text([entry for entry in entries if not isinstance(entry, dict)]):
                 self._emit_field(DETAILS, loose, kind, events)
         has_field = False
+        odd: list[tuple[str, str]] = []
         for name, value in zip(reader.thinking_fields, values, strict=True):
             if not value:
                 continue
             if type(value) is not str:
-                text = read_thought_text(value)
-                if not text:
+                if text := read_thought_text(value):
+                    odd.append((name, text))
+                else:
                     _warn(events, "unreadable_thinking", f"the field {name} holds {type(value).__name__}, not text")
-                    continue
-                value = text
+                continue
             has_field = True
-            snapshots = self._filters.get(name)
-            if snapshots is None:
-                snapshots = self._open_field(name, events)
-            if not snapshots.inactive:
-                value = snapshots.feed(value)
-            self._emit_field(name, value, kind, events)
+            self._feed_field(name, value, kind, events)
+        for name, text in odd:  # a field that holds text comes first (requirements, B4)
+            has_field = True
+            self._feed_field(name, text, kind, events)
         if self._details is not None:
             if has_field:
                 self._details.alone = False
             elif additions:
                 self._emit_details(self._details, additions, kind, events)
+
+    def _feed_field(self, name: str, text: str, kind: ThoughtKind, events: list[Event]) -> None:
+        snapshots = self._filters.get(name)
+        if snapshots is None:
+            snapshots = self._open_field(name, events)
+        if not snapshots.inactive:
+            text = snapshots.feed(text)
+        self._emit_field(name, text, kind, events)
 
     def _open_field(self, name: str, events: list[Event]) -> SnapshotFilter:
         if name not in self._target.facts.thinking_in:

@@ -16,7 +16,7 @@ import msgspec
 from asides import dialects
 from asides.dialects.dialect import Dialect, HttpRequest, ServedRequest
 from asides.history.check import OnConflict
-from asides.history.plan import Plan, plan
+from asides.history.plan import Plan, encode_plan, plan
 from asides.providers.provider import THINKING_FIELDS, ModelRule, Provider, Target
 from asides.testing.conformance.response_bodies import (
     Decoded,
@@ -249,7 +249,7 @@ class Case(msgspec.Struct, frozen=True):
     def encode(self, prompt: Prompt, on_conflict: OnConflict = "adjust") -> Sent:
         """Plan and encode a prompt, as a call does."""
         planned = plan(prompt, self.target, on_conflict=on_conflict)
-        request, notices = self.dialect.encode(planned.prompt, self.target)
+        request, notices = encode_plan(planned, self.target, self.dialect, on_conflict=on_conflict)
         return Sent(planned, request, (*planned.notices, *notices))
 
     def read(self, sent: Sent) -> ServedRequest:
