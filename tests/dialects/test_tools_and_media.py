@@ -15,13 +15,13 @@ from asides.values.messages import File, Image, Prompt, user
 from asides.values.tools import Tool, read_tool
 
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-ANTHROPIC = (
+ANTHROPIC: tuple[dict[str, Any], ...] = (
     {"type": "web_search_20250305", "name": "web_search", "max_uses": 5},
     {"type": "bash_20250124", "name": "bash"},
     {"type": "code_execution_20250825", "name": "code_execution"},
     {"type": "mcp_toolset", "mcp_server_name": "x"},
 )
-RESPONSES = (
+RESPONSES: tuple[dict[str, Any], ...] = (
     {"type": "web_search"},
     {"type": "web_search_preview"},
     {"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "g"}]},

@@ -12,7 +12,7 @@ from asides.history.plan import Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.messages import File, Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 
 URL = "http://127.0.0.1:9/v1"
@@ -367,3 +367,34 @@ def test_what_was_said_without_a_word_is_left_out_of_the_past(model: str, stage:
     served = open_stage.requests[0].served
     assert served is not None
     assert [message.text for message in served.prompt.messages if message.role == "user"] == ["There."]
+
+
+# --- media that a dialect cannot carry --------------------------------------------------------------------------------
+
+PDF = File("a.pdf", b"%PDF", media_type="application/pdf")
+WAV = File("a.wav", b"RIFF", media_type="audio/wav")
+
+
+@pytest.mark.parametrize(
+    ("model", "file"),
+    [
+        ("ollama:qwen3", PDF),
+        ("cohere:command-a-03-2025", PDF),
+        ("bedrock:us.anthropic.claude-opus-4-6-v1", WAV),
+        ("anthropic:claude-opus-4-6", WAV),
+        ("openai-responses:gpt-5.4", WAV),
+    ],
+)
+def test_a_file_that_a_dialect_cannot_carry_ends_no_conversation(
+    model: str, file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was fine when it was sent, perhaps to another model. In the question itself it is an error."""
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    earlier = [user("What is in it?", file), Message("assistant", (Text("A plan."),)), user("And now?")]
+    explained = asides.explain(model, earlier, api_key="k")
+    assert [notice.code for notice in explained.notices].count("files_dropped") == 1
+    assert "a file was here" in json.dumps(explained.body)
+    with pytest.raises(asides.Unsupported):
+        asides.explain(model, [*earlier, user("This one?", file)], api_key="k")
+    adjusted = asides.explain(model, [user("This one?", file)], api_key="k", on_conflict="adjust")
+    assert "a file was here" in json.dumps(adjusted.body)
