@@ -164,7 +164,7 @@ def test_law_everything_comes_once_whatever_the_numbers_say(
 def test_a_part_counted_across_items_comes_once(shift: int) -> None:
     # As seen at a cloud that counts `content_index` over all items of a response: 1 in events, 0 in the item.
     items = [reasoning("plan it"), message("Hello there.")]
-    across = dict.fromkeys(STAGES, Numbering(0, "same", shift))
+    across: dict[str, Numbering] = dict.fromkeys(STAGES, Numbering(0, "same", shift))
     body = sse(*write(items, across, set(STAGES)), {"type": "response.completed", "response": response(*items)})
     check_once(decoded(body, target(), DIALECT), items)
 

@@ -176,7 +176,7 @@ def read_message(item: Item, events: list[Event]) -> tuple[list[tuple[int, str]]
         kind = part.get("type") if isinstance(part, dict) else None
         text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
         if kind == "refusal":
-            refusal = part.get("refusal")
+            refusal = part.get("refusal") if isinstance(part, dict) else None
             refusals.append((place, refusal if isinstance(refusal, str) else ""))
         elif kind not in ("output_text", "text", None):
             _warn(events, "unknown_content_part", f"a content part of type {kind!r} is only in metadata['raw']")

@@ -149,7 +149,7 @@ def _without_seals(events: list[Event]) -> list[Event]:
 
 
 def _ask_sync(case: Case, options: Options) -> _Answers:
-    with Client(providers=_list_rows(case, options["base_url"]), settings=Settings()) as client:
+    with Client(providers=_list_rows(case, options.get("base_url")), settings=Settings()) as client:
         whole = client.ask(_model(case), "What is it?", **options)
         with client.stream(_model(case), "What is it?", **options) as stream:
             events = list(stream)
@@ -157,7 +157,7 @@ def _ask_sync(case: Case, options: Options) -> _Answers:
 
 
 async def _ask_async(case: Case, options: Options) -> _Answers:
-    async with AsyncClient(providers=_list_rows(case, options["base_url"]), settings=Settings()) as client:
+    async with AsyncClient(providers=_list_rows(case, options.get("base_url")), settings=Settings()) as client:
         whole = await client.ask(_model(case), "What is it?", **options)
         async with client.stream(_model(case), "What is it?", **options) as stream:
             events = [event async for event in stream]
