@@ -133,7 +133,17 @@ def test_every_option_and_every_setting_has_its_line() -> None:
     assert sorted(name for name in OPTIONS if f"`{name}`" not in options) == []
     settings = (_ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     names = [name.rpartition(".")[2] for name in SETTINGS]
-    assert [name for name in names if not re.search(rf"^{name} = ", settings, re.MULTILINE)] == []
+    assert [name for name in names if not re.search(rf"^\| `[^|]*\b{name}`", settings, re.MULTILINE)] == []
+
+
+def test_every_notice_has_its_line() -> None:
+    page = (_ROOT / "docs" / "notices.md").read_text(encoding="utf-8")
+    makers = r"(?<!\w)(?:Notice|Contradiction|add_notice|_?warn|_report(?:_conflict)?|_make_notice)\("
+    before = r"\s*(?:(?:self\.)?(?:notices|events),\s*)?"
+    sources = [path.read_text(encoding="utf-8") for path in (_ROOT / "src").rglob("*.py")]
+    codes = {code for text in sources for code in re.findall(makers + before + r'"([a-z]+(?:_[a-z]+)+)"', text)}
+    assert len(codes) > 70
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []
 
 
 def test_every_option_of_an_agent_every_limit_and_every_event_has_its_line() -> None:

@@ -81,3 +81,8 @@ def test_every_option_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_every_option_is_documented(name: str) -> None:
     assert f"`{name}`" in _PAGE.read_text(encoding="utf-8")
+
+
+def test_a_word_that_is_no_choice_names_the_choices() -> None:
+    with pytest.raises(asides.ConfigError, match=r"tag_position .*'auto', 'leading', 'anywhere'"):
+        layered(Settings(), {}, tag_position="middle")

@@ -7,7 +7,7 @@ where flows/build_call uses it, and in docs/options.md. Tests fail until all fou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -263,8 +263,10 @@ def reject_unknown(options: Options) -> Options:
 
 
 def convert_option(name: str, value: object, kind: type[Value]) -> Value:
-    """Convert a value to the type of its option. Raises a ConfigError that names the option and not the value."""
+    """Convert a value to the type of its option. Raises a ConfigError that names the option."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"{name} is not valid: {problem}.") from None
+        words = [word for part in (kind, *get_args(kind)) if get_origin(part) is Literal for word in get_args(part)]
+        hint = f" To do: use one of {', '.join(map(repr, words))}." if words else ""
+        raise ConfigError(f"{name} is not valid: {problem}.{hint}") from None

@@ -63,7 +63,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     connect: Seconds = 10.0
     first_byte: Seconds = 600.0
     idle: Seconds = 300.0
-    """Between two reads, once the response has begun."""
+    """Until the next content, once the response has begun."""
     total: Seconds | None = None
 
 

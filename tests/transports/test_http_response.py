@@ -16,7 +16,7 @@ from asides.transports.http_response import (
     BrokenBody,
     BrokenHead,
     ChunkedBody,
-    ResponseReader,
+    HttpResponseReader,
     SizedBody,
     choose_decompressor,
 )
@@ -34,8 +34,8 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
     return pieces
 
 
-def read(*pieces: bytes) -> ResponseReader:
-    reader = ResponseReader()
+def read(*pieces: bytes) -> HttpResponseReader:
+    reader = HttpResponseReader()
     for piece in pieces:
         reader.feed(piece)
     return reader

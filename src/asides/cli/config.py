@@ -32,7 +32,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             return _trust(arguments, terminal)
         case "untrust":
             was_trusted = untrust(os.environ)
-            terminal.print_info(f"{FILE_NAME} of this folder {'is' if was_trusted else 'was'} not trusted.")
+            terminal.print_info(
+                f"{FILE_NAME} of this folder {'is not trusted any more' if was_trusted else 'was not trusted'}."
+            )
             return Exit.DONE
         case _:
             return _show(read_settings(terminal), arguments, terminal)

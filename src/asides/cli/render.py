@@ -143,7 +143,7 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
     elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
         terminal.print_info(hidden)
     for notice in dict.fromkeys(reply.warnings):
-        if notice.code not in _NOT_TOLD_HERE:
+        if notice.code not in _NOT_PRINTED_AFTER_REPLY:
             terminal.print_note(f"warning: {describe_notice(notice)}")
     code = report_failure(reply, terminal)
     if code is Exit.DONE and (line := _describe_outcome(reply)) is not None:
@@ -151,8 +151,10 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
     return code
 
 
-# The first only fills in a missing limit; the others were told when the settings were read. --json has them all.
-_NOT_TOLD_HERE = frozenset({"max_tokens_chosen", "untrusted_settings", "unknown_variable"})
+PRINTED_WITH_SETTINGS = frozenset({"untrusted_settings", "unknown_variable"})
+"""The notices that are printed when the settings are read: a call that fails, or a command without one, shows none."""
+# "max_tokens_chosen" only fills in a missing limit. --json has them all.
+_NOT_PRINTED_AFTER_REPLY = PRINTED_WITH_SETTINGS | {"max_tokens_chosen"}
 
 
 def describe_notice(notice: Notice) -> str:

@@ -16,16 +16,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from asides.cli.render import PRINTED_WITH_SETTINGS, describe_notice
 from asides.cli.saved_conversations import make_private_folder
 from asides.cli.terminal import Terminal
 from asides.settings import Settings, load_settings
 from asides.settings_files import FILE_NAME, find_config_folder, is_open_to_others, parse, read_regular_file
 from asides.values.errors import ConfigError
-from asides.values.notices import escape_controls
 
 _RECORD = "trusted.json"
-TOLD_AT_ONCE = frozenset({"untrusted_settings", "unknown_variable"})
-"""The notices that `read_settings` prints: a call that fails, or a command without a call, would never show them."""
 
 
 class _Record(msgspec.Struct):
@@ -37,8 +35,8 @@ def read_settings(terminal: Terminal, **explicit: Any) -> Settings:
     environ = os.environ
     settings = load_settings(environ, trusts=lambda path, content: is_trusted(environ, path, content), **explicit)
     for notice in settings.notices:
-        if notice.code in TOLD_AT_ONCE:
-            terminal.print_note(f"warning: {escape_controls(str(notice))}")
+        if notice.code in PRINTED_WITH_SETTINGS:
+            terminal.print_note(f"warning: {describe_notice(notice)}")
     return settings
 
 

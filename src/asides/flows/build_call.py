@@ -70,7 +70,7 @@ class CallBuilder:
         choice = _choose_dialect(found, read, given)
         target = self._adjust_target(found, choice, read, given)
         self._check_tools(read, target, given)
-        notices = (*self.settings.notices, *notices, *choice.notices, *_notice_target(read, target))
+        notices = (*self.settings.notices, *notices, *choice.notices, *_report_target(read, target))
         return Call(read, target, _read_policy(given), _find_key(target, given, needs_key), notices, choice.why)
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
@@ -165,13 +165,13 @@ def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice
     return choose_endpoint(found, request)
 
 
-def _notice_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
+def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     """Notices about the target: a foreign address, and an endpoint that stores no state though the caller asks."""
     notices: tuple[Notice, ...] = ()
     if target.foreign:
-        name, plain = target.provider.name, plain_row(target.dialect).name
-        detail = f"the address is not {name}'s own: replies are read as with {plain}, unless a row for it decides"
-        notices = (Notice("foreign_address", detail, "base_url"),)
+        plain = plain_row(target.dialect).name
+        detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
+        notices = (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
     if prompt.state != ProviderState() and target.dialect != RESPONSES:
         detail = "this endpoint stores no conversations; everything is sent each time"
         notices = (*notices, Notice("state_not_sent", detail, "stateful"))
@@ -237,8 +237,9 @@ def _read_policy(given: CallOptions) -> Policy:
 def _read_reply_limits(given: object) -> ReplyLimits:
     """A ReplyLimits, or a mapping of its fields."""
     limits = convert_option("reply_limits", dict(given) if isinstance(given, Mapping) else given, ReplyLimits)
-    if any(limit is not None and limit < 1 for limit in msgspec.structs.astuple(limits)):
-        raise ConfigError("a limit of reply_limits is a number above zero; None is no limit.")
+    for name, limit in msgspec.structs.asdict(limits).items():
+        if limit is not None and limit < 1:
+            raise ConfigError(f"reply_limits: {name} is {limit}; give a number above zero, or None for no limit.")
     return limits
 
 
@@ -349,7 +350,7 @@ def _is_legacy(item: object) -> bool:
 
 
 def _count_legacy_calls(messages: Sequence[Message]) -> int:
-    """The highest number that an id of a call without one has: "call_NAME_2"."""
+    """The highest number in an id that was made for a call without one: 2 for "call_NAME_2"."""
     ids = [call.id.rpartition("_") for message in messages for call in message.tool_calls]
     return max((int(number) for _, _, number in ids if number.isdecimal() and len(number) < 10), default=0)
 

@@ -18,7 +18,7 @@ from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
-from asides.transports.http_response import BadEncoding, BrokenBody, BrokenHead, ResponseReader
+from asides.transports.http_response import BadEncoding, BrokenBody, BrokenHead, HttpResponseReader
 from asides.transports.protocols import AsyncResponse
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy
 from asides.values.errors import AsidesError, ConfigError
@@ -219,7 +219,7 @@ class _AiohttpResponse:
         self._wire: asyncio.Transport | None = None
         """What carries the bytes. aiohttp drops its own reference before everything is closed."""
         self._is_sent = False
-        self._reader = ResponseReader()
+        self._reader = HttpResponseReader()
         self._broken_head: BrokenHead | None = None
         self._is_paused = False
         self._reading: asyncio.Future[None] | None = None
@@ -336,7 +336,7 @@ class _AiohttpResponse:
     def use_connection(self, connection: Any) -> None:
         """Take the bytes of this connection from now on. The first may be one to a proxy."""
         self._connection, self._wire = connection, connection.transport
-        self._reader, self._broken_head = ResponseReader(), None
+        self._reader, self._broken_head = HttpResponseReader(), None
 
     def take_bytes(self, data: bytes) -> bytes:
         """Take bytes of the response. Returns what aiohttp has to see: a head, and the end of the body."""

@@ -45,7 +45,7 @@ class BadEncoding(ValueError):
     """The content cannot be decompressed."""
 
 
-class ResponseReader:
+class HttpResponseReader:
     """Reads one response, cut anywhere: bytes in (`feed`, `finish`), head and content out (`head`, `take`)."""
 
     __slots__ = ("_decompressor", "_is_lost", "_pieces", "_received", "body", "head", "is_taken", "size")

@@ -122,7 +122,7 @@ def connection_lost(host: str, *, has_data: bool) -> ConnectionLost:
 
 
 def unreadable(host: str, problem: BrokenHead | BadEncoding) -> TransportError:
-    """The response is not HTTP, or can be read in two ways, or not be decompressed. Trying again does not help."""
+    """The response is not HTTP, can be read in two ways, or cannot be decompressed. Trying again does not help."""
     if isinstance(problem, BadEncoding):
         return TransportError(
             f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."

@@ -19,7 +19,7 @@ from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
-from asides.transports.http_response import BadEncoding, Body, BrokenBody, BrokenHead, ResponseReader
+from asides.transports.http_response import BadEncoding, Body, BrokenBody, BrokenHead, HttpResponseReader
 from asides.transports.protocols import Response
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _READ_SIZE = 64 * 1024
 _POOL_SIZE = 64
-
 _current = threading.local()
 """The response that each thread is opening. The connection that urllib3 picks reports its socket to it."""
 logging.getLogger("urllib3.connectionpool").addFilter(
@@ -65,8 +64,7 @@ class Urllib3Transport:
         """The pools for an address, made when first used."""
         key = (url.lower().startswith("https:"), proxy)
         with self._lock:
-            manager = self._managers.get(key)
-            if manager is None:
+            if (manager := self._managers.get(key)) is None:
                 manager = self._managers[key] = _build_manager(secure=key[0], proxy=proxy)
             return manager
 
@@ -143,7 +141,7 @@ def _build_pool_classes() -> dict[str, Any]:
             headers = {"Host": address, **self._tunnel_headers}
             lines = [f"CONNECT {address} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
             self.sock.sendall("\r\n".join(lines).encode("latin-1"))
-            reader = ResponseReader()
+            reader = HttpResponseReader()
             try:
                 while reader.head is None:
                     self.sock.settimeout(_compute_time_left(response.connect_end))
@@ -192,7 +190,7 @@ class _Urllib3Response:
         self._socket: socket.socket | Any = None  # Not always a socket: TLS inside of TLS is a class of urllib3.
         self._response: urllib3.BaseHTTPResponse | None = None
         self.answer: http.client.HTTPResponse | None = None
-        self._reader: ResponseReader | None = None
+        self._reader: HttpResponseReader | None = None
         self._body: Body | None = None
         self._is_cut = False  # The response arrived before the whole request was sent.
         self._has_data = False
@@ -333,7 +331,7 @@ class _Urllib3Response:
         return self._body.reusable
 
     def _feed(self, received: bytes) -> None:
-        self._reader = self._reader or ResponseReader()
+        self._reader = self._reader or HttpResponseReader()
         self._reader.feed(received)
         self._body = self._reader.body
 
@@ -396,9 +394,7 @@ def _add_to_now(seconds: float | None) -> float | None:
 
 def _compute_time_left(end: float | None) -> float | None:
     """The seconds until this moment. Raises a TimeoutError if it has passed."""
-    if end is None:
-        return None
-    left = end - time.monotonic()
-    if left <= 0:
+    left = None if end is None else end - time.monotonic()
+    if left is not None and left <= 0:
         raise TimeoutError
     return left

@@ -47,7 +47,7 @@ def read_cache_control(holder: Mapping[str, Any]) -> bool | str:
     return ttl if isinstance(ttl, str) and ttl else True
 
 
-def find_native(document: Mapping[str, Any]) -> str | None:
+def find_native_name(document: Mapping[str, Any]) -> str | None:
     """Return the name of a tool of the provider; None for the caller's function."""
     kind = document.get("type")
     if kind in _FUNCTION_TYPES or (kind == "custom" and "input_schema" in document):
@@ -59,7 +59,7 @@ def find_native(document: Mapping[str, Any]) -> str | None:
 
 def read_tool(document: Mapping[str, Any]) -> Tool:
     """Read a tool from a dict in the format of chat completions, Responses or Anthropic."""
-    if (native := find_native(document)) is not None:
+    if (native := find_native_name(document)) is not None:
         return Tool(native, native=dict(document))
     inner = document.get("function", document)
     name = inner.get("name") if isinstance(inner, Mapping) else None

@@ -33,7 +33,8 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 _MOST_REMOVALS = 64
 # Python reads no integer of more digits.
 _MOST_DIGITS = 4300
-_TO_STANDARD_ALPHABET = str.maketrans("-_", "+/", " \t\r\n")
+_TO_STANDARD_ALPHABET = str.maketrans("-_", "+/")
+_WHITE_SPACE = str.maketrans("", "", " \t\r\n")
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
 # An escape: a pair of surrogates, half a pair, or any other.
@@ -234,9 +235,14 @@ def raw_to_json_text(raw: msgspec.Raw) -> str:
     return to_json_text(msgspec.json.decode(compact)) if compact[:1] in (b'"', b"n") else compact.decode()
 
 
+def unify_base64(text: str) -> str:
+    """Return base64 in its standard alphabet and without padding: clients write the same bytes in two alphabets."""
+    return text.translate(_TO_STANDARD_ALPHABET).rstrip("=")
+
+
 def read_base64(text: str) -> bytes | None:
     """Decode base64 in its standard or its URL-safe alphabet, with or without padding; None when it is neither."""
-    standard = text.translate(_TO_STANDARD_ALPHABET).rstrip("=")
+    standard = unify_base64(text.translate(_WHITE_SPACE))
     try:
         return a2b_base64(standard + "=" * (-len(standard) % 4), strict_mode=True)
     except (NotBase64, ValueError):

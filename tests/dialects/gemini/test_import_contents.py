@@ -172,10 +172,16 @@ def test_data_is_the_same_in_both_alphabets_and_without_padding(data: str) -> No
     assert import_contents(contents) == (Message("user", (Image(data=b"\xfb\xff", media_type="image/png"),)),)
 
 
-@pytest.mark.parametrize("odd", [1, "true", {}, [], 0.5])
-def test_a_part_with_an_odd_thought_is_a_thought(odd: object) -> None:
+@pytest.mark.parametrize(
+    ("odd", "kind"),
+    [
+        *((value, Thought) for value in (1, "true", {}, [], 0.5)),
+        *((value, Text) for value in (None, False, 0, "", "false")),
+    ],
+)
+def test_a_part_is_a_thought_unless_its_mark_is_plainly_false(odd: object, kind: type) -> None:
     (message,) = import_contents([{"role": "model", "parts": [{"text": "hm", "thought": odd}]}])
-    assert [type(part) for part in message.parts] == [Thought]
+    assert [type(part) for part in message.parts] == [kind]
 
 
 @pytest.mark.parametrize(

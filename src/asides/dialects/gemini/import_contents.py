@@ -17,7 +17,7 @@ from asides.dialects.message_encoder import STAND_IN
 from asides.values.errors import ConfigError
 from asides.values.messages import File, Image, Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
-from asides.wire.lenient import is_marked, read_base64
+from asides.wire.lenient import is_marked, read_base64, unify_base64
 
 PLACEHOLDERS = (STAND_IN, "context_engineering_is_the_way_to_go")
 """The documented words in place of a signature, for calls that have none."""
@@ -215,5 +215,5 @@ def unify_signature(signature: str) -> str:
         return word
     standard = "" if data is None else b64encode(data).decode()
     # Text that only looks like base64 does not come back as itself.
-    is_same = standard.rstrip("=") == signature.replace("-", "+").replace("_", "/").rstrip("=")
+    is_same = unify_base64(standard) == unify_base64(signature)
     return standard if is_same else signature

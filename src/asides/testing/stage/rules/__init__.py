@@ -76,14 +76,6 @@ class RulesByDialect:
         return None if build is None else cast("RequestRules", build(self._secret))
 
 
-_STANDARD_ALPHABET = str.maketrans("-_", "+/")
-
-
-def unify_base64(text: object) -> str:
-    """Return base64 in its standard alphabet and without padding: clients write the same bytes in two alphabets."""
-    return str(text).translate(_STANDARD_ALPHABET).rstrip("=")
-
-
 # --- flat lists of messages -------------------------------------------------------------------------------------------
 
 

@@ -19,9 +19,10 @@ from asides.dialects.anthropic.server.write_reply import write_error
 from asides.providers.provider import ModelRule
 from asides.providers.table import plain_row
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import DetailedRefusal, RequestRules, Wire, unify_base64
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, Wire
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed
 from asides.values.thinking import Seal
+from asides.wire.lenient import unify_base64
 
 _THOUGHTS = ("thinking", "redacted_thinking")
 # The error and its code are those of anthropic-python 2.8, types/thread_unsupported_request_error.py, 2026-11: clients
@@ -113,15 +114,15 @@ class _MessagesRules:
 
     def _is_ours(self, block: Wire, context: _SigningContext, place: int) -> bool:
         if block["type"] == "redacted_thinking":
-            return self._scripted_seals.get((REDACTED, unify_base64(block.get("data", "")))) == (context.model, "")
-        text, signature = block.get("thinking", ""), unify_base64(block.get("signature", ""))
+            return self._scripted_seals.get((REDACTED, unify_base64(str(block.get("data", ""))))) == (context.model, "")
+        text, signature = block.get("thinking", ""), unify_base64(str(block.get("signature", "")))
         if self._scripted_seals.get((SIGNATURE, signature)) == (context.model, text):
             return True
         return hmac.compare_digest(unify_base64(self._sign(context, text, place)).encode(), signature.encode())
 
     def _is_from_script(self, block: Wire) -> bool:
         """Return whether the script issued this signature, for any text."""
-        return (SIGNATURE, unify_base64(block.get("signature"))) in self._scripted_seals
+        return (SIGNATURE, unify_base64(str(block.get("signature")))) in self._scripted_seals
 
 
 class _SigningContext:
