@@ -15,6 +15,7 @@ from asides.providers.find import (
     list_providers,
 )
 from asides.providers.provider import ModelRule, Provider, Target
+from asides.providers.quirks import ANY_TAGS
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.messages import Prompt, user
@@ -325,3 +326,15 @@ def test_the_facts_of_a_model_stay_at_a_foreign_address() -> None:
     assert away.facts.ask_by == here.facts.ask_by
     unknown = find_target("openai:qwen3-8b", base_url="https://proxy.example/v1")
     assert unknown.rule == plain_row("openai_chat").rule("qwen3-8b")
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["bedrock:us.anthropic.claude-sonnet-4-5", "bedrock:us.anthropic.claude-3-haiku", "anthropic:claude-3-haiku"],
+)
+def test_at_a_foreign_address_any_tag_may_come_for_a_model_of_a_closed_maker(model: str) -> None:
+    away = find_target(model, base_url="https://proxy.example/v1")
+    assert away.facts.tags == ANY_TAGS
+    assert find_target("anthropic-compatible:claude-3-haiku", base_url="https://proxy.example").facts.tags == ANY_TAGS
+    weights = find_target("bedrock:openai.gpt-oss-20b", base_url="https://proxy.example/v1")
+    assert weights.facts.tags == plain_row("openai_chat").rule("gpt-oss-20b").tags

@@ -363,7 +363,7 @@ def _read_anything(quirks: Quirks) -> Quirks:
 
 def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
     """The rule of a model. At a foreign address the model's facts stay; what its content may look like, and a model
-    that the row does not know, are as in the plain row of the dialect."""
+    that the row does not know, are as with a server of which nothing is known."""
     rule = row.rule(model)
     if not foreign:
         return rule
@@ -372,9 +372,10 @@ def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
     if known is None:
         merged = plain
         if rule != ModelRule():
+            # The tags of a model that its maker serves are a fact of that host: another server may write others.
             merged = msgspec.structs.replace(
                 rule,
-                tags=rule.tags or plain.tags,
+                tags=plain_row("openai_chat").rule(model).tags,
                 starts_inside=rule.starts_inside or plain.starts_inside,
                 thinks_though_off=rule.thinks_though_off or plain.thinks_though_off,
             )

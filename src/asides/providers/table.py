@@ -1509,7 +1509,8 @@ PROVIDERS: tuple[Provider, ...] = (
         key="optional",
         headers=(("anthropic-version", "2023-06-01"),),
         quirks=_messages(auth="x-api-key", clone=True, tags=None),
-        models=claude_models("*"),
+        # Other models may answer under these names, in tags of their own.
+        models=tuple(msgspec.structs.replace(rule, tags=None) for rule in claude_models("*")),
         replay=(_replay("all", "2026-11", "the language of Messages: whole turns go back"),),
         docs="https://platform.claude.com/docs/en/api/messages",
         since="2026-11",

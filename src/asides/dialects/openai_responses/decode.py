@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block
+from asides.dialects.openai_responses.item_index import ItemIndex
 from asides.dialects.openai_responses.items import Channel, ItemState, MessageState, ReasoningState
 from asides.dialects.openai_responses.tool_items import (
     CLIENT_CALLS,
@@ -43,7 +43,7 @@ from asides.dialects.openai_responses.wire import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
-from asides.values.events import Event, ReplyStarted, StopReason, TextDelta, ThinkingDelta, UsageReported
+from asides.values.events import Event, ReplyStarted, StopReason, ThinkingDelta, UsageReported
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
 from asides.wire.lenient import read_any
@@ -341,7 +341,7 @@ class ResponsesDecoder(DocumentDecoder):
             if isinstance(state, CustomCallState) and state.runs_here is None:
                 state.decide(True, events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
-            events.append(TextDelta(response.output_text, find_first_block(len(self._index.items))))
+            cast("MessageState", self._index.add("message", None, None)).feed(0, response.output_text, events)
         if response.usage is not None:
             usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
             if usage != self._usage:

@@ -60,7 +60,7 @@ class ItemIndex:
         found = renumbered.get(key)
         if found is None and (found := self._find_announced(kind)) is not None:
             self._renumbered[event.type] = {**renumbered, key: found}
-        return found or self._add(kind, index, item_id)
+        return found or self.add(kind, index, item_id)
 
     def find_reasoning(self, event: StreamEvent) -> ReasoningState | None:
         """Return the reasoning that an event about text names: all of that is thinking."""
@@ -80,7 +80,7 @@ class ItemIndex:
             state = self._by_index.get(index)
         repeated = state is not None and state.announced and (state.done or state.id != item.id or item.id is None)
         if state is None or repeated or state.kind != kind:
-            state = self._add(kind, index, item.id)
+            state = self.add(kind, index, item.id)
         state.announced = True
         self._name(state, item.id)
         return state
@@ -96,7 +96,7 @@ class ItemIndex:
         begun = next((state for state in (*own, *unfinished) if state.has_begun(item)), None)
         if begun is None:
             begun = _join_pieces(unfinished, item)
-        return begun or next(iter(own), None) or self._add(kind, index, item.id)
+        return begun or next(iter(own), None) or self.add(kind, index, item.id)
 
     def match_response(self, output: list[tuple[Item, bytes]]) -> Iterator[tuple[ItemState, Item, bytes]]:
         """Yield the items of the last response object that the stream has not finished, each with its state.
@@ -120,7 +120,7 @@ class ItemIndex:
             if kind == "message" and has_all_texts and (state is None or not state.sent):
                 continue
             if state is None:
-                yield self._add(kind, place, item.id), item, raw
+                yield self.add(kind, place, item.id), item, raw
             elif not state.done or (isinstance(state, MessageState) and not state.sent):
                 yield state, item, raw
 
@@ -156,7 +156,8 @@ class ItemIndex:
         key = (state.kind, item_id)
         self._by_id[key] = None if key in self._by_id else state
 
-    def _add(self, kind: str, index: int | None, item_id: str | None) -> ItemState:
+    def add(self, kind: str, index: int | None, item_id: str | None) -> ItemState:
+        """Add an item of this kind, after the others if it has no index, and return it."""
         block = find_first_block(len(self.items) if index is None else index)
         if block in self._blocks:
             block = max(self._blocks) + SEGMENTS
