@@ -17,6 +17,7 @@ from asides.wire.lenient import (
     read_leniently,
     remove_path,
     replace_invalid_text,
+    unify_base64,
 )
 
 
@@ -142,6 +143,11 @@ def test_raw_arguments_become_json_text(raw: bytes, text: str) -> None:
 )
 def test_base64_is_read_in_both_alphabets_with_and_without_padding(text: str, data: bytes | None) -> None:
     assert read_base64(text) == data
+
+
+def test_the_two_alphabets_of_base64_are_one_text_and_white_space_is_none_of_it() -> None:
+    assert unify_base64("-_8=") == unify_base64("+/8") == "+/8"
+    assert unify_base64("+/8\n") != "+/8"
 
 
 class _Item(msgspec.Struct):

@@ -188,7 +188,7 @@ class DocumentDecoder:
     def _check_depth(self, payload: bytes) -> None:
         if is_too_deep(payload):
             self.payloads.append(payload)
-            raise ProtocolError("a document is nested deeper than can be read.", payload=payload)
+            raise ProtocolError(f"a document is nested deeper than {MAX_DEPTH} levels.", payload=payload)
 
     def _decode_late(self, payloads: Iterable[bytes], events: list[Event]) -> None:
         """Decode documents after the failure for their counts alone."""

@@ -324,9 +324,8 @@ def _build_call(block: _Block, raw: str, seals: tuple[Seal, ...], place: str, wa
         return ToolCall(call_id, name, {}, raw, seals, custom=True)
     arguments = read_arguments(raw)
     if arguments is None:
-        _add_notice(
-            warnings, Notice("tool_arguments_invalid", f"the arguments of {name or 'a call'} are not a JSON object")
-        )
+        detail = f"the arguments of {name or 'a call'} cannot be read as a JSON object"
+        _add_notice(warnings, Notice("tool_arguments_invalid", detail))
         return ToolCall(call_id, name, {}, raw, seals)
     return ToolCall(call_id, name, arguments, None, seals)
 

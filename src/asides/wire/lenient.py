@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from asides.values.errors import ProtocolError
-from asides.values.messages import is_too_deep
+from asides.values.messages import MAX_DEPTH, is_too_deep
 
 Read = TypeVar("Read")
 
@@ -68,7 +68,7 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
     Some servers cut a character in two between two deltas. Raises `ProtocolError` when the document is not JSON.
     """
     if is_too_deep(payload):
-        raise ProtocolError("a document is nested deeper than can be read.", payload=payload)
+        raise ProtocolError(f"a document is nested deeper than {MAX_DEPTH} levels.", payload=payload)
     try:
         return read_any(payload), False
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:

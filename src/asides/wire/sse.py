@@ -171,7 +171,7 @@ class SseReader:
         begun = b"\n".join([*self._lines, line[:4096]])
         self.failure = ProtocolError(
             f"the server never ended its event: it grew past {self._limit} bytes, the limit for one. "
-            "To do: raise the limit if the server really sends events of that size.",
+            "To do: check base_url=, or report it to the host.",
             payload=begun,
         )
         self._tail.clear()
