@@ -377,8 +377,12 @@ def test_ids_that_we_make_for_calls_differ_in_every_reply(provider: str, body: d
         replies = [
             asides.ask(f"{provider}:made-up", "go", base_url=base_url, api_key="key", retries=0) for _ in range(3)
         ]
-    ids = [call.id for reply in replies for call in reply.tool_calls]
-    assert len(ids) == len(set(ids)) == 3
+        with asides.stream(f"{provider}:made-up", "go", base_url=base_url, api_key="key", retries=0) as streamed:
+            events = list(streamed)
+    assert fold(events) == streamed.reply
+    assert isinstance(events[-1], ReplyEnded)
+    ids = [call.id for reply in (*replies, streamed.reply) for call in reply.tool_calls]
+    assert len(ids) == len(set(ids)) == 4
     # Recorded bytes give the same reply each time.
     dialect = "openai_chat" if provider == "openai-compatible" else provider
     assert asides.decode(dialect, json.dumps(body).encode()) == asides.decode(dialect, json.dumps(body).encode())

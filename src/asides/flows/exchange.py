@@ -159,7 +159,12 @@ class ResponseReader:
                     "thought_though_off", "thinking was turned off, and the reply has some", "thinking", "off"
                 )
                 events = [*events[:-1], Warned(notice), events[-1]]
-            return self._fold_events(events)
+            events = self._fold_events(events)
+            if self._fold.unnamed and self.decoder.failure is None:
+                named = self._fold.name_calls()
+                self._feed_fold(named)
+                events = [*events[:-1], *named, *events[-1:]]
+            return events
         except Exception as problem:  # noqa: BLE001 - the guard
             self._break(explain_problem(problem, b""))
             return []

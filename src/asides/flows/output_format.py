@@ -141,6 +141,10 @@ class ReactExchange:
                 if isinstance(step, Emit):
                     events = self._translator.feed(step.events)
                     self._fold.feed(events)
+                    if self._fold.ended and self._fold.unnamed:
+                        named = self._fold.name_calls()
+                        self._fold.feed(named)
+                        events = [*events[:-1], *named, *events[-1:]]
                     if events:
                         yield Emit(events)
                 else:

@@ -114,6 +114,7 @@ class Fold:
         "ended",
         "refused",
         "started",
+        "unnamed",
     )
 
     def __init__(self, nonce: str = "", *, max_calls: int | None = None, max_argument_bytes: int | None = None) -> None:
@@ -131,6 +132,8 @@ class Fold:
         self._stop = StopReason()
         self._truncated = False
         self.started: ReplyStarted | None = None
+        self.unnamed = False
+        """Whether a call came without an id; one may have followed."""
         self.ended = False
 
     @property
@@ -172,6 +175,8 @@ class Fold:
         if block.size > self._max_argument_bytes:
             self._refuse(event, f"a tool call has more than {self._max_argument_bytes} bytes of arguments")
         block.call_id = block.call_id or event.id
+        if not block.call_id:
+            self.unnamed = True
         block.call_name = block.call_name or event.name
         block.custom = block.custom or event.custom
         if event.arguments:
@@ -275,7 +280,18 @@ class Fold:
             return Refusal(text) if text else None
         if block.kind == "part":
             return block.part if block.part is None or not seals else msgspec.structs.replace(block.part, seals=seals)
-        return _build_call(block, text, seals, f"{self._nonce}{started.id}|{number}", warnings)
+        return _build_call(block, block.call_id or self._make_call_id(number), text, seals, warnings)
+
+    def name_calls(self) -> list[Event]:
+        """Return an event with the id of each call that came without one, so that every fold of the events agrees."""
+        calls = [number for number, block in self._blocks.items() if block.kind == "call" and not block.call_id]
+        return [ToolCallDelta(number, self._make_call_id(number)) for number in sorted(calls)]
+
+    def _make_call_id(self, number: int) -> str:
+        """Derive an id from the content, so that streamed and whole replies have the same."""
+        block, reply_id = self._blocks[number], None if self.started is None else self.started.id
+        text = f"{self._nonce}{reply_id}|{number}|{block.call_name or ''}|{''.join(block.pieces)}"
+        return f"call_{hashlib.blake2b(text.encode('utf-8', 'replace'), digest_size=9).hexdigest()}"
 
     def _find_cut_thoughts(self, numbers: list[int]) -> set[int]:
         """Return the blocks that are not complete as thoughts. In a reply that broke off, a thought is complete if its
@@ -311,15 +327,10 @@ def _reject(_: str) -> None:
     raise AssertionError("a delta before its block")
 
 
-def _build_call(block: _Block, raw: str, seals: tuple[Seal, ...], place: str, warnings: list[Notice]) -> ToolCall:
+def _build_call(block: _Block, call_id: str, raw: str, seals: tuple[Seal, ...], warnings: list[Notice]) -> ToolCall:
     name = block.call_name or ""
     if not name:
         _add_notice(warnings, Notice("tool_call_unnamed", "a tool call came without a name"))
-    call_id = block.call_id
-    if not call_id:
-        # Derived from the content, so that streamed and whole replies have the same id.
-        digest = hashlib.blake2b(f"{place}|{name}|{raw}".encode(), digest_size=9).hexdigest()
-        call_id = f"call_{digest}"
     if block.custom:
         return ToolCall(call_id, name, {}, raw, seals, custom=True)
     arguments = read_arguments(raw)
