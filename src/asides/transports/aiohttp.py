@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.retry import NO_HEAD
@@ -53,6 +53,7 @@ class AiohttpTransport:
     def __init__(self) -> None:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._tls: ssl.SSLContext | None = None
+        finalize(self, _drop_forgotten_sessions, self._sessions)
 
     def open(self, request: HttpRequest, timeout: Timeout) -> AsyncResponse:
         """Take a request; `head` of the response sends it."""
@@ -67,15 +68,6 @@ class AiohttpTransport:
             # asyncio closes a socket a turn or two later. Without these turns the loop may be closed before.
             for _ in range(_LOOP_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
-
-    def __del__(self) -> None:
-        for loop, session in self._sessions.items():
-            if loop.is_running():
-                # Perhaps in another thread.
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_drop_session, session)
-            else:
-                _drop_session(session)
 
     def get_session(self) -> aiohttp.ClientSession:
         """The session of this event loop."""
@@ -102,6 +94,31 @@ class AiohttpTransport:
         if self._tls is None:
             self._tls = build_tls_context()
         return self._tls
+
+
+# A finalizer keeps sessions and connections alive until it has run, so that the collector never finds one unclosed.
+
+
+def _drop_forgotten_sessions(sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession]) -> None:
+    for loop, session in sessions.items():
+        if loop.is_running():
+            # Perhaps in another thread.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_drop_session, session)
+        else:
+            _drop_session(session)
+
+
+def _drop_forgotten_connection(
+    loop: asyncio.AbstractEventLoop, connection: Any, wire: asyncio.Transport | None
+) -> None:
+    if not loop.is_closed():
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(connection.close)
+            return
+    if wire is not None:
+        _close_wire(wire)
+    connection.close()
 
 
 def _drop_session(session: aiohttp.ClientSession) -> None:
@@ -228,10 +245,7 @@ class _AiohttpResponse:
         self._has_data = False
         self._timed_out = False
         self._closed = False
-
-    def __del__(self) -> None:
-        if not self._closed and self._loop.is_closed():
-            self.close()
+        self._finalizer: finalize[..., _AiohttpResponse] | None = None
 
     async def head(self) -> Head:
         import aiohttp
@@ -264,6 +278,9 @@ class _AiohttpResponse:
             if self._response is None:
                 # aiohttp would wait until the rest of the request is sent.
                 self._abort()
+        if self._response is not None and (connection := self._response.connection) is not None:
+            self._finalizer = finalize(self, _drop_forgotten_connection, self._loop, connection, self._wire)
+            self._finalizer.atexit = False
         return self._reader.head or NO_HEAD
 
     def extend_opening(self) -> None:
@@ -308,6 +325,8 @@ class _AiohttpResponse:
 
     def close(self) -> None:
         self._closed = True
+        if self._finalizer is not None:
+            self._finalizer.detach()
         self._stop_timer()
         if not self._loop.is_closed():
             if self._opening is not None:
