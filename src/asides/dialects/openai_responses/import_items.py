@@ -64,7 +64,7 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
 def _import_client_item(item: dict[str, Any], calls: set[str]) -> tuple[Role, list[Part]] | None:
     """Import a call of a tool of the provider which the caller ran, or its result; None for other items."""
     kind, call_id = item.get("type"), _read_text(item, "call_id") or _read_text(item, "id")
-    if not call_id:
+    if not call_id or not isinstance(kind, str):
         return None
     if kind in CLIENT_CALLS and is_client_call(item):
         calls.add(call_id)
@@ -75,7 +75,7 @@ def _import_client_item(item: dict[str, Any], calls: set[str]) -> tuple[Role, li
 
 
 def _import_item(item: dict[str, Any]) -> tuple[Role, list[Part]]:
-    match item.get("type", "message"):
+    match item.get("type", "item_reference" if item.keys() == {"id"} else "message"):
         case "message":
             return _import_message(item)
         case "reasoning":
