@@ -99,8 +99,8 @@ def test_a_reference_counts_as_the_item_that_it_names(stage: OpenStage, name: st
         stage_with_call := stage(Say(thinking="t", tool_calls=(ToolCall("c1", "f", {}),))), store=True
     )
     output = {"type": "function_call_output", "call_id": "c1", "output": "x"}
-    assert refusal(stage_with_call, [refer(thought), refer(call), output]) == ""
-    assert "No tool output found" in refusal(stage_with_call, [refer(thought), refer(call)])
+    assert refusal(open_stage, [refer(thought), refer(call), output]) == ""
+    assert "No tool output found" in refusal(open_stage, [refer(thought), refer(call)])
 
 
 def test_calls_and_their_outputs_belong_together(stage: OpenStage) -> None:
