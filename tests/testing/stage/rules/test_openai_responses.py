@@ -95,9 +95,8 @@ def test_a_reference_counts_as_the_item_that_it_names(stage: OpenStage, name: st
     assert "without its required 'reasoning' item" in refusal(open_stage, [refer(message)])
     assert "without its required following item" in refusal(open_stage, [refer(thought), refer(later)])
     assert "without its required following item" in refusal(open_stage, [refer(thought)])
-    thought, call = items(
-        stage_with_call := stage(Say(thinking="t", tool_calls=(ToolCall("c1", "f", {}),))), store=True
-    )
+    open_stage = stage(Say(thinking="t", tool_calls=(ToolCall("c1", "f", {}),)))
+    thought, call = items(open_stage, store=True)
     output = {"type": "function_call_output", "call_id": "c1", "output": "x"}
     assert refusal(open_stage, [refer(thought), refer(call), output]) == ""
     assert "No tool output found" in refusal(open_stage, [refer(thought), refer(call)])
