@@ -269,8 +269,9 @@ def test_an_error_is_the_client_s_own(stage: OpenStage, status: int, name: str, 
 
 def test_a_wrong_key_an_unknown_path_and_a_bad_request(stage: OpenStage) -> None:
     opened = stage(key="sk-right")
-    with connect(opened, "sk-wrong") as client, pytest.raises(anthropic.AuthenticationError):
+    with connect(opened, "sk-wrong") as client, pytest.raises(anthropic.AuthenticationError) as unknown:
         client.messages.create(**ASKED)
+    assert unknown.value.response.headers["x-should-retry"] == "false", "Claude Code asks ten times without it"
     with connect(opened, "sk-right") as client:
         with pytest.raises(anthropic.NotFoundError) as missing:
             client.messages.batches.list()

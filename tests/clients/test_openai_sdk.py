@@ -289,8 +289,9 @@ def test_an_error_names_the_field(client: Any) -> None:
 
 def test_a_wrong_key_an_unknown_path_and_a_bad_request(stage: OpenStage) -> None:
     opened = stage(key="sk-right")
-    with connect(opened, "sk-wrong") as client, pytest.raises(openai.AuthenticationError):
+    with connect(opened, "sk-wrong") as client, pytest.raises(openai.AuthenticationError) as unknown:
         client.responses.create(**RESPONSE)
+    assert unknown.value.code == "invalid_api_key"
     with connect(opened, "sk-right") as client:
         with pytest.raises(openai.NotFoundError):
             client.files.list()

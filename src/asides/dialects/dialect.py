@@ -170,7 +170,7 @@ _DECODER_AND_WRITER = {
     "openai_chat": ("ChatDecoder", "ChatWriter"),
     "openai_responses": ("ResponsesDecoder", "ResponsesWriter"),
 }
-_WITH_ERROR_HEADERS = ("bedrock",)
+_WITH_ERROR_HEADERS = ("anthropic", "bedrock")
 _WRITES_ERRORS_LIKE = {"openai_responses": "openai_chat"}
 
 

@@ -141,6 +141,8 @@ class ReplyWriter:
 
     def __init__(self, model: str, content_type: str, *, shows_usage: bool) -> None:
         self.content_type = content_type
+        self.created = 0
+        """When the reply was made, in seconds since 1970, for the dialects that say so. Whoever has a clock sets it."""
         self._started = ReplyStarted(model)
         self._own_id = ""
         self._shows_usage = shows_usage

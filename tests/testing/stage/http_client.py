@@ -54,6 +54,12 @@ def post(
         return Answer(connection.getresponse())
 
 
+def post_to(stage: Stage, path: str, body: dict[str, Any]) -> Answer:
+    with connected(stage) as connection:
+        connection.request("POST", path, json.dumps(body).encode())
+        return Answer(connection.getresponse())
+
+
 def get(stage: Stage, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
     with connected(stage) as connection:
         connection.request(method, path, headers=headers or {})

@@ -10,7 +10,7 @@ import pytest
 import asides
 from asides.testing import OpenStage, Say, Stage
 from asides.values.model_info import ModelInfo
-from tests.testing.stage.http_client import Answer, connected, get
+from tests.testing.stage.http_client import Answer, connected, get, post_to
 
 MESSAGES = {"anthropic-version": "2023-06-01"}
 
@@ -78,6 +78,17 @@ CONVERSE = {"messages": [{"role": "user", "content": [{"text": "one two three"}]
 )
 def test_the_tokens_of_contents_are_counted(stage: OpenStage, body: Any, count: int) -> None:
     assert post_json(stage(), "/v1beta/models/m:countTokens", body).json["totalTokens"] == count
+
+
+@pytest.mark.parametrize("scene", [Say("It is warm.", thinking="Look.", piece=3), Say("")])
+def test_a_stream_of_contents_is_a_list_unless_events_are_asked_for(stage: OpenStage, scene: Say) -> None:
+    opened = stage(scene)
+    path = "/v1beta/models/gemini-3.8-flash:streamGenerateContent"
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    plain, events = post_to(opened, path, body), post_to(opened, f"{path}?alt=sse", body)
+    assert (plain.headers["content-type"], events.headers["content-type"]) == ("application/json", "text/event-stream")
+    chunks = [json.loads(payload) | {"responseId": ""} for payload in events.payloads]
+    assert [chunk | {"responseId": ""} for chunk in plain.json] == chunks
 
 
 def test_the_tokens_of_a_conversation_are_counted(stage: OpenStage) -> None:

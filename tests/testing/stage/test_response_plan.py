@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import time
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -16,7 +17,7 @@ from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.messages import ToolCall
 from asides.values.usage import Usage
 from tests.decoding import reply_of, target
-from tests.testing.stage.http_client import as_http, body_of, connected, post, raw_socket, read_all
+from tests.testing.stage.http_client import as_http, body_of, connected, get, post, post_to, raw_socket, read_all
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
@@ -28,6 +29,25 @@ SCENE = Say(
     usage=Usage(input=3, output=9, thinking=4, cached=1, total=12),
     piece=4,
 )
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_reply_tells_when_it_was_made(stage: OpenStage, streamed: bool) -> None:
+    opened = stage(Say("hi"))
+    now = time.time()
+    asked = {"model": "any", "stream": streamed}
+    messages = [{"role": "user", "content": "hi"}]
+    chat = post_to(opened, "/v1/chat/completions", {**asked, "messages": messages})
+    response = post_to(opened, "/v1/responses", {**asked, "input": "hi"})
+    lines = post_to(opened, "/api/chat", {**asked, "messages": messages})
+    created = [
+        (json.loads(chat.payloads[0]) if streamed else chat.json)["created"],
+        (json.loads(response.payloads[0])["response"] if streamed else response.json)["created_at"],
+        datetime.fromisoformat(json.loads(lines.body.splitlines()[0])["created_at"]).timestamp(),
+    ]
+    if not streamed:
+        created.append(get(opened, f"/v1/responses/{response.json['id']}").json["created_at"])
+    assert all(now - 2 < made < now + 60 for made in created)
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 7])

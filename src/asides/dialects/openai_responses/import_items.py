@@ -75,7 +75,7 @@ def _import_client_item(item: dict[str, Any], calls: set[str]) -> tuple[Role, li
 
 
 def _import_item(item: dict[str, Any]) -> tuple[Role, list[Part]]:
-    match item.get("type", "message"):
+    match item.get("type", "item_reference" if item.keys() == {"id"} else "message"):
         case "message":
             return _import_message(item)
         case "reasoning":

@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 from zlib import crc32
 
 import msgspec
 
 from asides.dialects import model_list_formats
 from asides.dialects.dialect import Dialect, ServedRequest, Writer
+from asides.dialects.gemini.server.write_reply import ContentListWriter
 from asides.dialects.ollama.server.read_request import read_generate
 from asides.dialects.ollama.server.write_reply import GenerateLineWriter
 from asides.dialects.server_half import RequestFields
@@ -170,6 +171,11 @@ def _count_content_tokens(call: EndpointCall) -> Answer:
     return answer_json({"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]})
 
 
+def _stream_content(call: EndpointCall) -> Answer:
+    has_events = dict(parse_qsl(call.request.query)).get("alt") == "sse"
+    return call.reply(call.dialect.read, call.dialect.writer if has_events else ContentListWriter)
+
+
 # --- bedrock ----------------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +279,11 @@ _ENDPOINTS: dict[str, tuple[Endpoint, ...]] = {
     "anthropic": (Endpoint("POST", re.compile(r"/messages/count_tokens$"), _count_message_tokens), _MODEL),
     "bedrock": (Endpoint("POST", re.compile(r"/model/(?P<model>[^/]+)/count-tokens$"), _count_converse_tokens),),
     "cohere": (Endpoint("POST", re.compile(r"/v\d/tokenize$"), _tokenize), _MODEL),
-    "gemini": (Endpoint("POST", re.compile(r"/(?P<model>[^/]+):countTokens$"), _count_content_tokens), _MODEL),
+    "gemini": (
+        Endpoint("POST", re.compile(r":streamGenerateContent$"), _stream_content),
+        Endpoint("POST", re.compile(r"/(?P<model>[^/]+):countTokens$"), _count_content_tokens),
+        _MODEL,
+    ),
     "ollama": (
         Endpoint("POST", re.compile(r"/api/chat$"), _chat),
         Endpoint("POST", re.compile(r"/api/generate$"), _generate),

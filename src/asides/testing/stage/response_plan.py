@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import time
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
 import msgspec
 
 from asides.dialects.dialect import Dialect, ServedRequest, Writer
+from asides.dialects.server_half import ReplyWriter
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
 from asides.values.events import Event, ReplyStarted, StopReason, UsageReported
 from asides.values.fold import simulate
@@ -57,6 +59,8 @@ def plan_response(
             writer = (make_writer or dialect.writer)(
                 model=scene.model or request.model, stream=request.stream, include_usage=request.include_usage
             )
+            if isinstance(writer, ReplyWriter):
+                writer.created = int(time())
             events = _build_events(scene, request)
             if seal is not None:
                 events = seal(events)

@@ -57,6 +57,8 @@ _PLAIN_DIALECT = "openai_chat"
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 # What a reader or a rule raises that trusted the type of a field.
 _MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+# The kind of error for a wrong key, where it is not that of the status.
+_WRONG_KEY_KINDS = {"openai_chat": "invalid_api_key", "openai_responses": "invalid_api_key"}
 _WRONG_KEY = "the key is missing or is not the one this stage was given."
 
 
@@ -126,7 +128,7 @@ class Routes:
             message = f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health."
             return _refuse(404, message, dialect)
         if not self._has_key(request):
-            return _refuse(401, _WRONG_KEY, dialect)
+            return _refuse(401, _WRONG_KEY, dialect, _WRONG_KEY_KINDS.get(dialect.name))
         if is_list:
             query = dict(parse_qsl(request.query))
             return _answer_get(request, lambda: dialect.write_models(self._models, query), dialect)
@@ -213,6 +215,6 @@ def _refuse_method(request: Request, allowed: tuple[str, ...], dialect: Dialect)
     return Answer(msgspec.structs.replace(plan, headers={"allow": ", ".join(allowed), **plan.headers}), problem=message)
 
 
-def _refuse(status: int, message: str, dialect: Dialect) -> Answer:
+def _refuse(status: int, message: str, dialect: Dialect, kind: str | None = None) -> Answer:
     """Plan an error in this dialect."""
-    return Answer(plan_failure(Fail(status=status, message=message), dialect), problem=message)
+    return Answer(plan_failure(Fail(status=status, message=message, kind=kind), dialect), problem=message)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from asides.dialects import find_dialect
+from asides.dialects.anthropic.server.write_reply import write_error_headers
 from asides.values.events import (
     Event,
     RefusalDelta,
@@ -69,3 +70,9 @@ def test_a_refusal_of_another_dialect_is_in_the_details() -> None:
 )
 def test_an_error_body_has_the_type_of_its_status(status: int, kind: str) -> None:
     assert json.loads(DIALECT.write_error(status, "no")) == {"type": "error", "error": {"type": kind, "message": "no"}}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 529])
+def test_an_error_that_lasts_says_so(status: int) -> None:
+    lasts = status < 429
+    assert write_error_headers(status) == ({"x-should-retry": "false"} if lasts else {})

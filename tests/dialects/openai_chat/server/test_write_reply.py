@@ -42,9 +42,10 @@ def events_of(*events: Event, stop: StopReason = STOPPED.stop) -> list[Event]:
     return [STARTED, *events, ReplyEnded(stop)]
 
 
-def written(events: list[Event], **settings: Any) -> bytes:
+def written(events: list[Event], created: int = 0, **settings: Any) -> bytes:
     chosen: dict[str, Any] = {"model": "m", "stream": True, **settings}
     writer = ChatWriter(**chosen)
+    writer.created = created
     return b"".join(writer.write([event]) for event in events)
 
 

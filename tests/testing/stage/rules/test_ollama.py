@@ -63,6 +63,15 @@ def test_pairs_are_accepted_with_ids_and_without(stage: OpenStage) -> None:
     assert asked(opened, USER, called("a", "b"), result("b"), unnamed, SO).status == 200
 
 
+def test_a_result_without_its_call_is_accepted_if_it_names_none(stage: OpenStage) -> None:
+    """LiteLLM sends the results of a loop and leaves out the calls."""
+    opened = stage(Say(text="42"))
+    thought = {"role": "assistant", "content": "", "thinking": "Look."}
+    assert asked(opened, USER, thought, {"role": "tool", "content": "fine"}).status == 200
+    assert asked(opened, USER, thought, {"role": "tool", "content": "fine"}, SO, called("a"), result("a")).status == 200
+    assert asked(opened, USER, thought, result("a")).status == 400
+
+
 @pytest.mark.parametrize("name", ["", None])
 def test_a_result_need_not_name_its_tool(stage: OpenStage, name: str | None) -> None:
     opened = stage(Say(text="42"))

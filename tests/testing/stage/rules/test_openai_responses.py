@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.testing import OpenStage, Say, Stage
-from asides.values.messages import user
+from asides.values.messages import ToolCall, user
 from tests.testing.stage.http_client import Answer, connected
 
 FIRST = {"model": "gpt-5", "input": "What is 2 + 3?", "store": False, "reasoning": {"effort": "low", "summary": "auto"}}
@@ -78,6 +78,28 @@ def test_a_conversation_continues_from_a_stored_turn_only(stage: OpenStage) -> N
     )
     gone = post(open_stage, "/v1/responses", FIRST).json
     assert "not found" in refusal(open_stage, [], previous_response_id=gone["id"])
+
+
+@pytest.mark.parametrize("name", ["item_reference", None])
+def test_a_reference_counts_as_the_item_that_it_names(stage: OpenStage, name: str | None) -> None:
+    def refer(item: dict[str, Any]) -> dict[str, Any]:
+        return {"id": item["id"]} if name is None else {"type": name, "id": item["id"]}
+
+    open_stage = stage()
+    thought, message = items(open_stage, store=True)
+    _, later = items(open_stage, store=True)
+    for sent in ([refer(thought), refer(message)], [refer(thought), message], [thought, refer(message)]):
+        assert refusal(open_stage, sent) == ""
+    for _ in range(2):
+        assert refusal(open_stage, [refer(thought), refer(message)], model="gpt-5-mini", store=True) == ""
+    assert "without its required 'reasoning' item" in refusal(open_stage, [refer(message)])
+    assert "without its required following item" in refusal(open_stage, [refer(thought), refer(later)])
+    assert "without its required following item" in refusal(open_stage, [refer(thought)])
+    open_stage = stage(Say(thinking="t", tool_calls=(ToolCall("c1", "f", {}),)))
+    thought, call = items(open_stage, store=True)
+    output = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+    assert refusal(open_stage, [refer(thought), refer(call), output]) == ""
+    assert "No tool output found" in refusal(open_stage, [refer(thought), refer(call)])
 
 
 def test_calls_and_their_outputs_belong_together(stage: OpenStage) -> None:

@@ -30,6 +30,8 @@ Wire: TypeAlias = dict[str, Any]
 BlockEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | PartArrived
 
 _ERROR_TYPES = {status: kind for kind, status in STATUSES.items() if kind.endswith(("_error", "_large"))}
+# The same request would get these again.
+_FINAL = frozenset({400, 401, 403, 404, 413})
 _KNOWN_STOP_REASONS = frozenset(
     {
         "end_turn",
@@ -53,6 +55,11 @@ _STOP_REASONS: dict[StopKind, str] = {
 _REQUIRED_COUNTS: Wire = {"input_tokens": 0, "output_tokens": 0}
 _EMPTY_TEXT: Wire = {"type": "text", "text": ""}
 _EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
+
+
+def write_error_headers(status: int, kind: str | None = None) -> dict[str, str]:  # noqa: ARG001 - the status decides
+    """Return the headers of an error: its own agent asks again after a refusal unless it is told not to."""
+    return {"x-should-retry": "false"} if status in _FINAL else {}
 
 
 def write_error(status: int, message: str, kind: str | None = None, *, details: Wire | None = None) -> bytes:

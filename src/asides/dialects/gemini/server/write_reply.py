@@ -1,4 +1,5 @@
-"""Write replies (`ContentWriter`) and errors (`write_error`) as a server of generateContent does.
+"""Write replies (`ContentWriter`; `ContentListWriter` for a stream without events) and errors (`write_error`) as a
+server of generateContent does.
 
 Not here: requests (read_request), sockets and status lines.
 """
@@ -108,7 +109,26 @@ class ContentWriter(ReplyWriter):
         document["modelVersion"] = self._started.model
         document["responseId"] = self._find_id("")
         body = msgspec.json.encode(document)
-        return b"data: %b\r\n\r\n" % body if self._stream else body
+        return self._frame(body) if self._stream else body
+
+    def _frame(self, chunk: bytes) -> bytes:
+        return b"data: %b\r\n\r\n" % chunk
+
+
+class ContentListWriter(ContentWriter):
+    """A stream as one JSON list of its chunks, for clients that do not ask for events."""
+
+    def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
+        super().__init__(model=model, stream=stream, include_usage=include_usage)
+        self.content_type = "application/json"
+        self._begun = False
+
+    def _write_end(self, stop: StopReason) -> bytes:
+        return super()._write_end(stop) + b"]\n"
+
+    def _frame(self, chunk: bytes) -> bytes:
+        before, self._begun = b",\r\n" if self._begun else b"[", True
+        return before + chunk
 
 
 class _Parts:

@@ -5,6 +5,7 @@ Not here: requests (read_request), sockets and status lines.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -22,7 +23,6 @@ from asides.values.events import (
 from asides.values.fold import fold
 from asides.values.messages import Image, ToolCall
 
-_CREATED_AT = "1970-01-01T00:00:00Z"
 _BETWEEN_THOUGHTS = "\n\n"
 
 
@@ -107,7 +107,8 @@ class ChatLineWriter(ReplyWriter):
         return {name: count for name, count in counts.items() if count is not None}
 
     def _write_line(self, fields: dict[str, Any]) -> bytes:
-        return msgspec.json.encode({"model": self._started.model, "created_at": _CREATED_AT, **fields}) + b"\n"
+        head = {"model": self._started.model, "created_at": datetime.fromtimestamp(self.created, UTC)}
+        return msgspec.json.encode({**head, **fields}) + b"\n"
 
 
 class GenerateLineWriter(ChatLineWriter):

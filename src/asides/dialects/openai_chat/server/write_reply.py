@@ -61,12 +61,11 @@ class ChatWriter(ReplyWriter):
         stream: bool,
         include_usage: bool = True,
         thinking_field: str = "reasoning_content",
-        created: int = 0,
     ) -> None:
         content_type = "text/event-stream" if stream else "application/json"
         super().__init__(model, content_type, shows_usage=include_usage or not stream)
         self._deltas = _Deltas(thinking_field)
-        self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)(created)
+        self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)()
         self._begun = False
 
     def _write_event(self, event: ContentEvent) -> bytes:
@@ -76,7 +75,8 @@ class ChatWriter(ReplyWriter):
         if self._begun:
             return []
         self._begun = True
-        return [self._output.begin(msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX)))]
+        started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
+        return [self._output.begin(started, self.created)]
 
     def _write_end(self, stop: StopReason) -> bytes:
         started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
@@ -225,15 +225,14 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
 class _Chunks:
     """Deltas as server-sent events."""
 
-    def __init__(self, created: int) -> None:
-        self._created = created
+    def __init__(self) -> None:
         self._head = b""
 
-    def begin(self, started: ReplyStarted) -> bytes:
+    def begin(self, started: ReplyStarted, created: int) -> bytes:
         head = {
             "id": started.id,
             "object": "chat.completion.chunk",
-            "created": self._created,
+            "created": created,
             "model": started.model,
         }
         # The same for every chunk, so it is written once.
@@ -257,16 +256,16 @@ class _Chunks:
 class _Whole:
     """Deltas joined into one document."""
 
-    def __init__(self, created: int) -> None:
-        self._created = created
+    def __init__(self) -> None:
+        self._created = 0
         self._started = ReplyStarted()
         self._texts: dict[str, list[str]] = {"content": []}
         self._calls: list[dict[str, Any]] = []
         self._arguments: list[list[str]] = []
         self._objects: dict[str, Any] = {}
 
-    def begin(self, started: ReplyStarted) -> bytes:
-        self._started = started
+    def begin(self, started: ReplyStarted, created: int) -> bytes:
+        self._started, self._created = started, created
         return b""
 
     def add(self, delta: Delta) -> bytes:

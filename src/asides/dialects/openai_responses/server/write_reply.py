@@ -35,17 +35,9 @@ _ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "cus
 class ResponsesWriter(ReplyWriter):
     """Events of one reply in, a response out. Images and files, and seals of other dialects, are not written."""
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        stream: bool,
-        include_usage: bool = True,
-        created: int = 0,
-    ) -> None:
+    def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
         self._stream = stream
-        self._created = created
         self._items: dict[int, _Item] = {}
         """The item of each block."""
         self._open: _Item | None = None
@@ -116,7 +108,7 @@ class ResponsesWriter(ReplyWriter):
         return {
             "id": self._id,
             "object": "response",
-            "created_at": self._created,
+            "created_at": self.created,
             "status": status,
             "error": None,
             "incomplete_details": None,

@@ -44,16 +44,22 @@ def _check(messages: list[Wire]) -> Iterator[str]:
 
 
 def _add_ids(messages: list[Wire]) -> list[Wire]:
-    """Return the messages with an id for each result: without one it belongs to the first call that has no result."""
+    """Return the messages with an id for each result: without one it belongs to the first call that has no result.
+
+    After a turn without calls it is a note: some clients send results and leave out the calls, which the real server
+    takes.
+    """
+    asked: list[str] = []
     waiting: list[str] = []
     numbered: list[Wire] = []
     for message in messages:
         if message.get("role") == "assistant":
-            waiting = list_call_ids(message)
+            asked = list_call_ids(message)
+            waiting = list(asked)
         elif message.get("role") == "tool":
             call_id = message.get("tool_call_id") or next(iter(waiting), "")
             if call_id in waiting:
                 waiting.remove(call_id)
-            message = {**message, "tool_call_id": call_id}
+            message = {**message, "tool_call_id": call_id} if call_id or asked else {"role": "system"}
         numbered.append(message)
     return numbered

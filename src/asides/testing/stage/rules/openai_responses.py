@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import count
+from time import time
 from typing import Any
 from uuid import uuid4
 
@@ -71,7 +72,7 @@ class ResponsesRules:
         self._secret = secret
         self._numbers = count(1)
         self._issued: dict[str, IssuedResponse] = {}
-        self._stored_items: set[str] = set()
+        self._stored_items: dict[str, Wire] = {}
         self._follower: dict[str, str] = {}
         self._leader: dict[str, str] = {}
 
@@ -107,8 +108,14 @@ class ResponsesRules:
             yield _refuse(message, "previous_response_id", "previous_response_not_found")
         items = body.get("input")
         if isinstance(items, list):
+            items = [self._resolve(item) for item in items]
             yield from self._check_items(items, body)
             yield from self._check_calls(items, parent)
+
+    def _resolve(self, item: Wire) -> Wire:
+        """Return the stored item that this one refers to; itself if it is no reference, or one to something else."""
+        is_reference = item.get("type") == "item_reference" or item.keys() == {"id"}
+        return self._stored_items.get(str(item["id"]), item) if is_reference else item
 
     def _check_items(self, items: list[Wire], body: Wire) -> Iterator[str]:
         for place, item in enumerate(items):
@@ -170,7 +177,8 @@ class ResponsesRules:
         if not thought and reasoning.get("effort") not in (None, "none"):
             events = self._add_hidden_thought(events, model)
         sealed = list(self._add_state(events, bool(reasoning.get("summary")), model))
-        self._remember(sealed, response, stored, _list_input(body.get("input"), response))
+        received = [self._resolve(item) for item in _list_input(body.get("input"), response)]
+        self._remember(sealed, response, stored, received)
         return sealed
 
     def _add_hidden_thought(self, events: list[Event], model: str) -> list[Event]:
@@ -228,9 +236,14 @@ class ResponsesRules:
         for (name, kind), follower in zip(zip(ids, kinds.values(), strict=True), ids[1:], strict=False):
             if kind == "reasoning":
                 self._follower[name], self._leader[follower] = follower, name
+        document = b""
         if stored:
-            self._stored_items.update(ids)
-        document = ResponsesWriter(model="", stream=False).write(events) if stored else b""
+            writer = ResponsesWriter(model="", stream=False)
+            writer.created = int(time())
+            document = writer.write(events)
+            # An item that is stored needs no encrypted state, also when another model goes on.
+            items: list[Wire] = [*received, *msgspec.json.decode(document)["output"]]
+            self._stored_items |= {str(item["id"]): item | {"encrypted_content": None} for item in items}
         self._issued[response] = IssuedResponse(stored, calls, document, received)
 
 
