@@ -52,6 +52,8 @@ def test_waits_double_up_to_a_limit() -> None:
     patient = Policy(retries=9, backoff=1.0, max_backoff=8.0)
     waits = [decide_retry(500, {}, attempt=n, policy=patient, jitter=0.0) for n in range(1, 7)]
     assert waits == [Retry(seconds) for seconds in (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)]
+    endless = Policy(retries=9999, backoff=1.0, max_backoff=8.0)
+    assert decide_retry(500, {}, attempt=5000, policy=endless, jitter=0.0) == Retry(8.0)
 
 
 @given(jitter=st.floats(0, 1), attempt=st.integers(1, 60))

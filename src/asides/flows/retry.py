@@ -35,7 +35,8 @@ NO_HEAD = Head(0, {})
 
 ERROR_BODY_LIMIT = 64 * 1024
 _RETRY_STATUSES = frozenset({408, 409, 429})
-_READ = Read()
+# An error comes in one piece, and its status says enough.
+_READ = Read(patience=5.0)
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -154,7 +155,7 @@ def decide_retry(
     if wait is None:
         wait = getattr(failure, "retry_after", None)
     if wait is None:
-        backoff = min(policy.backoff * 2.0 ** (attempt - 1), policy.max_backoff)
+        backoff = min(policy.backoff * 2.0 ** min(attempt - 1, 64), policy.max_backoff)
         # Shorten it by up to half, so that clients that failed together do not return together.
         return Retry(backoff * (1 - jitter / 2))
     if wait > policy.max_wait:
