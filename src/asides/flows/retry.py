@@ -6,7 +6,8 @@ Not here: a different request after a rejection (heal).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -28,7 +29,7 @@ from asides.values.errors import (
     quote_message,
 )
 from asides.values.messages import Prompt
-from asides.values.redaction import build_redactor, hide_quotes, list_texts, redact_bytes
+from asides.values.redaction import Redact, build_redactor, hide_quotes, list_texts, redact_bytes
 
 NO_HEAD = Head(0, {})
 """Before the head of a response has arrived."""
@@ -104,12 +105,21 @@ def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: 
             setattr(error, name, redact(value))
         elif isinstance(value, bytes):
             setattr(error, name, redact_bytes(value, redact))
-    if error.partial is not None and error.partial.payloads:
+    if error.partial is not None and _hold_secrets(error.partial.payloads, redact):
         payloads = tuple(redact_bytes(payload, redact) for payload in error.partial.payloads)
         error.partial = msgspec.structs.replace(error.partial, payloads=payloads)
     if error.__suppress_context__:
         # The errors of HTTP libraries name the whole address.
         error.__context__ = None
+
+
+def _hold_secrets(documents: Iterable[bytes], redact: Redact) -> bool:
+    """Whether there is something to redact. Almost never, and documents that stay as they are stay compressed."""
+    rest = iter(documents)
+    while joined := b"\n".join(islice(rest, 512)):
+        if redact_bytes(joined, redact) != joined:
+            return True
+    return False
 
 
 # --- the next attempt ---------------------------------------------------------------------------------------------
