@@ -112,3 +112,27 @@ def test_a_file_here_that_never_ends_is_an_error(here: Path, kind: str) -> None:
         (here / "asides.toml").write_bytes(b"#" * (1024 * 1024 + 1))
     with pytest.raises(ConfigError, match=r"asides\.toml cannot be read"):
         load_settings(NOTHING)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "max_tokens = " + "9" * 5000,
+        "thinking = 0x" + "f" * 20_000,
+        "[" + ".".join("a" * 8000) + "]\n" + ".".join("a" * 8000) + " = 1",
+        "providers." + ".".join(['"a"'] * 5000) + " = 1",
+    ],
+    ids=["digits", "hexadecimal digits", "a long header and key", "a long key with quotes"],
+)
+def test_no_number_and_no_key_of_a_file_here_is_more_than_an_error(here: Path, content: str) -> None:
+    (here / "asides.toml").write_text(content)
+    with pytest.raises(ConfigError):
+        load_settings(NOTHING)
+
+
+def test_a_file_here_starts_no_server_through_a_row_of_the_user(here: Path, home: Path) -> None:
+    (home / ".config" / "asides" / "asides.toml").write_text('[providers.mine]\nlike = "local"\n')
+    (here / "asides.toml").write_text('model = "mine:theirs.gguf"')
+    settings = load_settings({"HOME": str(home)})
+    assert settings.model is None
+    assert [entry.name for entry in settings.ignored] == ["model"]

@@ -180,15 +180,17 @@ def load_settings(
             collector.take_text(name, value, f"environment {variable}")
     collector.notices += _report_unknown_variables(environ)
     paths: list[str] = []
-    for file in read_files(environ, files, trusts):
+    found = list(read_files(environ, files, trusts))
+    for file in found:
         paths.append(str(file.path))
         tables = file.document.pop(_ROWS, {})
         if file.distrust is None:
             rows += _read_rows(tables, file.path, rows)
         elif tables:
             collector.ignore([f"{_ROWS}.{name}" for name in tables] if isinstance(tables, dict) else [_ROWS], file)
+    for file in found:
         for name, value in _flatten(file.document, f"{file.path}: a setting"):
-            if file.distrust is None or is_harmless(name, value):
+            if file.distrust is None or is_harmless(name, value, rows):
                 collector.take(name, value, f"file {file.path}")
             else:
                 collector.ignore([name], file)
@@ -294,19 +296,19 @@ def _build_name_error(name: str, what: str) -> ConfigError:
 # --- files that nobody named --------------------------------------------------------------------------------------
 
 
-def is_harmless(name: str, value: object) -> bool:
-    """Whether a file that is not trusted may set this."""
-    return name in _HARMLESS and not (name == "model" and isinstance(value, str) and _is_more_than_a_name(value))
+def is_harmless(name: str, value: object, rows: Sequence[Provider] = ()) -> bool:
+    """Whether a file that is not trusted may set this. `rows` are the user's own, which may start servers too."""
+    return name in _HARMLESS and not (name == "model" and isinstance(value, str) and _is_more_than_a_name(value, rows))
 
 
-def _is_more_than_a_name(model: str) -> bool:
+def _is_more_than_a_name(model: str, rows: Sequence[Provider]) -> bool:
     """Whether a model leaves the path of its address, or starts a server with a file, which may be the folder's."""
     if ".." in model:
         return True
     if model.strip() == WITHOUT_A_KEY:
         return False
     try:
-        return bool(find_target(model, environ={}).provider.launcher)
+        return bool(find_target(model, rows=rows, environ={}).provider.launcher)
     except ConfigError:
         return False
 

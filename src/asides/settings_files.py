@@ -19,8 +19,9 @@ from asides.values.errors import ConfigError
 FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"
 NOT_TRUSTED = "it was found in the current folder, which is not trusted"
-# Far beyond any real file.
+# Far beyond any real file. The parser takes minutes for a key of many parts, so a line has no more dots than this.
 _MOST_BYTES = 1024 * 1024
+_MOST_DOTS = 200
 
 Trusts: TypeAlias = Callable[[Path, bytes], bool]
 """Whether the user trusts the file at this path with exactly this content."""
@@ -82,11 +83,13 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
     """Parse the content of a settings file."""
     import tomllib
 
+    if any(line.count(b".") > _MOST_DOTS for line in content.splitlines()):
+        raise ConfigError(f"the settings file {path} has a line with more than {_MOST_DOTS} dots; break it up.")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as problem:
         raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # A ValueError: a number of thousands of digits.
         raise ConfigError(f"the settings file {path} is not TOML: {problem}.") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -363,6 +364,8 @@ def test_a_family_decides_which_rules_hold() -> None:
         (Timeout(idle=3), Timeout(10, 600, 3)),
         ({"first_byte": 3}, Timeout(10, 3, 300)),
         (Timeout(None, None, None), Timeout(None, None, None)),
+        (Timeout(math.inf, 1e300, 1e18, math.inf), Timeout(None, None, None, None)),
+        (math.inf, Timeout(10, None, None)),
     ],
 )
 def test_a_timeout_in_any_of_its_shapes(given: Any, read: Timeout) -> None:

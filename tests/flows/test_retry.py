@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.flows.call import Policy
-from asides.flows.retry import GiveUp, Retry, decide_retry, read_retry_after
+from asides.flows.retry import GiveUp, Retry, clean_error, decide_retry, read_retry_after
+from asides.providers.credentials import Secret
+from asides.providers.find import find_target
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -18,6 +20,7 @@ from asides.values.errors import (
     RateLimited,
     TransportError,
 )
+from asides.values.reply import Documents, Reply, compress_documents
 
 POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
 
@@ -52,6 +55,8 @@ def test_waits_double_up_to_a_limit() -> None:
     patient = Policy(retries=9, backoff=1.0, max_backoff=8.0)
     waits = [decide_retry(500, {}, attempt=n, policy=patient, jitter=0.0) for n in range(1, 7)]
     assert waits == [Retry(seconds) for seconds in (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)]
+    endless = Policy(retries=9999, backoff=1.0, max_backoff=8.0)
+    assert decide_retry(500, {}, attempt=5000, policy=endless, jitter=0.0) == Retry(8.0)
 
 
 @given(jitter=st.floats(0, 1), attempt=st.integers(1, 60))
@@ -123,3 +128,14 @@ def test_the_server_may_say_whether_to_try_again() -> None:
     assert judged(500, {"x-should-retry": "false"}) == GiveUp()
     assert judged(400, {"x-should-retry": "true"}) == Retry(1.0)
     assert judged(400, {"x-should-retry": "true"}, attempt=3) == GiveUp("Given up after 3 attempts.")
+
+
+def test_documents_without_a_secret_stay_compressed_in_the_reply_of_an_error() -> None:
+    target = find_target("openai-compatible:m", base_url="http://127.0.0.1:9/v1")
+    for document in (b'{"a":1}', b'{"a":"sk-canary-3141592653"}'):
+        documents = Documents([compress_documents([b"{}", document])], [b"{}"])
+        error = TransportError("x")
+        error.partial = Reply(payloads=documents)
+        clean_error(error, target, Secret("sk-canary-3141592653"))
+        assert (error.partial.payloads is documents) is (b"canary" not in document)
+        assert b"canary" not in b"".join(error.partial.payloads)

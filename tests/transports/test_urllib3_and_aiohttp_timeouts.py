@@ -182,6 +182,27 @@ def test_an_error_whose_body_drips_is_the_error_after_the_wait(shell: Shell, sta
     assert outcome.raised.status == int(status[:3])
 
 
+@both_shells
+def test_a_reply_that_is_whole_is_returned_though_the_server_goes_on_and_on(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("urllib3", "aiohttp"):
+        monkeypatch.setattr(f"asides.transports.{name}.MOST_PATIENCE", 0.5)
+    with dripping(Drip("", OPEN + b"\r\n" + stream({"content": "42"}), b": alive\n\n")) as url:
+        outcome = shell(url, timeout=None, retries=0)
+    assert outcome.reply is not None
+    assert outcome.reply.text == "42"
+
+
+@both_shells
+def test_an_error_is_raised_though_its_body_comes_byte_by_byte(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("urllib3", "aiohttp"):
+        monkeypatch.setattr(f"asides.transports.{name}.MOST_PATIENCE", 0.1)
+    with dripping(Drip("", b"HTTP/1.1 400 Bad Request\r\nContent-Length: 60000\r\n\r\n", b"a")) as url:
+        outcome = shell(url, timeout=None, retries=0)
+    assert isinstance(outcome.raised, asides.BadRequest)
+
+
 # --- the way to the server --------------------------------------------------------------------------------------------
 
 CONNECTING = [

@@ -135,9 +135,10 @@ def test_a_chunk_is_unwrapped_and_an_exception_becomes_an_error() -> None:
     assert framing.feed(write_frame(error, b"")) == [b'{"error":{"message":"down","code":"500"}}']
 
 
-@pytest.mark.parametrize("size", [1, 9, 10_000])
-def test_a_chunk_that_cannot_be_unwrapped_raises_after_the_documents_before_it(size: int) -> None:
-    body = FIRST + write_frame({":event-type": "chunk"}, b'{"nothing":1}')
+@pytest.mark.parametrize("size", [1, 9, 100_000])
+@pytest.mark.parametrize("wrapped", [b'{"nothing":1}', b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b',"bytes":""}'])
+def test_a_chunk_that_cannot_be_unwrapped_raises_after_the_documents_before_it(size: int, wrapped: bytes) -> None:
+    body = FIRST + write_frame({":event-type": "chunk"}, wrapped)
     framing = Framing(named=True)
     documents: list[bytes] = []
 

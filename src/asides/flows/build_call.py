@@ -229,6 +229,8 @@ def _read_policy(given: CallOptions) -> Policy:
     changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
         raise ConfigError("retries and max_wait cannot be below zero.")
+    if "max_wait" in changes:
+        changes["max_wait"] = min(changes["max_wait"], _LONGEST_WAIT)
     if given.reply_limits is not None:
         changes["reply_limits"] = _read_reply_limits(given.reply_limits)
     return Policy(_read_timeout(given.timeout), **changes)
@@ -241,6 +243,10 @@ def _read_reply_limits(given: object) -> ReplyLimits:
         if limit is not None and limit < 1:
             raise ConfigError(f"reply_limits: {name} is {limit}; give a number above zero, or None for no limit.")
     return limits
+
+
+# Some decades. No clock of a system or an event loop takes much more, and infinity is how some write "for ever".
+_LONGEST_WAIT = 1e9
 
 
 def _read_timeout(given: object) -> Timeout:
@@ -256,7 +262,8 @@ def _read_timeout(given: object) -> Timeout:
         raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
     if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
         raise ConfigError("a timeout is a number of seconds above zero; None waits for ever.")
-    return given
+    endless = [name for name, seconds in msgspec.structs.asdict(given).items() if (seconds or 0) > _LONGEST_WAIT]
+    return msgspec.structs.replace(given, **dict.fromkeys(endless)) if endless else given
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ Not here: a different request after a rejection (heal).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -28,14 +29,15 @@ from asides.values.errors import (
     quote_message,
 )
 from asides.values.messages import Prompt
-from asides.values.redaction import build_redactor, hide_quotes, list_texts, redact_bytes
+from asides.values.redaction import Redact, build_redactor, hide_quotes, list_texts, redact_bytes
 
 NO_HEAD = Head(0, {})
 """Before the head of a response has arrived."""
 
 ERROR_BODY_LIMIT = 64 * 1024
 _RETRY_STATUSES = frozenset({408, 409, 429})
-_READ = Read()
+# An error comes in one piece, and its status says enough.
+_READ = Read(patience=5.0)
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -103,12 +105,21 @@ def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: 
             setattr(error, name, redact(value))
         elif isinstance(value, bytes):
             setattr(error, name, redact_bytes(value, redact))
-    if error.partial is not None and error.partial.payloads:
+    if error.partial is not None and _hold_secrets(error.partial.payloads, redact):
         payloads = tuple(redact_bytes(payload, redact) for payload in error.partial.payloads)
         error.partial = msgspec.structs.replace(error.partial, payloads=payloads)
     if error.__suppress_context__:
         # The errors of HTTP libraries name the whole address.
         error.__context__ = None
+
+
+def _hold_secrets(documents: Iterable[bytes], redact: Redact) -> bool:
+    """Whether there is something to redact. Almost never, and documents that stay as they are stay compressed."""
+    rest = iter(documents)
+    while joined := b"\n".join(islice(rest, 512)):
+        if redact_bytes(joined, redact) != joined:
+            return True
+    return False
 
 
 # --- the next attempt ---------------------------------------------------------------------------------------------
@@ -154,7 +165,7 @@ def decide_retry(
     if wait is None:
         wait = getattr(failure, "retry_after", None)
     if wait is None:
-        backoff = min(policy.backoff * 2.0 ** (attempt - 1), policy.max_backoff)
+        backoff = min(policy.backoff * 2.0 ** min(attempt - 1, 64), policy.max_backoff)
         # Shorten it by up to half, so that clients that failed together do not return together.
         return Retry(backoff * (1 - jitter / 2))
     if wait > policy.max_wait:

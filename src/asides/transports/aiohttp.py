@@ -19,7 +19,7 @@ from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
 from asides.transports.http_response import BadEncoding, BrokenBody, BrokenHead, HttpResponseReader
-from asides.transports.protocols import AsyncResponse
+from asides.transports.protocols import MOST_PATIENCE, AsyncResponse
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy
 from asides.values.errors import AsidesError, ConfigError
 
@@ -243,6 +243,7 @@ class _AiohttpResponse:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_since: float | None = None
         self._has_data = False
+        self._rest_end = 0.0
         self._timed_out = False
         self._closed = False
         self._finalizer: finalize[..., _AiohttpResponse] | None = None
@@ -292,8 +293,9 @@ class _AiohttpResponse:
 
     async def read(self, patience: float | None = None) -> bytes:
         if patience is not None:
+            self._rest_end = self._rest_end or self._loop.time() + MOST_PATIENCE * patience
             with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(min(patience, self._rest_end - self._loop.time())):
                     return await self.read()
             return b""
         if self._response is None:

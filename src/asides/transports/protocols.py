@@ -11,6 +11,9 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Head
 from asides.options import Timeout
 
+MOST_PATIENCE = 10
+"""Reads with patience end after this many times of it, though something arrives now and then."""
+
 
 class Response(Protocol):
     """One request and its response, blocking. Failures are raised as `TransportError`s."""
@@ -22,7 +25,7 @@ class Response(Protocol):
     def read(self, patience: float | None = None) -> bytes:
         """The next bytes of the body as soon as there are any, decompressed; b"" at its end.
 
-        With `patience`, also b"" when nothing arrives for this many seconds.
+        With `patience`, also b"" when nothing arrives for this many seconds, and from `MOST_PATIENCE` times as many on.
         """
         ...
 
@@ -56,7 +59,7 @@ class AsyncResponse(Protocol):
     async def read(self, patience: float | None = None) -> bytes:
         """The next bytes of the body as soon as there are any, decompressed; b"" at its end.
 
-        With `patience`, also b"" when nothing arrives for this many seconds.
+        With `patience`, also b"" when nothing arrives for this many seconds, and from `MOST_PATIENCE` times as many on.
         """
         ...
 

@@ -20,7 +20,7 @@ from asides.flows.steps import Head
 from asides.options import Timeout
 from asides.transports import transport_errors
 from asides.transports.http_response import BadEncoding, Body, BrokenBody, BrokenHead, HttpResponseReader
-from asides.transports.protocols import Response
+from asides.transports.protocols import MOST_PATIENCE, Response
 from asides.transports.proxy_and_tls import build_tls_context, find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
 
@@ -194,6 +194,7 @@ class _Urllib3Response:
         self._body: Body | None = None
         self._is_cut = False  # The response arrived before the whole request was sent.
         self._has_data = False
+        self._rest_end = 0.0
         self._closed = False
 
     def head(self) -> Head:
@@ -227,6 +228,11 @@ class _Urllib3Response:
     def read(self, patience: float | None = None) -> bytes:
         if self._response is None:
             return b""
+        if patience is not None:
+            self._rest_end = self._rest_end or time.monotonic() + MOST_PATIENCE * patience
+            patience = min(patience, self._rest_end - time.monotonic())
+            if patience <= 0:
+                return b""
         try:
             content = self._read_content(patience)
         except Exception as problem:  # noqa: BLE001 - `_translate` returns unknown errors unchanged
@@ -248,7 +254,7 @@ class _Urllib3Response:
                 self._continue_wait()
             else:
                 allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
-                self._start_wait(allowed if patience is None else patience)
+                self._start_wait(min((wait for wait in (allowed, patience) if wait is not None), default=None))
                 is_waiting = True
             if received := connection.recv(_READ_SIZE):
                 reader.feed(received)

@@ -264,7 +264,7 @@ def _unwrap_frame(frame: Frame, named: bool) -> bytes:
         return b"{%b:%b}" % (msgspec.json.encode(event), frame.payload or b"{}") if named else frame.payload
     try:
         return a2b_base64(msgspec.json.decode(frame.payload, type=_Wrapped).bytes)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise ProtocolError("an AWS chunk cannot be unwrapped.", payload=frame.payload) from None
 
 

@@ -92,6 +92,9 @@ def test_a_reader_gives_the_thinking_fields_in_their_order() -> None:
         ("thought_id", True, False),
         ("encrypted_thinking", True, False),
         ("is_thinking", True, False),
+        ("", True, False),
+        ("two\nlines", True, False),
+        ("a` - at `$.choices[0].delta", True, False),
     ],
 )
 def test_a_reader_learns_an_unknown_field(name: str, heuristics: bool, thinks: bool) -> None:

@@ -214,7 +214,10 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
     return msgspec.defstruct("Chunk", chunk_fields)
 
 
-_UNKNOWN = re.compile(r"Object contains unknown field `(.+)` - at `\$\.choices\[(?:\d+|\.\.\.)\]\.(?:delta|message)`")
+# A name may be empty, or hold a line end.
+_UNKNOWN = re.compile(
+    r"Object contains unknown field `(.*)` - at `\$\.choices\[(?:\d+|\.\.\.)\]\.(?:delta|message)`", re.DOTALL
+)
 
 
 def find_unknown_field(problem: msgspec.ValidationError) -> str | None:
