@@ -71,7 +71,7 @@ class SharedOptions(TypedDict, total=False):
     """The options that `ask`, `stream` and agents share. `output` is separate, since an agent types it differently."""
 
     # the request
-    system: str | None
+    system: str | Sequence[Mapping[str, Any]] | None
     thinking: ThinkingSetting
     reasoning_effort: str | None
     reasoning: Mapping[str, Any] | None
@@ -161,7 +161,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     # the request
-    system: str | None = None
+    system: str | list[dict[str, Any]] | None = None
     thinking: Any = None
     reasoning_effort: Any = None
     reasoning: Any = None

@@ -469,3 +469,48 @@ def test_limits_of_a_reply_are_given_as_a_value_or_by_field() -> None:
     for wrong in (5, {"made_up": 1}, {"events": "many"}, ReplyLimits(events=0), {"reply_bytes": -1}):
         with pytest.raises(asides.ConfigError, match="reply_limits"):
             call(reply_limits=wrong)
+
+
+def test_a_system_prompt_in_blocks_keeps_its_cache_breakpoints() -> None:
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": "A"},
+        {"type": "text", "text": "B", "cache_control": {"type": "ephemeral"}},
+    ]
+    prompt = call(system=blocks).prompt
+    assert prompt.system is None
+    assert prompt.messages == (
+        asides.Message("system", (asides.Text("A"), asides.Text("B", cache=True))),
+        *call().prompt.messages,
+    )
+    body = asides.explain("anthropic:claude-sonnet-5", "?", system=blocks).body
+    assert body["system"] == blocks
+
+
+def test_fields_of_a_tool_are_sent_where_the_dialect_has_them_and_told_elsewhere() -> None:
+    tool = {"name": "look", "input_schema": LOOK.parameters, "defer_loading": True, "input_examples": [{"at": "it"}]}
+    sent = asides.explain("anthropic:claude-sonnet-5", "?", tools=[tool])
+    assert sent.body["tools"] == [tool]
+    assert not sent.notices
+    told = call(tools=[tool])
+    assert [notice.code for notice in told.notices] == ["tool_field_not_sent"]
+    assert "'defer_loading', 'input_examples'" in told.notices[0].detail
+
+
+@pytest.mark.parametrize(
+    ("model", "tool"),
+    [
+        ("groq:openai/gpt-oss-120b", {"type": "browser_search"}),
+        ("openrouter:openai/gpt-5", {"type": "openrouter:web_search", "parameters": {"max_results": 3}}),
+        ("openrouter:openai/gpt-5", {"type": "web_search"}),
+    ],
+)
+def test_a_tool_that_a_chat_host_runs_goes_out_as_it_is(model: str, tool: dict[str, Any]) -> None:
+    assert asides.explain(model, "?", tools=[tool]).body["tools"] == [tool]
+    with pytest.raises(asides.Unsupported, match="no function"):
+        asides.explain("openai-compatible:made-up", "?", tools=[tool], base_url=HERE)
+
+
+def test_the_cache_breakpoint_of_a_tool_goes_to_a_chat_host_that_takes_it() -> None:
+    tool = {"name": "look", "input_schema": LOOK.parameters, "cache_control": {"type": "ephemeral"}}
+    (sent,) = asides.explain("openrouter:openai/gpt-5", "?", tools=[tool]).body["tools"]
+    assert sent["cache_control"] == {"type": "ephemeral"}

@@ -41,7 +41,7 @@ from asides.values.messages import Message, Prompt, ProviderState, Sampling, use
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking, read_thinking
-from asides.values.tools import Tool, check_tools, read_tool
+from asides.values.tools import Tool, check_tools, read_tool, report_fields
 from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import find_rules
 
@@ -166,15 +166,14 @@ def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice
 
 
 def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """Notices about the target: a foreign address, and an endpoint that stores no state though the caller asks."""
-    notices: tuple[Notice, ...] = ()
+    """Notices about the target: a foreign address, no stored state though the caller asks, unknown fields of tools."""
+    notices = report_fields(prompt.tools, target.dialect)
     if target.foreign:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
-        notices = (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
+        notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
     if prompt.state != ProviderState() and target.dialect != RESPONSES:
-        detail = "this endpoint stores no conversations; everything is sent each time"
-        notices = (*notices, Notice("state_not_sent", detail, "stateful"))
+        notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
     return notices
 
 
@@ -293,13 +292,15 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
     if isinstance(prompt, Prompt):
         start = prompt
     else:
-        # A conversation may have a system prompt.
-        system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)
+        system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)  # a conversation's
         start = Prompt(read_messages(prompt), system=system if isinstance(system, str) else None)
     notices: tuple[Notice, ...] = ()
     changes = _collect(given, _PROMPT_OPTIONS)
     if changes.get("max_tokens", 1) < 1:
         raise ConfigError("max_tokens is below one; an answer needs at least one token.")
+    if isinstance(given.system, list):
+        blocks = {"role": "system", "content": given.system}
+        changes |= {"system": None, "messages": (*read_messages([blocks]), *start.messages)}
     changes["stream"] = stream if given.stream is None else given.stream
     if (given.thinking, given.reasoning_effort, given.reasoning) != (None, None, None):
         changes["thinking"], notices = read_thinking(

@@ -152,6 +152,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether a message may hold a picture."""
     cache_control: bool = False
     """Whether a chat host takes cache breakpoints, in the form of Anthropic's parts."""
+    server_tools: tuple[str, ...] = ()
+    """The types of the tools that a chat host runs itself, where they have no object of that name; "x:" is every type
+    that begins so."""
     call_order: Literal["as_said", "grouped"] = "as_said"
     """grouped: the calls of a turn must follow each other, after its text."""
     encrypted_reasoning: bool = False

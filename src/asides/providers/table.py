@@ -660,7 +660,13 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.groq.com/openai/v1",
         key_env=("GROQ_API_KEY",),
         # "json mode cannot be combined with tool/function calling", 400 (vercel/ai#16540, 2026-07-01).
-        quirks=Quirks(tags=("think",), replay_field="reasoning", output_with_tools=False),
+        # server_tools: console.groq.com/docs/tool-use/built-in-tools, 2026-11.
+        quirks=Quirks(
+            tags=("think",),
+            replay_field="reasoning",
+            output_with_tools=False,
+            server_tools=("browser_search", "code_interpreter"),
+        ),
         models=(
             gpt_oss("*gpt-oss*", "2026-07-14", _GROQ),
             never_thinks("*qwen3*instruct*", "2026-08", _GROQ),
@@ -900,13 +906,21 @@ PROVIDERS: tuple[Provider, ...] = (
         title="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
         key_env=("OPENROUTER_API_KEY",),
-        # cache_control: openrouter.ai/docs, prompt caching, 2026-11.
+        # cache_control: openrouter.ai/docs, prompt caching, 2026-11. It and server_tools: OpenRouterTeam/python-sdk
+        # components/chatfunctiontool.py, 2026-11.
         quirks=Quirks(
             ask_by="reasoning_object",
             tags=("think",),
             replay_as="details",
             replay_field="reasoning",
             cache_control=True,
+            server_tools=(
+                "openrouter:",
+                "web_search",
+                "web_search_preview",
+                "web_search_preview_2025_03_11",
+                "web_search_2025_08_26",
+            ),
         ),
         models=(
             ModelRule(

@@ -260,7 +260,7 @@ _REPLAY = re.compile(
     re.IGNORECASE,
 )
 # As servers say that a kind of input is not taken: llama.cpp (500), Ollama, vLLM and hosted ones (400), routers (404).
-_INPUT = r"(?:images?|pictures?|vision|audio|videos?|pdfs?|multi-?modal)\b"
+_INPUT = r"(?:images?(?:_url)?|input_audio|pictures?|vision|audio|videos?|pdfs?|multi-?modal)\b"
 _REFUSALS = (
     rf"{_INPUT}[^.;\n]{{0,60}}(?:not (?:\w+ ){{0,2}}(?:support|accept|allow|enabl|available)|unsupported|not_supp)",
     rf"(?:not|n't|cannot) (?:\w+ ){{0,3}}(?:support|accept|process|handle|take|read)\w*[^.;\n]{{0,40}}\b{_INPUT}",
@@ -269,6 +269,10 @@ _REFUSALS = (
     rf"missing data required for {_INPUT}",
     r"not an? (?:multi-?modal|vision) model",
     r"unknown variant .(?:image_url|input_audio|file)",
+    rf"at most 0 {_INPUT}",
+    rf"{_INPUT} (?:is|are) only supported by",
+    rf"unsupported content[^.;\n]{{0,20}}type\W{{0,4}}{_INPUT}",
+    r"unsupported content\[\]\.type|only .?text.? content types? (?:is|are) supported|vision add-?on is not loaded",
 )
 _UNSUPPORTED_INPUT = re.compile("|".join(_REFUSALS), re.IGNORECASE)
 _INPUT_STATUSES = frozenset({400, 404, 413, 415, 422, 500, 501, 503})

@@ -143,6 +143,12 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
     cache: bool | str = False
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
 
+    def __post_init__(self) -> None:
+        # A breakpoint is behind the whole result.
+        if not self.cache and isinstance(self.content, tuple) and any(part.cache for part in self.content):
+            last = next(part.cache for part in reversed(self.content) if part.cache)
+            msgspec.structs.force_setattr(self, "cache", last)
+
     @property
     def text(self) -> str:
         """The text of the result."""

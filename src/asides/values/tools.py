@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from asides.values.errors import ConfigError, TooManyTools
+from asides.values.notices import Notice
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -26,6 +27,28 @@ class Tool(msgspec.Struct, frozen=True):
     """True: a cache breakpoint follows this tool, as for parts of a message."""
     native: dict[str, Any] | None = None
     """A tool of the provider, such as a search, in its own form. It is sent as it is, in the dialect that has it."""
+    more: dict[str, Any] = {}
+    """Other fields of a dict, such as `defer_loading`: sent in dialects that have them (`TOOL_FIELDS`)."""
+
+
+TOOL_FIELDS: dict[str, frozenset[str]] = {
+    "anthropic": frozenset({"allowed_callers", "defer_loading", "eager_input_streaming", "input_examples"}),
+    "openai_responses": frozenset({"defer_loading"}),
+}
+"""By dialect, the fields that a function may have besides those of `Tool` (the official clients, 2026-11)."""
+_READ_FIELDS = frozenset({"type", "function", "input_schema", "cache_control", *Tool.__struct_fields__})
+
+
+def select_fields(tool: Tool, dialect: str) -> dict[str, Any]:
+    """Return the other fields of a tool that a dialect has."""
+    return {name: value for name, value in tool.more.items() if name in TOOL_FIELDS.get(dialect, ())}
+
+
+def report_fields(tools: Sequence[Tool], dialect: str) -> tuple[Notice, ...]:
+    """Return a notice of the fields of tools that a dialect does not have."""
+    left = {name for tool in tools for name in tool.more.keys() - select_fields(tool, dialect).keys()}
+    detail = f"a function has no such field here: {', '.join(map(repr, sorted(left)))}"
+    return (Notice("tool_field_not_sent", detail, "tools"),) if left else ()
 
 
 _FUNCTION_TYPES = (None, "function")
@@ -73,6 +96,7 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
                 "description": inner.get("description") or "",
                 "strict": inner.get("strict"),
                 "cache": read_cache_control(document) or read_cache_control(inner),
+                "more": {name: value for name, value in {**document, **inner}.items() if name not in _READ_FIELDS},
                 **({} if parameters is None else {"parameters": parameters}),
             },
             Tool,

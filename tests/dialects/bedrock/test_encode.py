@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import asides
 from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target
@@ -288,3 +289,10 @@ def test_content_that_cannot_be_sent_gives_a_notice() -> None:
     body, codes = sent(Prompt((user("go"), *history), tools=(TOOL,)))
     assert codes == ["message_not_sent", "arguments_not_sent", "part_not_sent"]
     assert body["messages"][1]["content"] == [{"toolUse": {"toolUseId": "1", "name": "look", "input": {}}}]
+
+
+@pytest.mark.parametrize("media_type", ["image/bmp", "image/svg+xml", "image/tiff"])
+def test_a_picture_of_another_format_is_an_error(media_type: str) -> None:
+    for part in (Image(data=b"x", media_type=media_type), File(name="a", data=b"x", media_type=media_type)):
+        with pytest.raises(Unsupported, match="pictures are png"):
+            asides.explain("bedrock:anthropic.claude-sonnet-5", [Message("user", (part,))], base_url="http://127.0.0.1")

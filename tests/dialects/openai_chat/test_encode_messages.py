@@ -439,3 +439,15 @@ def test_the_rule_for_an_empty_field_is_found_by_the_models_public_name() -> Non
 def test_no_empty_field_on_a_turn_without_calls_or_with_a_thought() -> None:
     assert field_of(KNOWN, Thinking(), "42") is None
     assert field_of(KNOWN, Thinking(), Thought("plan"), CALL) == "plan"
+
+
+def test_cache_breakpoints_of_answers_and_results_go_to_hosts_that_take_them() -> None:
+    answer = Message("assistant", (Text("so", cache=True), ToolCall("c1", "look", {})))
+    result = Message("tool", (ToolResult("c1", (Text("seen", cache="1h"),)),))
+    point = {"type": "ephemeral"}
+    first, second = encoded(answer, result, to=target(cache_control=True))
+    assert first["content"] == [{"type": "text", "text": "so", "cache_control": point}]
+    assert second["content"] == [{"type": "text", "text": "seen", "cache_control": {**point, "ttl": "1h"}}]
+    (first, second), notices = encode_with_notices(answer, result)
+    assert (first["content"], second["content"]) == ("so", "seen")
+    assert [notice.code for notice in notices] == ["cache_not_sent"]

@@ -314,3 +314,11 @@ def test_an_invalid_message_raises_without_repeating_content(message: Any, words
 def test_an_error_in_a_history_says_where() -> None:
     with pytest.raises(ConfigError, match=r"messages\[1\]: the role 'robot'"):
         import_messages([{"role": "user", "content": "a"}, {"role": "robot"}])
+
+
+@pytest.mark.parametrize("more", [[], [{"type": "text", "text": "!"}]], ids=["one", "two"])
+def test_the_cache_breakpoint_of_a_part_of_a_result_is_that_of_the_result(more: list[Any]) -> None:
+    part = {"type": "text", "text": "seen", "cache_control": {"type": "ephemeral"}}
+    (result,) = import_message({"role": "tool", "tool_call_id": "c1", "content": [part, *more]}).parts
+    assert isinstance(result, ToolResult)
+    assert result.cache is True

@@ -37,7 +37,7 @@ from asides.values.errors import Unsupported
 from asides.values.messages import File, Image, Message, OutputSchema, Prompt, Text, ToolCall, ToolResult
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, Thought
-from asides.values.tools import Tool
+from asides.values.tools import Tool, select_fields
 
 # This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
 ANSWER_LIMIT = 8_192
@@ -177,6 +177,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     encoded["input_schema"] = tool.parameters
     if tool.strict:
         encoded["strict"] = True
+    encoded |= select_fields(tool, "anthropic")
     return {**encoded, "cache_control": _encode_cache(tool.cache)} if tool.cache else encoded
 
 

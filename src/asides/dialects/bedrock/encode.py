@@ -228,6 +228,7 @@ def _drop_refused(inference: dict[str, Any], notices: list[Notice]) -> None:
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9\s\-()\[\]]+|\s{2,}")
 
+_PICTURES = ("png", "jpeg", "gif", "webp")
 _DOCUMENTS = ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md")
 _FORMATS = {
     "image/jpg": "jpeg",
@@ -270,19 +271,22 @@ def _encode_tool_result(result: ToolResult, call_id: str, blocks: list[Any]) -> 
     return {"toolResult": {**encoded, "status": "error"} if result.is_error else encoded}
 
 
-def _encode_image(image: Image) -> Wire:
-    return {"image": _encode_media(image.media_type, image.data, image.url)}
+def _encode_image(image: Image | File) -> Wire:
+    media = _encode_media(image.media_type, image.data, image.url)
+    if media["format"] not in _PICTURES:
+        raise Unsupported(f"pictures are {', '.join(_PICTURES)} here, not {find_media_type(image)}; convert it first.")
+    return {"image": media}
 
 
 def _encode_file(file: File) -> Wire:
     kind = find_media_type(file)
     if kind.startswith("audio/"):
         refuse_sound_and_video(file)
+    if kind.startswith("image/"):
+        return _encode_image(file)
     media = _encode_media(file.media_type, file.data, file.url)
     if kind.startswith("video/"):
         return {"video": media}
-    if kind.startswith("image/"):
-        return {"image": media}
     if media["format"] not in _DOCUMENTS:
         raise Unsupported(f"documents are {', '.join(_DOCUMENTS)} here, not {kind}; convert it first.")
     name = _NOT_IN_NAMES.sub(" ", file.name.rpartition(".")[0] or file.name).strip() or "file"

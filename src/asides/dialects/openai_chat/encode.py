@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
-from asides.dialects.openai_chat.encode_messages import encode_messages
-from asides.providers.provider import AskBy, Target
+from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
+from asides.providers.provider import AskBy, Quirks, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thinking, nearest_effort
@@ -42,7 +42,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     rule, quirks = target.rule, target.quirks
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
-    body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
+    body |= encode_tools(prompt, notices, tool=lambda tool: _encode_tool(tool, quirks), named=_encode_choice)
     if prompt.output is not None:
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
@@ -97,22 +97,26 @@ def _encode_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
-def _is_own_tool(native: dict[str, Any]) -> bool:
-    """Whether a tool has a form that hosts of this dialect have: an object under the name of its type."""
+def _is_own_tool(native: dict[str, Any], quirks: Quirks) -> bool:
+    """Whether a tool is one of this host, or has the form of many: an object under the name of its type."""
     kind = native.get("type")
-    return isinstance(kind, str) and (kind == "builtin_function" or isinstance(native.get(kind), Mapping))
+    if not isinstance(kind, str):
+        return False
+    own = any(kind == name or (name.endswith(":") and kind.startswith(name)) for name in quirks.server_tools)
+    return own or kind == "builtin_function" or isinstance(native.get(kind), Mapping)
 
 
-def _encode_tool(tool: Tool) -> dict[str, Any]:
+def _encode_tool(tool: Tool, quirks: Quirks) -> dict[str, Any]:
     if tool.native is not None:
-        return encode_native_tool(tool, known=_is_own_tool(tool.native))
+        return encode_native_tool(tool, known=_is_own_tool(tool.native, quirks))
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.parameters
     if tool.strict is not None:
         function["strict"] = tool.strict
-    return {"type": "function", "function": function}
+    encoded: dict[str, Any] = {"type": "function", "function": function}
+    return {**encoded, "cache_control": encode_cache(tool.cache)} if tool.cache and quirks.cache_control else encoded
 
 
 def _encode_output(

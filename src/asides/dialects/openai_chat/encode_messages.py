@@ -131,7 +131,9 @@ class _MessageEncoder:
         return [_add_name(message, encoded) for encoded in encode_system(message, self.system_role)]
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
-        content = _encode_result_text(result, self.notices)
+        content: str | list[Any] = _encode_result_text(result, self.notices)
+        if result.cache and self.takes_cache_control:
+            content = [{"type": "text", "text": content, "cache_control": encode_cache(result.cache)}]
         return {"role": "tool", "tool_call_id": self.encode_call_id(result.call_id), "content": content}
 
     def encode_user(self, message: Message, parts: list[Part]) -> Wire:
@@ -145,8 +147,7 @@ class _MessageEncoder:
         cache = getattr(part, "cache", False)
         if not cache or not self.takes_cache_control or not encoded:
             return encoded
-        control = {"type": "ephemeral", "ttl": cache} if isinstance(cache, str) else {"type": "ephemeral"}
-        return [*encoded[:-1], {**encoded[-1], "cache_control": control}]
+        return [*encoded[:-1], {**encoded[-1], "cache_control": encode_cache(cache)}]
 
     # --- assistant --------------------------------------------------------------------------------------------------
 
@@ -181,6 +182,9 @@ class _MessageEncoder:
 
     def encode_content(self, message: Message) -> str | list[Wire]:
         inline = self.replay_as in ("content_list", "tags") and any(isinstance(part, Thought) for part in message.parts)
+        texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]
+        if not inline and self.takes_cache_control and any(text.cache for text in texts):
+            return [wire for text in texts for wire in self.encode_user_part(text)]
         if not inline:
             # Replies that call tools often have a blank line for content, which some hosts refuse when it comes back.
             return message.text if message.text.strip() else ""
@@ -290,6 +294,11 @@ def _encode_chunk(part: Part) -> Wire | None:
             return chunk
         case _:
             return None
+
+
+def encode_cache(lifetime: bool | str) -> Wire:
+    """Encode a cache breakpoint, for hosts that take them."""
+    return {"type": "ephemeral", "ttl": lifetime} if isinstance(lifetime, str) else {"type": "ephemeral"}
 
 
 def _encode_result_text(result: ToolResult, notices: list[Notice]) -> str:

@@ -305,8 +305,8 @@ def _import_tool_result(message: Mapping[str, Any], name: str | None, legacy_cal
     if len(taken) != len(parts):
         raise ConfigError("a tool result is text, or parts of type text, image_url or file.")
     match taken:
-        case (Text(text=text),):
-            return ToolResult(call_id, text, name)
+        case (Text(text=text, cache=cache),):
+            return ToolResult(call_id, text, name, cache=cache)
         case _:
             return ToolResult(call_id, taken, name)
 

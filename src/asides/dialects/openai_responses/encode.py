@@ -50,7 +50,7 @@ from asides.values.messages import (
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
-from asides.values.tools import Tool
+from asides.values.tools import Tool, select_fields
 
 ENCRYPTED = "reasoning.encrypted_content"
 # The sampling settings that this endpoint has.
@@ -169,7 +169,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     encoded["parameters"] = tool.parameters
     # Unlike in chat, a tool without this field is strict here.
     encoded["strict"] = tool.strict is True
-    return encoded
+    return encoded | select_fields(tool, "openai_responses")
 
 
 def _encode_output(output: OutputSchema | str) -> dict[str, Any]:
