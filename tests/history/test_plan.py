@@ -12,7 +12,7 @@ from asides.history.plan import Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, Prompt, ProviderState, Sampling, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 
 URL = "http://127.0.0.1:9/v1"
@@ -280,6 +280,15 @@ def test_imported_thinking_goes_in_the_one_field_that_a_host_takes(model: str, f
     ).body
     fields = {name: value for name, value in body["messages"][1].items() if value == "T"}
     assert fields == {field or given: "T"}
+
+
+def test_a_result_for_a_stored_call_keeps_the_id_that_its_provider_knows() -> None:
+    """Some hosts count their calls from zero in every response."""
+    calls = (Message("assistant", (ToolCall("c1", "f"),)), RESULT)
+    history = (user("1"), *calls, user("2"), *calls)
+    state = ProviderState(previous_response_id="resp_2")
+    planned = plan(Prompt(history, state=state), target())
+    assert planned.prompt.messages == (RESULT,)
 
 
 @pytest.mark.parametrize("same", ["http://127.0.0.1:9/v1/", "HTTP://127.0.0.1:9/v1"])
