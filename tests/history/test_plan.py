@@ -11,8 +11,8 @@ import asides
 from asides.history.plan import Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.testing.stage import OpenStage, Say
-from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, ProviderState, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.errors import InvalidThinking, Unsupported
+from asides.values.messages import File, Message, Prompt, ProviderState, Sampling, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 
 URL = "http://127.0.0.1:9/v1"
@@ -376,3 +376,21 @@ def test_what_was_said_without_a_word_is_left_out_of_the_past(model: str, stage:
     served = open_stage.requests[0].served
     assert served is not None
     assert [message.text for message in served.prompt.messages if message.role == "user"] == ["There."]
+
+
+PDF = File(data=b"%PDF-1.7", media_type="application/pdf", name="a.pdf")
+
+
+@pytest.mark.parametrize("model", ["ollama:qwen3:8b", "cohere:command-a-03-2025"])
+def test_a_file_of_the_past_does_not_end_the_conversation_and_one_of_the_question_is_refused(model: str) -> None:
+    """Another provider took it. In a tool's result it is no question either."""
+    called = Message("assistant", (ToolCall("c1", "f"),))
+    result = Message("tool", (ToolResult("c1", (Text("r"), PDF)),))
+    past = (user("read", PDF), called, result, Message("assistant", (Text("A"),)))
+    planned = asides.explain(model, (*past, user("and?")), api_key="k")
+    assert "files_dropped" in [notice.code for notice in planned.notices]
+    assert json.dumps(planned.body).count("[a file was here; it cannot be shown]") == 2
+    with pytest.raises(Unsupported):
+        asides.explain(model, (*past, user("and", PDF)), api_key="k")
+    text = File(data=b"abc", media_type="text/plain", name="a.txt")
+    assert "a file was here" not in json.dumps(asides.explain(model, (user("read", text), user("?")), api_key="k").body)

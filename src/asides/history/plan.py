@@ -5,18 +5,20 @@ Not here: the check of the request itself (check), its wire form (dialects), and
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.dialects import find_facts, is_made_elsewhere, plain_row
+from asides.dialects import find_dialect, find_facts, is_made_elsewhere, plain_row
 from asides.history.check import OnConflict, check_request
 from asides.history.pair import add_missing_results, drop_orphan_results, make_ids_unique
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
+    File,
     Image,
     Message,
     Part,
@@ -28,6 +30,7 @@ from asides.values.messages import (
     ToolCall,
     ToolResult,
     UnknownPart,
+    user,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, Thought
@@ -36,6 +39,7 @@ __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
 _NO_STATE = ProviderState()
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
+_FILE_NOTE = Text("[a file was here; it cannot be shown]")
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -71,6 +75,7 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
         messages = make_ids_unique(messages)
     messages = _drop_blank_messages(messages, notices)
     messages = _replace_pictures(messages, target, on_conflict, notices)
+    messages = _replace_files(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
     return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
 
@@ -246,7 +251,7 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: Pro
     return paired
 
 
-# --- pictures -------------------------------------------------------------------------------------------------------
+# --- pictures and files -----------------------------------------------------------------------------------------------
 
 
 def _replace_pictures(
@@ -270,22 +275,61 @@ def _replace_pictures(
     return tuple(_replace_in_message(message) if _has_picture(message) else message for message in messages)
 
 
-def _has_picture(message: Message) -> bool:
+def _replace_files(
+    messages: tuple[Message, ...], target: Target, on_conflict: OnConflict, notices: list[Notice]
+) -> tuple[Message, ...]:
+    """Replace each file that the dialect refuses by a note, as pictures are replaced.
+
+    One in the latest user message stays, and raises when the request is encoded.
+    """
+    if not any(isinstance(part, (File, ToolResult)) for message in messages for part in message.parts):
+        return messages
+    last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
+    latest = messages[last_user].parts if on_conflict == "raise" and last_user >= 0 else ()
+    files = {id(part): part for message in messages for part in _list_media(message) if isinstance(part, File)}
+    kept = {id(part) for part in latest}
+    refused = {place for place, file in files.items() if place not in kept and not _takes_file(file, target)}
+    if not refused:
+        return messages
+    detail = f"{target.provider.name} does not take some files of the history; a note replaces them"
+    notices.append(Notice("files_dropped", detail, "messages"))
+    return tuple(_replace_in_message(message, refused) for message in messages)
+
+
+def _takes_file(file: File, target: Target) -> bool:
+    emptied = file if file.data is None else msgspec.structs.replace(file, data=b"")
+    try:
+        find_dialect(target.dialect).encode(Prompt((user(emptied),)), target)
+    except Unsupported:
+        return False
+    return True
+
+
+def _list_media(message: Message) -> list[Part]:
+    """The parts of a message, and those inside its tool results."""
+    media: list[Part] = []
     for part in message.parts:
-        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
-        if any(isinstance(each, Image) for each in inner):
-            return True
-    return False
+        media += part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
+    return media
 
 
-def _replace_in_message(message: Message) -> Message:
+def _has_picture(message: Message) -> bool:
+    return any(isinstance(part, Image) for part in _list_media(message))
+
+
+def _replace_in_message(message: Message, files: Collection[int] = ()) -> Message:
+    """Replace the pictures of a message by notes; or these files, by the ids of the objects."""
+
+    def replace(part: Part) -> Part:
+        if files:
+            return _FILE_NOTE if id(part) in files else part
+        return _PICTURE_NOTE if isinstance(part, Image) else part
+
     parts: list[Part] = []
     for part in message.parts:
-        if isinstance(part, Image):
-            parts.append(_PICTURE_NOTE)
-        elif isinstance(part, ToolResult) and not isinstance(part.content, str):
-            content = tuple(_PICTURE_NOTE if isinstance(each, Image) else each for each in part.content)
+        if isinstance(part, ToolResult) and not isinstance(part.content, str):
+            content = tuple(replace(each) for each in part.content)
             parts.append(msgspec.structs.replace(part, content=content))
         else:
-            parts.append(part)
-    return msgspec.structs.replace(message, parts=tuple(parts))
+            parts.append(replace(part))
+    return message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))
