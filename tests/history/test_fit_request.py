@@ -165,6 +165,11 @@ RESULT = Message("tool", (ToolResult("c1", "42"),))
         # An empty message begins nothing, and a turn that is over does not count.
         ((user("?"), assistant(), assistant(THOUGHT, CALL), RESULT), False),
         ((user("?"), assistant(CALL), RESULT, assistant("a"), user("!")), False),
+        # Results and the next question are one message of the user.
+        ((user("?"), assistant(CALL), RESULT, user("!")), True),
+        ((user("?"), assistant(CALL), RESULT, user("!"), user("?")), True),
+        ((user("?"), assistant(THOUGHT, CALL), RESULT, user("!")), False),
+        ((user("?"), assistant(CALL), user("!")), False),
     ],
 )
 def test_a_turn_with_calls_lacks_thinking_unless_it_begins_with_it(messages: tuple[Message, ...], lacks: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.history.pair import add_missing_results
+from asides.history.pair import add_missing_results, make_ids_unique
 from asides.values.messages import Message, Text, ToolCall, ToolResult, user
 
 
@@ -17,3 +17,46 @@ def test_results_stand_in_front_of_the_words_that_came_with_others() -> None:
 def test_results_that_nobody_asked_for_stay() -> None:
     history = (user("?"), Message("tool", (ToolResult("zz", "42"),)), Message("assistant", (Text("a"),)))
     assert add_missing_results(history) == history
+
+
+def _call(*ids: str) -> Message:
+    return Message("assistant", tuple(ToolCall(each, "f") for each in ids))
+
+
+def _result(*ids: str) -> list[Message]:
+    return [Message("tool", (ToolResult(each, "42"),)) for each in ids]
+
+
+def _list_ids(messages: tuple[Message, ...]) -> list[str]:
+    parts = [part for message in messages for part in message.parts]
+    return [part.id if isinstance(part, ToolCall) else part.call_id for part in parts if not isinstance(part, Text)]  # type: ignore[union-attr]
+
+
+def test_a_host_that_counts_from_zero_in_every_turn_gives_unique_ids() -> None:
+    turn = [user("?"), _call("c0", "c1"), *_result("c1", "c0")]
+    unique = make_ids_unique((*turn, *turn, *turn))
+    assert _list_ids(unique) == [
+        *("c0", "c1", "c1", "c0"),
+        *("c0_2", "c1_2", "c1_2", "c0_2"),
+        *("c0_3", "c1_3", "c1_3", "c0_3"),
+    ]
+    assert make_ids_unique(unique) == unique
+
+
+def test_equal_ids_in_one_turn_get_their_results_in_order() -> None:
+    unique = make_ids_unique((user("?"), _call("c", "c", "c"), *_result("c", "c", "c", "c")))
+    assert _list_ids(unique) == ["c", "c_2", "c_3", "c", "c_2", "c_3", "c_3"]
+
+
+def test_new_ids_take_no_other_id_and_never_change_later() -> None:
+    first = (_call("c"), *_result("c"), _call("c"), *_result("c"))
+    more = (*first, _call("c_2"), *_result("c_2"), _call("x" * 50), _call("x" * 50))
+    unique = make_ids_unique(more)
+    assert unique[: len(first)] == make_ids_unique(first)
+    assert len(set(_list_ids(unique))) == 5
+    assert len(_list_ids(unique)[-1]) <= 40
+
+
+def test_unique_ids_and_results_of_calls_elsewhere_stay() -> None:
+    history = (*_result("zz"), user("?"), _call("a", "b"), *_result("b", "a"))
+    assert all(new is old for new, old in zip(make_ids_unique(history), history, strict=True))

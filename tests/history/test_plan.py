@@ -11,8 +11,8 @@ import asides
 from asides.history.plan import Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.testing.stage import OpenStage, Say
-from asides.values.errors import InvalidThinking
-from asides.values.messages import File, Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.errors import InvalidThinking, Unsupported
+from asides.values.messages import File, Message, Prompt, ProviderState, Sampling, Text, ToolCall, ToolResult, user
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 
 URL = "http://127.0.0.1:9/v1"
@@ -282,6 +282,15 @@ def test_imported_thinking_goes_in_the_one_field_that_a_host_takes(model: str, f
     assert fields == {field or given: "T"}
 
 
+def test_a_result_for_a_stored_call_keeps_the_id_that_its_provider_knows() -> None:
+    """Some hosts count their calls from zero in every response."""
+    calls = (Message("assistant", (ToolCall("c1", "f"),)), RESULT)
+    history = (user("1"), *calls, user("2"), *calls)
+    state = ProviderState(previous_response_id="resp_2")
+    planned = plan(Prompt(history, state=state), target())
+    assert planned.prompt.messages == (RESULT,)
+
+
 @pytest.mark.parametrize("same", ["http://127.0.0.1:9/v1/", "HTTP://127.0.0.1:9/v1"])
 def test_addresses_that_mean_the_same_are_the_same(same: str) -> None:
     history = (user("1"), said("a", "mine", origin=Origin("example", same, "m")), user("2"))
@@ -398,3 +407,18 @@ def test_a_file_that_a_dialect_cannot_carry_ends_no_conversation(
         asides.explain(model, [*earlier, user("This one?", file)], api_key="k")
     adjusted = asides.explain(model, [user("This one?", file)], api_key="k", on_conflict="adjust")
     assert "a file was here" in json.dumps(adjusted.body)
+
+
+@pytest.mark.parametrize("model", ["ollama:qwen3:8b", "cohere:command-a-03-2025"])
+def test_a_file_of_the_past_does_not_end_the_conversation_and_one_of_the_question_is_refused(model: str) -> None:
+    """Another provider took it. In a tool's result it is no question either."""
+    called = Message("assistant", (ToolCall("c1", "f"),))
+    result = Message("tool", (ToolResult("c1", (Text("r"), PDF)),))
+    past = (user("read", PDF), called, result, Message("assistant", (Text("A"),)))
+    planned = asides.explain(model, (*past, user("and?")), api_key="k")
+    assert "files_dropped" in [notice.code for notice in planned.notices]
+    assert json.dumps(planned.body).count("[a file was here; it cannot be shown]") == 2
+    with pytest.raises(Unsupported):
+        asides.explain(model, (*past, user("and", PDF)), api_key="k")
+    text = File(data=b"abc", media_type="text/plain", name="a.txt")
+    assert "a file was here" not in json.dumps(asides.explain(model, (user("read", text), user("?")), api_key="k").body)

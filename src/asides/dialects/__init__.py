@@ -92,9 +92,12 @@ def is_made_elsewhere(thought: Thought, name: str) -> bool:
         and not kinds.intersection(facts.seal_kinds or ())
     ):
         return True
-    own = facts.seal_kinds if kinds else None
-    if own is None or thought.via == "content":  # chat hosts whose content list holds thinking may sign it too
+    own = facts.seal_kinds
+    # Chat hosts whose content list holds thinking may sign it too.
+    if own is None or (thought.via == "content" and not facts.thinks_in_blocks):
         return False
+    if not kinds and not facts.thinks_in_blocks:
+        return thought.source not in ("field", "tags")
     return any(kind not in own and kind in (find_facts(other).seal_kinds or ()) for kind in kinds for other in DIALECTS)
 
 

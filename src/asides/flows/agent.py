@@ -17,6 +17,7 @@ from asides.flows.run_config import RunConfig
 from asides.flows.steps import Allow, Emit, Flow, Now
 from asides.flows.tool_turn import ToolTurn
 from asides.history.pair import add_missing_results, add_skipped_results, finish_turn
+from asides.history.redact import invalidate_seals
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message, ToolCall, ToolResult
 from asides.values.reply import Reply
@@ -153,7 +154,12 @@ class Run(Generic[Output]):
             self._save(tuple(messages), usage=sum_usage(steps) if steps else None)
 
     def _to_message(self, reply: Reply) -> Message | None:
-        return finish_turn(reply, rows=(self.call.target.provider,))
+        rows = (self.call.target.provider,)
+        message = finish_turn(reply, rows=rows)
+        if message is None or self._config.mode != "react":
+            return message
+        # The model saw the history as text. Its thoughts are void after the history as it is.
+        return invalidate_seals((message,), 0, rows=rows)[0]
 
     def __repr__(self) -> str:
         return f"{self._model}, {len(self._done)} steps, {self.outcome}"

@@ -140,9 +140,15 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
 
 
 def lacks_thinking(messages: Sequence[Message]) -> bool:
-    """Whether the current turn calls tools and does not begin with thinking. Turns of other models may lack it."""
+    """Whether the current turn calls tools and does not begin with thinking. Turns of other models may lack it.
+
+    Results that the last user message brings beside its text belong to the current turn: they are one message there.
+    """
+    end = 1 + max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    if not any(isinstance(part, ToolResult) for message in messages[end:] for part in message.parts):
+        end = len(messages)
     current: list[Message] = []
-    for message in reversed(messages):
+    for message in reversed(messages[:end]):
         if message.role == "assistant":
             if message.parts:
                 current.insert(0, message)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from asides import dialects
+from asides.history.pair import make_ids_unique
 from asides.history.redact import is_thinking
 from asides.providers.find import find_provider
 from asides.providers.provider import THINKING_FIELDS, Provider, Quirks, ReplayAs, Target
@@ -196,7 +197,7 @@ def export_messages(
     """
     chosen = parse_format(format_name)
     exported: list[Message] = []
-    for message in messages:
+    for message in make_ids_unique(messages):
         parts = tuple(_select_parts(message, chosen, rows, thinking=thinking))
         if parts or not message.parts:
             exported.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))

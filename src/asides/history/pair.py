@@ -26,6 +26,9 @@ _ITEM = "item"
 # The states of a provider's tool that is still running. A history cannot hold such a tool.
 _RUNNING = frozenset({"in_progress", "searching", "interpreting", "generating", "calling", "queued"})
 
+# Hosts take ids of 40 characters at least.
+_LONGEST_STEM = 32
+
 
 # --- calls and results ----------------------------------------------------------------------------------------------
 
@@ -108,6 +111,44 @@ def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False)
             whole = len(parts) == len(message.parts)
             remaining.append(message if whole else msgspec.structs.replace(message, parts=tuple(parts)))
     return tuple(remaining), orphans
+
+
+def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give each call an id that no earlier call has, and its result the same. Some servers count from the start with
+    every reply, and other providers refuse two calls with one id. Added messages never change the earlier ids.
+    """
+    ids = [call.id for message in messages for call in message.tool_calls if message.role == "assistant"]
+    if len(set(ids)) == len(ids):
+        return tuple(messages)
+    given: set[str] = set()
+    unique: list[Message] = []
+    waiting: dict[str, list[str]] = {}  # by id: the new ids of the calls that have no result yet, in order
+    for message in messages:
+        if message.role == "assistant":
+            waiting = {}
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall) and message.role == "assistant":
+                new = part.id if part.id not in given else _make_id(part.id, given)
+                given.add(new)
+                waiting.setdefault(part.id, []).append(new)
+                parts.append(part if new == part.id else msgspec.structs.replace(part, id=new))
+            elif isinstance(part, ToolResult) and (new_ids := waiting.get(part.call_id)):
+                # The last id stays: a second result for it is still an orphan.
+                new = new_ids.pop(0) if len(new_ids) > 1 else new_ids[0]
+                parts.append(part if new == part.call_id else msgspec.structs.replace(part, call_id=new))
+            else:
+                parts.append(part)
+        changed = any(new is not old for new, old in zip(parts, message.parts, strict=True))
+        unique.append(msgspec.structs.replace(message, parts=tuple(parts)) if changed else message)
+    return tuple(unique)
+
+
+def _make_id(old: str, taken: set[str]) -> str:
+    count = 2
+    while (new := f"{old[:_LONGEST_STEM]}_{count}") in taken:
+        count += 1
+    return new
 
 
 def find_results(message: Message) -> tuple[ToolResult, ...]:

@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
-from asides.history.pair import add_missing_results, drop_orphan_results
+from asides.history.pair import add_missing_results, drop_orphan_results, make_ids_unique
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
@@ -72,6 +72,7 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     messages = _pair_calls(messages, notices, state)
     if state != _NO_STATE:
         messages, state = _resume(messages, state, target, decisions)
+        messages = make_ids_unique(messages)
     messages = _drop_blank_messages(messages, notices)
     messages = _replace_pictures(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
@@ -238,6 +239,8 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: Pro
     """Give every call a result and every result its call, since providers refuse a history where one is missing."""
     if not any(isinstance(part, (ToolCall, ToolResult)) for message in messages for part in message.parts):
         return messages
+    if state == _NO_STATE:  # otherwise a result may belong to a call that the provider has stored, under its own id
+        messages = make_ids_unique(messages)
     with_calls, orphans = drop_orphan_results(messages, continues=state.continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
     paired = add_missing_results(with_calls)
@@ -247,7 +250,7 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: Pro
     return paired
 
 
-# --- pictures -------------------------------------------------------------------------------------------------------
+# --- pictures and files -----------------------------------------------------------------------------------------------
 
 
 def _replace_pictures(

@@ -90,3 +90,22 @@ def test_a_final_answer_written_as_an_action_is_read_by_what_was_asked_for(stage
     )
     assert agent.send("?").output == "done"
     assert agent.send("?", output=Verdict).output == Verdict("done")
+
+
+@pytest.mark.parametrize(("model", "bound"), [("anthropic:claude-opus-5-5", True), ("anthropic:claude-opus-5", False)])
+def test_thoughts_that_are_bound_to_the_history_do_not_change_modes(model: str, bound: bool, stage: OpenStage) -> None:
+    """In ReAct, a model sees other messages and another system prompt than in the conversation."""
+    written = Say(thinking="b", text="Action: get_weather\nAction Input: Oslo")
+    server = stage(Say(thinking="a", text="1"), written, Say(text="Final Answer: 2"), Say(text="3"))
+    with asides.Client() as client:
+        chat = asides.Conversation(model, client=client, base_url=server.url, api_key="k")
+        chat.ask("?", thinking="high")
+        agent = asides.Agent(
+            model, tools=[get_weather], mode="react", client=client, base_url=server.url, api_key="k", thinking="high"
+        )
+        agent.send("How is Oslo?", conversation=chat)
+        chat.ask("And?", thinking="high")
+    first, second = (part for message in chat.messages for part in message.parts if isinstance(part, asides.Thought))
+    assert (first.can_replay, second.can_replay) == (True, not bound)
+    sent = [request.body.decode() for request in server.requests]
+    assert [body.count('"signature"') for body in sent] == ([0, 0, 0, 1] if bound else [0, 1, 2, 2])

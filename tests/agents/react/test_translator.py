@@ -284,12 +284,17 @@ def test_a_new_text_begins_a_line() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("Final Answer: 42", [Text("42", (Seal("s", "v"),))]),
-        ("Action: now", [None, Text("", (Seal("s", "v"),))]),
+        ("42", [Text("42", (Seal("s", "v"),))]),
         ("", [Text("", (Seal("s", "v"),))]),
+        # Its provider sealed other words.
+        ("Final Answer: 42", [Text("42")]),
+        ("Thought: I know.\nFinal Answer: 42", [None, Text("42")]),
+        ("Action: now", [None]),
     ],
 )
-def test_the_seal_of_a_text_stays_with_its_words_and_never_gets_on_a_call(text: str, parts: list[Text | None]) -> None:
+def test_the_seal_of_a_text_stays_with_its_unchanged_words_and_never_gets_on_a_call(
+    text: str, parts: list[Text | None]
+) -> None:
     translator = Translator(TOOLS)
     sealed = ThoughtSealed(Seal("s", "v"), 2)
     events = translator.feed([ReplyStarted(), TextDelta(text, 2), sealed, ReplyEnded()])

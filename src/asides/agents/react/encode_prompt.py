@@ -13,6 +13,7 @@ import msgspec
 from asides.agents.react.translator import VIA
 from asides.dialects.message_encoder import encode_arguments
 from asides.history.pair import CANCELLED
+from asides.history.redact import invalidate_seals
 from asides.providers.provider import Target
 from asides.values.messages import File, Image, Message, OutputSchema, Part, Prompt, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
@@ -32,7 +33,8 @@ def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
     since a model that may only write JSON could not write an action. The same prompt always gives the same text, so
     that providers can cache the beginning of a longer history.
     """
-    messages = _HistoryEncoder().encode(prompt.messages)
+    # Thoughts that are bound to all earlier messages followed others than these.
+    messages = invalidate_seals(_HistoryEncoder().encode(prompt.messages), 0, rows=(target.provider,))
     tools = prompt.tools if prompt.tool_choice != "none" else ()
     if not tools:
         return msgspec.structs.replace(prompt, messages=messages, tools=(), tool_choice=None, parallel_tool_calls=None)

@@ -56,6 +56,7 @@ class Translator:
         self._pieces: dict[int, int] = {}  # by text: the number of its pieces
         self._open: tuple[type, int] | None = None  # kind and number of the current block
         self._text_blocks: dict[int, int] = {}  # by text: its last block that holds text
+        self._cut: dict[int, int] = {}  # by text: the number of its characters that are no text of the answer
         self._seals: list[ThoughtSealed] = []
         self._call_at = 0
         self._called = False
@@ -90,6 +91,7 @@ class Translator:
             self._text = event.block
             self._pieces.setdefault(event.block, 0)
             self._open = None
+        self._cut[event.block] = self._cut.get(event.block, 0) + len(event.text)
         self._emit(self._parser.feed(self._fence_stripper.feed(event.text)))
 
     def _end(self, event: ReplyEnded) -> None:
@@ -104,7 +106,12 @@ class Translator:
         self._out.append(ReplyEnded(StopReason(reason, event.stop.raw), truncated))
 
     def _seal(self, sealed: ThoughtSealed) -> None:
-        """Attach the seal of a text to the text, or to an empty one, and never to a call."""
+        """Attach the seal of a text to the text, or to an empty one, and never to a call.
+
+        A text that was changed gets none: its provider sealed other words.
+        """
+        if self._cut[sealed.block]:
+            return
         number = self._text_blocks.get(sealed.block)
         if number is None:
             self._text = sealed.block
@@ -150,7 +157,9 @@ class Translator:
         if texts:
             block = self._open_block(AnswerText, begins=False)
             self._text_blocks[self._text or 0] = block
-            self._out.append(TextDelta("".join(texts), block))
+            text = "".join(texts)
+            self._cut[self._text or 0] -= len(text)
+            self._out.append(TextDelta(text, block))
 
 
 # --- a fence around the whole reply ---------------------------------------------------------------------------------

@@ -172,10 +172,19 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
 )
 
 BEDROCK_REPLAY = (
+    *(
+        ReplayRule(
+            models=models,
+            when="never",
+            since="2026-08-20",
+            source="can1357/oh-my-pi#9086, strands-agents/harness-sdk#682: they refuse signatures, or any reasoning",
+        )
+        for models in ("*amazon.nova*", "*deepseek.*", "*openai.gpt-oss*")
+    ),
     ReplayRule(
         when="sealed",
         since="2026-08",
         source="vercel/ai packages/amazon-bedrock: signed thoughts go back, others leak into the answer; recorded",
     ),
 )
-"""Earlier thinking goes back if it is signed."""
+"""Earlier thinking goes back if it is signed, and if the model signs."""

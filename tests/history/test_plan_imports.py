@@ -1,0 +1,48 @@
+"""What a plan does with histories that were imported: foreign thinking stays out, and ids are unique."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import asides
+from asides.history.import_export import MessageFormat, import_messages
+from asides.values.messages import user
+
+
+@pytest.mark.parametrize("model", ["deepseek:deepseek-chat", "fireworks:any", "cohere:command-a", "ollama:qwen3:8b"])
+@pytest.mark.parametrize("name", ["anthropic", "openai_responses"])
+def test_imported_blocks_and_items_go_to_no_host_that_has_a_field(model: str, name: MessageFormat) -> None:
+    blocks = [{"type": "thinking", "thinking": "T"}, {"type": "tool_use", "id": "c1", "name": "f", "input": {}}]
+    items = [
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "T"}]},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+    ]
+    said_before = [{"role": "assistant", "content": blocks}] if name == "anthropic" else items
+    history = import_messages([{"role": "user", "content": "?"}, *said_before], name)
+    assert '"T"' not in json.dumps(asides.explain(model, history, api_key="k").body)
+
+
+@pytest.mark.parametrize("model", ["openai.gpt-oss-120b-1:0", "us.deepseek.r1-v1:0", "us.amazon.nova-2-lite-v1:0"])
+def test_imported_signatures_go_to_no_model_that_refuses_them(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    blocks = [{"type": "thinking", "thinking": "T", "signature": "s"}, {"type": "text", "text": "A"}]
+    history = import_messages([{"role": "user", "content": "?"}, {"role": "assistant", "content": blocks}], "anthropic")
+    sent = [asides.explain(f"bedrock:{each}", (*history, user("!")), api_key="k").body for each in (model, "claude")]
+    assert ["reasoningContent" in json.dumps(body) for body in sent] == [False, True]
+
+
+@pytest.mark.parametrize("model", ["openai-responses:gpt-5", "anthropic:claude-opus-4-6", "groq:any"])
+def test_ids_that_begin_again_in_every_turn_are_unique_on_the_wire(model: str) -> None:
+    call = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turn: list[dict[str, object]] = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "call_1"}]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "1"},
+        {"role": "tool", "tool_call_id": "call_0", "content": "0"},
+    ]
+    planned = asides.explain(model, [*turn, *turn], api_key="k")
+    sent = json.dumps(planned.body)
+    assert [sent.count(f'"{each}"') for each in ("call_0", "call_1", "call_0_2", "call_1_2")] == [2] * 4
+    assert "dangling" not in str(planned.notices)
