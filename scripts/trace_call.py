@@ -35,7 +35,7 @@ class Goal(NamedTuple):
     jumps: int
 
 
-GOALS = {"ask": Goal(31, 110), "agent": Goal(47, 320)}
+GOALS = {"ask": Goal(31, 110), "agent": Goal(48, 320)}
 
 
 class Trace:

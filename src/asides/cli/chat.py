@@ -56,7 +56,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         # A model on the command line wins over the one of the conversation.
         arguments.model = arguments.model or conversation.model
         config = read_call_config(arguments, terminal)
-        if (system := config.options.get("system")) is not None:
+        if isinstance(system := config.options.get("system"), str):
             conversation.system = system
         files = [read_file(path) for path in arguments.file]
         tools = read_tools(arguments, terminal)

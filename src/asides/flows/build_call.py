@@ -41,7 +41,7 @@ from asides.values.messages import Message, Prompt, ProviderState, Sampling, use
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking, read_thinking
-from asides.values.tools import Tool, check_tools, read_tool, report_fields
+from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
 from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import find_rules
 
@@ -167,7 +167,7 @@ def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice
 
 def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     """Notices about the target: a foreign address, no stored state though the caller asks, unknown fields of tools."""
-    notices = report_fields(prompt.tools, target.dialect)
+    notices = report_fields(prompt.tools, target.dialect) if prompt.tools else ()
     if target.foreign:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
@@ -309,7 +309,7 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
     if given.tools is not None:
         changes["tools"] = tuple(_read_tool(tool) for tool in given.tools)
     if given.tool_choice is not None:
-        changes["tool_choice"] = _read_tool_choice(given.tool_choice)
+        changes["tool_choice"] = read_tool_choice(given.tool_choice)
     if given.output is not None:
         from asides.agents.outputs.schemas import build_schema
 
@@ -385,23 +385,3 @@ def _read_tool(tool: ToolLike) -> Tool:
     from asides.agents.tools.function_tool import read_offer
 
     return read_offer(tool).tool
-
-
-def _read_tool_choice(choice: object) -> str:
-    """Read the choice as "auto", "none", "required" or a tool's name. Also takes the objects that providers use."""
-    if isinstance(choice, str):
-        return {"any": "required"}.get(choice, choice)
-    if not isinstance(choice, Mapping):
-        raise ConfigError(f"tool_choice is a word, a tool's name or an object, not {type(choice).__name__}.")
-    inner = choice.get("function", choice)
-    name = inner.get("name") if isinstance(inner, Mapping) else None
-    if isinstance(name, str) and name:
-        return name
-    match choice.get("type"):
-        case "any" | "required":
-            return "required"
-        case "auto" | "none" as word:
-            return str(word)
-        case _:
-            pass
-    raise ConfigError('tool_choice names no tool. To do: use "auto", "none", "required" or the name of a tool.')

@@ -260,7 +260,7 @@ class _AiohttpResponse:
         _current.set(self)
         try:
             async with asyncio.timeout(self._limit(_add(timeout.connect, timeout.first_byte))) as self._opening:
-                self._response = await self._transport.get_session().request(
+                self._response = response = await self._transport.get_session().request(
                     request.method,
                     URL(request.url, encoded=True),
                     data=body,
@@ -279,7 +279,7 @@ class _AiohttpResponse:
             if self._response is None:
                 # aiohttp would wait until the rest of the request is sent.
                 self._abort()
-        if self._response is not None and (connection := self._response.connection) is not None:
+        if (connection := response.connection) is not None:
             self._finalizer = finalize(self, _drop_forgotten_connection, self._loop, connection, self._wire)
             self._finalizer.atexit = False
         return self._reader.head or NO_HEAD

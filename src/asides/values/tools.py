@@ -139,3 +139,23 @@ def _encode_tool(tool: Tool) -> bytes:
         raise ConfigError(
             f"invalid tool schema: the parameters of {tool.name!r} cannot be written as JSON. To do: correct them."
         ) from None
+
+
+def read_tool_choice(choice: object) -> str:
+    """Read the choice as "auto", "none", "required" or a tool's name. Also takes the objects that providers use."""
+    if isinstance(choice, str):
+        return {"any": "required"}.get(choice, choice)
+    if not isinstance(choice, Mapping):
+        raise ConfigError(f"tool_choice is a word, a tool's name or an object, not {type(choice).__name__}.")
+    inner = choice.get("function", choice)
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if isinstance(name, str) and name:
+        return name
+    match choice.get("type"):
+        case "any" | "required":
+            return "required"
+        case "auto" | "none" as word:
+            return str(word)
+        case _:
+            pass
+    raise ConfigError('tool_choice names no tool. To do: use "auto", "none", "required" or the name of a tool.')

@@ -175,8 +175,8 @@ def test_data_is_the_same_in_both_alphabets_and_without_padding(data: str) -> No
 @pytest.mark.parametrize(
     ("odd", "kind"),
     [
-        *((value, Thought) for value in (1, "true", {}, [], 0.5)),
-        *((value, Text) for value in (None, False, 0, "", "false")),
+        *zip((1, "true", dict[str, str](), list[str](), 0.5), [Thought] * 5, strict=True),
+        *zip((None, False, 0, "", "false"), [Text] * 5, strict=True),
     ],
 )
 def test_a_part_is_a_thought_unless_its_mark_is_plainly_false(odd: object, kind: type) -> None:
