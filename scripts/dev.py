@@ -40,7 +40,7 @@ def types(python: Path, _: Sequence[str]) -> int:
 def test(python: Path, words: Sequence[str]) -> int:
     """Run the tests on all cores; files that are named run on one core, where a debugger works."""
     named = any(word.startswith(("tests", "-n")) for word in words)
-    return run([python, "-m", "pytest", *([] if named else ["-n", "auto"]), *words])
+    return run([python, "-m", "pytest", *([] if named else ["-n", "auto", "--dist", "worksteal"]), *words])
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:

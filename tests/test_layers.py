@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -187,7 +187,23 @@ def _matches(home: Path, name: str) -> bool:
     return any(home.glob(re.sub(r"<[^>]*>", "*", name).rstrip("/")))
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+def for_each_source(check: Callable[[Source], None]) -> Callable[[], None]:
+    """Run a check on every module of ours, and report all that fail at once."""
+
+    def run() -> None:
+        problems: list[str] = []
+        for source in sources():
+            try:
+                check(source)
+            except AssertionError as problem:
+                problems.append(f"{source!r}: {problem}")
+        assert not problems, "\n".join(problems)
+
+    run.__name__, run.__doc__ = check.__name__, check.__doc__
+    return run
+
+
+@for_each_source
 def test_imports_point_left(source: Source) -> None:
     if source.room == "front":
         return  # names everything, and loads it only when it is used
@@ -221,16 +237,18 @@ def test_no_module_needs_itself_to_load() -> None:
     assert sorted(set(needs) - loaded) == []
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_only_transports_import_an_http_library(source: Source) -> None:
     if source.room != "transports":
         found = [f"{line} {name}" for line, name in _imports(source.tree) if _is_in(name, _HTTP_LIBRARIES)]
         assert found == []
 
 
-@pytest.mark.parametrize("source", [source for source in sources() if source.room in _PURE], ids=repr)
+@for_each_source
 def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> None:
     """No socket, no clock, no thread, no await; the environment is read by credentials and settings alone."""
+    if source.room not in _PURE:
+        return
     found = [f"{line} imports {name}" for line, name in _imports(source.tree) if _is_in(name, _NOT_IN_PURE_ROOMS)]
     for node in ast.walk(source.tree):
         if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
@@ -243,7 +261,7 @@ def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> 
 _SHARED_FACTS = frozenset(ModelRule.__struct_fields__) & frozenset(Quirks.__struct_fields__)
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_nobody_merges_a_rule_with_the_quirks_by_hand(source: Source) -> None:
     """What a rule and the quirks both know is read from `target.facts`, or from `settle` where there is no target."""
     if source.room == "providers":
@@ -264,7 +282,7 @@ def _provider_names() -> tuple[str, ...]:
     return tuple(sorted(names - set(DIALECTS)))
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     """No literal is a provider's name, alone or in front of a model: facts are rows, not branches."""
     if source.room == "providers":
@@ -278,7 +296,7 @@ def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_a_module_says_what_it_is_and_is_named_for_it(source: Source) -> None:
     assert ast.get_docstring(source.tree), f"{source.where} opens with no line saying what it is"
     assert not _EMPTY_NAMES & set(source.module.split(".")), f"{source.where} is named for no concept"
@@ -312,7 +330,7 @@ def test_the_house_stays_small_enough_to_walk_through() -> None:
     assert len(sources()) <= 250, "merge fragments where a reader looks for them, or say in docs/decisions why not"
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_no_function_is_past_80_lines(source: Source) -> None:
     long = [
         f"{source.where}:{node.lineno} {node.name} has {lines} lines"
@@ -331,7 +349,7 @@ _RETIRED = (
 ).split()
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_no_retired_word_names_anything(source: Source) -> None:
     named: list[str] = [*source.module.split(".")]
     for node in ast.walk(source.tree):
@@ -345,7 +363,7 @@ def test_no_retired_word_names_anything(source: Source) -> None:
     assert sorted({name for name in named if name.strip("_").lower() in _RETIRED}) == []
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_a_file_past_400_lines_is_a_question_that_was_answered(source: Source) -> None:
     lines = source.text.count("\n")
     if source.where in _LONG_FOR_A_REASON:
@@ -354,7 +372,7 @@ def test_a_file_past_400_lines_is_a_question_that_was_answered(source: Source) -
         assert lines <= 400, f"{source.where} has {lines} lines; split it by meaning, or give the reason in this file"
 
 
-@pytest.mark.parametrize("source", sources(), ids=repr)
+@for_each_source
 def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(source: Source) -> None:
     found: list[str] = []
     for node in ast.walk(source.tree):

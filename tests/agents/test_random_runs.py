@@ -133,7 +133,7 @@ DOINGS = (*RUNS, "ask", "leave_stream", "answer_calls", "save_and_load")
 
 
 @pytest.mark.parametrize("mode", ["native", "react"])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     shell=st.sampled_from(SHELLS),
     dialect=st.sampled_from(sorted(MODELS)),

@@ -23,13 +23,13 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("model", ["qwen3-8b", "deepseek-r1", "gpt-4o", "made-up"])
 @pytest.mark.parametrize("name", NAMES)
-def test_tags_in_the_content_never_reach_the_answer_at_another_address(name: str, model: str, stream: bool) -> None:
+def test_tags_in_the_content_never_reach_the_answer_at_another_address(name: str) -> None:
     with Stage([Say(text=f"<think>{SECRET}</think>A")], dialect=_find_dialect(name)) as stage:
-        reply = asides.ask(f"{name}:{model}", "?", base_url=stage.url, api_key="k", stream=stream)
-    assert (reply.text, reply.thinking and reply.thinking.text) == ("A", SECRET)
+        for model in ("qwen3-8b", "deepseek-r1", "gpt-4o", "made-up"):
+            for stream in (True, False):
+                reply = asides.ask(f"{name}:{model}", "?", base_url=stage.url, api_key="k", stream=stream)
+                assert (reply.text, reply.thinking and reply.thinking.text) == ("A", SECRET), model
 
 
 @pytest.mark.parametrize("model", ["qwen3-8b", "deepseek-r1"])

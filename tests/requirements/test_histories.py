@@ -154,7 +154,9 @@ def test_pain_C1_a_loop_that_lost_its_thinking_is_gone_on_with_and_said() -> Non
     assert "thinking_paused" in [notice.code for notice in planned.notices]
     assert house.refusal(kept) is None
     assert b'"enabled"' not in request.body
-    assert b'"enabled"' in house.request((*kept, user("and now?")))[0].body
+    # Results beside the next question are still the last ones: the provider looks at "the lastmost set" of them.
+    assert b'"enabled"' not in house.request((*kept, user("and now?")))[0].body
+    assert b'"enabled"' in house.request((*kept, assistant("42"), user("and now?")))[0].body
 
 
 def test_pain_C2_seals_behind_a_past_that_lost_its_words_do_not_go_where_they_hold_to_it() -> None:

@@ -17,7 +17,7 @@ from tests.decoding import stream, whole
 from tests.loopback import read_request
 from tests.shells import Shell, both_shells
 
-SHORT = 0.3
+SHORT = 0.15
 PAUSE = 0.03
 BODY = whole({"content": "42"})
 HALF = stream({"content": "half"}).partition(b"\n\n")[0] + b"\n\n"
