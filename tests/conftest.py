@@ -14,6 +14,31 @@ import pytest
 if not any(point.name == "asides" for point in importlib.metadata.entry_points(group="pytest11")):
     pytest_plugins = ["asides.testing.pytest_plugin"]
 
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the makers' own clients unless somebody asks for them: importing them takes seconds."""
+    if collection_path != Path(__file__).parent / "clients":
+        return None
+    asked = _asks_for("clients", config) or any("clients" in argument for argument in config.args)
+    return None if asked else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `thorough` unless somebody asks for it."""
+    if not _asks_for("thorough", config):
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+    for item in items:
+        if "clients" in item.path.parent.name:
+            item.add_marker("clients")
+
+
+def _asks_for(marker: str, config: pytest.Config) -> bool:
+    words = str(config.getoption("markexpr")).split()
+    return marker in words and words[words.index(marker) - 1 :][0] != "not"
+
+
 _LOOPBACK = ("127.", "::1", "localhost", "0.0.0.0", "::ffff:127.")
 
 
