@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+# A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The `stage` fixture. An installed asides brings it as a plugin; a bare checkout has to name it.
 if not any(point.name == "asides" for point in importlib.metadata.entry_points(group="pytest11")):
