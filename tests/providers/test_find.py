@@ -338,3 +338,14 @@ def test_at_a_foreign_address_any_tag_may_come_for_a_model_of_a_closed_maker(mod
     assert find_target("anthropic-compatible:claude-3-haiku", base_url="https://proxy.example").facts.tags == ANY_TAGS
     weights = find_target("bedrock:openai.gpt-oss-20b", base_url="https://proxy.example/v1")
     assert weights.facts.tags == plain_row("openai_chat").rule("gpt-oss-20b").tags
+
+
+def test_one_rule_for_several_models_has_the_tags_of_each_at_a_foreign_address() -> None:
+    """The models share a rule of the row; which was asked first makes no difference."""
+    rules = (ModelRule(thinking="optional"),)
+    row = Provider(name="mine", dialect="cohere", base_url="https://mine.example/v1", models=rules)
+    for models in (("gpt-oss-20b", "magistral-small"), ("magistral-small", "gpt-oss-20b")):
+        for model in models:
+            found = find_target(f"mine:{model}", base_url="https://proxy.example/v1", rows=[row])
+            assert found.foreign
+            assert found.rule.tags == plain_row("openai_chat").rule(model).tags, model

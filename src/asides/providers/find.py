@@ -318,7 +318,7 @@ def _matches_host(given: str, own: str) -> bool:
 
 # Rows and rules for foreign addresses, each made once. Stored with their sources, so that no other object takes an id.
 _FOREIGN_ROWS: dict[int, tuple[Provider, Provider]] = {}
-_FOREIGN_RULES: dict[tuple[int, int], tuple[ModelRule, ModelRule, ModelRule]] = {}
+_FOREIGN_RULES: dict[tuple[int, ...], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MOST_FOREIGN = 1024
 
 
@@ -367,19 +367,20 @@ def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
     rule = row.rule(model)
     if not foreign:
         return rule
-    plain = _find_plain_row(row).rule(model)
-    known = _FOREIGN_RULES.get((id(rule), id(plain)))
+    plain, anywhere = _find_plain_row(row).rule(model), plain_row("openai_chat").rule(model)
+    sources = (rule, plain, anywhere)
+    known = _FOREIGN_RULES.get(key := tuple(map(id, sources)))
     if known is None:
         merged = plain
         if rule != ModelRule():
             # The tags of a model that its maker serves are a fact of that host: another server may write others.
             merged = msgspec.structs.replace(
                 rule,
-                tags=plain_row("openai_chat").rule(model).tags,
+                tags=anywhere.tags,
                 starts_inside=rule.starts_inside or plain.starts_inside,
                 thinks_though_off=rule.thinks_though_off or plain.thinks_though_off,
             )
         if len(_FOREIGN_RULES) >= _MOST_FOREIGN:
             _FOREIGN_RULES.clear()
-        known = _FOREIGN_RULES[id(rule), id(plain)] = (rule, plain, merged)
-    return known[2]
+        known = _FOREIGN_RULES[key] = (sources, merged)
+    return known[1]
