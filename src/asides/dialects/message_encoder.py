@@ -1,35 +1,35 @@
-"""Encodes a history for every dialect: walks over its messages, and adds notices for parts that cannot be sent.
+"""Encodes a history for every dialect, message by message, and adds notices for parts that cannot be sent.
 
-A dialect provides functions that encode a part or a message. `encode_flat` is for dialects with a flat list of
-messages, `encode_turns` for those with turns of content blocks. Not here: the fields of a dialect (its encode.py).
+A dialect provides a function that encodes a message. `HistoryEncoder` is for dialects with a flat list of messages,
+`TurnHistoryEncoder` for those with turns. Not here: the fields of a dialect (its encode.py), content blocks
+(turn_encoder), pictures and files (media).
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from base64 import b64encode
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
 from asides.values.errors import Unsupported
 from asides.values.messages import (
-    File,
-    Image,
+    HAS_BREAKPOINTS,
+    HAS_MEDIA,
+    Context,
     Message,
+    MessageFacts,
     Part,
     Prompt,
-    Refusal,
-    ServerTool,
     Text,
     ToolCall,
     ToolResult,
     UnknownPart,
+    find_traits,
+    read_facts,
 )
 from asides.values.notices import Notice
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import Seal
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -38,9 +38,6 @@ STAND_IN = "skip_thought_signature_validator"
 
 OPENING = "(The conversation begins here.)"
 """The user message that is added before a history that begins with the model, where a user must begin."""
-
-_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 # --- notices --------------------------------------------------------------------------------------------------------
@@ -62,8 +59,7 @@ def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
 
 def report_cache(prompt: Prompt, notices: list[Notice]) -> None:
     """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none."""
-    parts = (part for message in prompt.messages for part in message.parts)
-    if any(getattr(each, "cache", False) for each in (*parts, *prompt.tools)):
+    if find_traits(prompt.messages) & HAS_BREAKPOINTS or any(tool.cache for tool in prompt.tools):
         add_notice(notices, "cache_not_sent", "cache breakpoints (cache_control) do not exist here")
 
 
@@ -77,6 +73,193 @@ def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
 def encode_native(part: UnknownPart, role: str, notices: list[Notice]) -> list[Any]:
     """Encode a part of unknown form: verbatim if the caller wrote it for this dialect; else leave it out."""
     return [msgspec.Raw(part.json.encode())] if part.origin is None else leave_out(part, role, notices)
+
+
+# --- a history, message by message ------------------------------------------------------------------------------------
+
+_ENCODER = msgspec.json.Encoder()
+
+Turns: TypeAlias = list[tuple[str, list[Any]]]
+"""Pairs of the kind of a turn and its parts."""
+
+
+class EncodedMessage:
+    """The form of a message on the wire, in one context, with the notices about it."""
+
+    __slots__ = ("arguments", "context", "first", "last", "notices", "turns", "wires")
+
+    def __init__(self, wires: list[Any], first: str, last: str, turns: Turns | None = None) -> None:
+        self.wires = wires
+        self.first = first
+        self.last = last
+        """The kinds of its first and its last turn."""
+        self.turns = turns
+        """Its turns, unless they are only needed as a whole."""
+        self.context: Context | None = None
+        self.notices: tuple[Notice, ...] = ()
+        self.arguments: list[bytes] = []
+
+    def fits(self, facts: MessageFacts) -> bool:
+        """Whether the arguments of the calls are as before: nothing else in a message can be changed in place."""
+        return not facts.calls or _encode_all_arguments(facts) == self.arguments
+
+
+def _encode_all_arguments(facts: MessageFacts) -> list[bytes]:
+    return [_ENCODER.encode(call.arguments) for call in facts.calls]
+
+
+class HistoryEncoder:
+    """Encodes messages one after the other, as a flat list. `encode` encodes one of them.
+
+    Each message is encoded once for a context, and its bytes are used again: a turn of a conversation costs what its
+    new messages cost. Without a context nothing is kept, and the result holds plain dicts. `encode` sets `keep` to
+    False if its result depends on other messages.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[Message], list[Any]],
+        notices: list[Notice],
+        *,
+        between: Callable[[str, str], list[Any]] | None = None,
+    ) -> None:
+        self.encode = encode
+        self.notices = notices
+        self.encoded: list[Any] = []
+        self.keep = True
+        self.last = ""
+        """The kind of the last turn."""
+        self._between = between
+        """Returns what is sent between two messages of these roles."""
+
+    def run(self, messages: Sequence[Message], context: Context | None) -> None:
+        """Encode these messages after those before."""
+        encoded, between = self.encoded, self._between
+        for message, facts in zip(messages, read_facts(messages), strict=True):
+            form = facts.encoded
+            if form.context is not context or (facts.calls and not form.fits(facts)):
+                form = self.find_form(message, facts, context)
+            if form.notices:
+                self.add_notices(form.notices)
+            if between is not None and form.wires:
+                encoded += between(self.last, form.first)
+                self.last = form.last
+            encoded += form.wires
+
+    def find_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
+        """Find the form that the message had before its latest one, or encode it."""
+        earlier = facts.encoded_before
+        if context is None or earlier.context is not context or not earlier.fits(facts):
+            return self._make_form(message, facts, context)
+        facts.encoded, facts.encoded_before = earlier, facts.encoded
+        return cast("EncodedMessage", earlier)
+
+    def _make_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
+        # Base64 is made anew each time: it takes more room than time.
+        self.keep = context is not None and not facts.traits & HAS_MEDIA
+        others, self.notices[:] = self.notices[:], ()
+        try:
+            form = self.make_form(message)
+            form.notices = tuple(self.notices)
+        finally:
+            self.notices[:] = others
+        if self.keep:
+            try:
+                form.arguments = _encode_all_arguments(facts)
+                form.wires = [msgspec.Raw(_ENCODER.encode(wire)) for wire in form.wires]
+            except (TypeError, ValueError, RecursionError):
+                return form  # the error of the whole request names the field
+            form.turns = None
+            form.context = context
+            facts.encoded, facts.encoded_before = form, facts.encoded
+        return form
+
+    def make_form(self, message: Message) -> EncodedMessage:
+        """Encode the message."""
+        wires = self.encode(message)
+        if self._between is None or not wires:
+            return EncodedMessage(wires, "", "")
+        return EncodedMessage(wires, wires[0]["role"], wires[-1]["role"])
+
+    def add_notices(self, notices: tuple[Notice, ...]) -> None:
+        """Add the notices about one message, each once."""
+        self.notices += [notice for notice in notices if notice not in self.notices]
+
+
+class TurnHistoryEncoder(HistoryEncoder):
+    """Encodes messages as turns: `encode` returns the turns of a message. Turns in a row become one if their kind is in
+    `merges`. `finish` builds a turn from its kind and its parts.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[Message], Turns],
+        notices: list[Notice],
+        *,
+        merges: tuple[str, ...],
+        finish: Callable[[str, list[Any]], Wire],
+    ) -> None:
+        super().__init__(encode, notices)
+        self._merges = merges
+        self._finish = finish
+        self._before: tuple[Message, EncodedMessage] | None = None
+        self._merged: list[Any] = []
+        """The parts of the last turn, while those of other messages are added to it."""
+
+    def run(self, messages: Sequence[Message], context: Context | None) -> None:
+        """Encode these messages after those before."""
+        encoded, merges = self.encoded, self._merges
+        for message, facts in zip(messages, read_facts(messages), strict=True):
+            form = facts.encoded
+            if form.context is not context or (facts.calls and not form.fits(facts)):
+                form = self.find_form(message, facts, context)
+            if form.notices:
+                self.add_notices(form.notices)
+            if not form.wires:
+                continue
+            if form.first == self.last and form.first in merges:
+                self._merge(message, form)
+            else:
+                if self._merged:
+                    self._finish_merged()
+                encoded += form.wires
+            self.last = form.last
+            self._before = message, form
+        if self._merged:
+            self._finish_merged()
+
+    def make_form(self, message: Message) -> EncodedMessage:
+        """Encode the message."""
+        turns: Turns = self.encode(message)
+        wires = [self._finish(kind, parts) for kind, parts in turns]
+        return EncodedMessage(wires, turns[0][0], turns[-1][0], turns) if turns else EncodedMessage([], "", "")
+
+    def unpack_last(self) -> Wire:
+        """Return the last turn as a dict that can be changed."""
+        last = self.encoded[-1]
+        if isinstance(last, msgspec.Raw) and self._before is not None:
+            last = self.encoded[-1] = self._finish(*self._find_turns(*self._before)[-1])
+        return cast("Wire", last)
+
+    def _merge(self, message: Message, form: EncodedMessage) -> None:
+        """Add the first turn of the message to the last turn; its other turns follow."""
+        if not self._merged and self._before is not None:
+            self._merged = list(self._find_turns(*self._before)[-1][1])
+        self._merged += self._find_turns(message, form)[0][1]
+        if len(form.wires) > 1:
+            self._finish_merged()
+            self.encoded += form.wires[1:]
+
+    def _finish_merged(self) -> None:
+        self.encoded[-1] = self._finish(self.last, self._merged)
+        self._merged = []
+
+    def _find_turns(self, message: Message, form: EncodedMessage) -> Turns:
+        if form.turns is None:
+            others = self.notices[:]
+            form.turns = cast("Turns", self.encode(message))
+            self.notices[:] = others
+        return form.turns
 
 
 # --- a flat list of messages ----------------------------------------------------------------------------------------
@@ -99,7 +282,7 @@ def encode_system(message: Message, role: str = "system") -> list[Wire]:
 
 
 def encode_flat(
-    messages: Iterable[Message],
+    messages: Sequence[Message],
     *,
     user: Callable[[Message, list[Part]], Wire],
     assistant: Callable[[Message], list[Wire]],
@@ -110,191 +293,41 @@ def encode_flat(
 
     `user` is called with a message and its parts without results.
     """
-    encoded: list[Wire] = []
-    for message in messages:
+    encode = build_flat_encoder(user=user, assistant=assistant, tool_result=tool_result, system=system)
+    return [wire for message in messages for wire in encode(message)]
+
+
+def build_flat_encoder(
+    *,
+    user: Callable[[Message, list[Part]], Wire],
+    assistant: Callable[[Message], list[Wire]],
+    tool_result: Callable[[ToolResult], Wire],
+    system: Callable[[Message], list[Wire]] = encode_system,
+) -> Callable[[Message], list[Wire]]:
+    """Build the function that encodes one message of a flat list (see `encode_flat`)."""
+
+    def encode(message: Message) -> list[Wire]:
         match message.role:
             case "system":
-                encoded += system(message)
+                return system(message)
             case "assistant":
-                encoded += assistant(message)
+                return assistant(message)
             case "user" | "tool":
-                encoded += [tool_result(part) for part in message.parts if isinstance(part, ToolResult)]
-                parts: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
+                (facts,) = read_facts((message,))
+                parts: list[Part] = list(message.parts)
+                encoded: list[Wire] = []
+                if facts.results:
+                    encoded = [tool_result(part) for part in facts.results]
+                    parts = [part for part in parts if not isinstance(part, ToolResult)]
                 if not parts and (message.parts or message.role == "tool"):
-                    continue
+                    return encoded
                 if message.role == "tool":
                     raise Unsupported(
                         "a message of role 'tool' holds ToolResult parts; put other parts into a user message."
                     )
-                encoded.append(user(message, parts))
-    return encoded
+                return [*encoded, user(message, parts)]
 
-
-# --- turns of content blocks ----------------------------------------------------------------------------------------
-
-
-class BlockFormat(msgspec.Struct, frozen=True):
-    """The content blocks of a dialect: one function for each kind of part."""
-
-    text: Callable[[str], Wire]
-    image: Callable[[Image], Wire]
-    file: Callable[[File], Wire]
-    tool_result: Callable[[ToolResult, str, list[Any]], Wire]
-    """Arguments: the result, the id of its call, its content as blocks."""
-    thought: Callable[[Thought], list[Wire]]
-    """Returns the blocks that the thought came as."""
-    answer: Callable[[Text], Wire]
-    """Encodes text of the model, with its citations."""
-    tool_call: Callable[[ToolCall, str], Wire]
-    """Arguments: the call, its id."""
-    mark_cache: Callable[[Wire, bool | str], list[Any]]
-    """Returns the block with a cache breakpoint after it, which may have a lifetime."""
-    add_turn: Callable[[list[Wire], str, list[Any]], None]
-    """Arguments: the turns, a role, its blocks. Adds a turn, or adds the blocks to the last one."""
-
-
-class EncodedTurns(msgspec.Struct):
-    """A history as turns of content blocks, and the system prompt as blocks."""
-
-    system: list[Any]
-    turns: list[Wire]
-
-
-def encode_turns(prompt: Prompt, form: BlockFormat, notices: list[Notice]) -> EncodedTurns:
-    """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block."""
-    return _TurnEncoder(form, notices).encode(prompt)
-
-
-class _TurnEncoder:
-    """The walk of `encode_turns`, with the ids of the calls so far."""
-
-    def __init__(self, form: BlockFormat, notices: list[Notice]) -> None:
-        self.form = form
-        self.notices = notices
-        self.call_ids = _CallIds()
-
-    def encode(self, prompt: Prompt) -> EncodedTurns:
-        form, notices = self.form, self.notices
-        system = read_system(prompt)
-        encoded = EncodedTurns([] if system is None else [form.text(system)], [])
-        for message in prompt.messages:
-            match message.role:
-                case "system":
-                    if encoded.turns:
-                        detail = "system messages have one place here; this one was moved to the front"
-                        add_notice(notices, "system_moved", detail)
-                    leave_out_all_but_text(message, notices)
-                    texts = [part for part in message.parts if isinstance(part, Text)]
-                    encoded.system += [block for part in texts for block in self.encode_user_part(part)]
-                case "assistant":
-                    blocks = self.encode_assistant(message)
-                    if blocks and not encoded.turns:
-                        detail = "a conversation begins with the user here; a short user message was added"
-                        add_notice(notices, "turn_added", detail)
-                        form.add_turn(encoded.turns, "user", [form.text(OPENING)])
-                    if blocks:
-                        form.add_turn(encoded.turns, "assistant", blocks)
-                case "user" | "tool":
-                    blocks = [block for part in message.parts for block in self.encode_user_part(part)]
-                    if blocks:
-                        form.add_turn(encoded.turns, "user", blocks)
-                    elif message.role == "user":
-                        add_notice(notices, "message_not_sent", "a message without content was left out")
-        return encoded
-
-    def encode_user_part(self, part: Part) -> list[Any]:
-        match part:
-            case Text():
-                if not part.text.strip():
-                    return []  # blank text is refused
-                block = self.form.text(part.text)
-            case Image():
-                block = self.form.image(part)
-            case File():
-                block = self.form.file(part)
-            case ToolResult():
-                block = self.encode_tool_result(part)
-            case UnknownPart():
-                return encode_native(part, "user", self.notices)
-            case Thought() | ToolCall() | Refusal() | ServerTool():
-                return leave_out(part, "user", self.notices)
-            case _:
-                assert_never(part)
-        return self.form.mark_cache(block, part.cache) if part.cache else [block]
-
-    def encode_tool_result(self, result: ToolResult) -> Wire:
-        parts = (Text(result.content),) if isinstance(result.content, str) else result.content
-        content = [block for part in parts for block in self.encode_user_part(part)]
-        return self.form.tool_result(result, self.call_ids.find(result.call_id), content)
-
-    def encode_assistant(self, message: Message) -> list[Any]:
-        encoded: list[Any] = []
-        thoughts: list[Any] = []
-        for part in message.parts:
-            if isinstance(part, Thought):
-                thoughts += self.form.thought(part)  # they wait for the block that follows
-            elif blocks := self.encode_assistant_part(part):
-                encoded += [*thoughts, *blocks]
-                thoughts = []
-        if thoughts:
-            # A turn that ends with thinking is refused.
-            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
-        return encoded
-
-    def encode_assistant_part(
-        self, part: Text | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
-    ) -> list[Any]:
-        match part:
-            case Text():
-                if not part.text.strip():
-                    return []  # some replies hold a block of blanks, which is refused when it comes back
-                block = self.form.answer(part)
-                return self.form.mark_cache(block, part.cache) if part.cache else [block]
-            case ToolCall():
-                if part.raw_arguments is not None:
-                    detail = "arguments that are no JSON object were sent back as an empty object"
-                    add_notice(self.notices, "arguments_not_sent", detail)
-                return [self.form.tool_call(part, self.call_ids.add(part.id))]
-            case ServerTool() | UnknownPart():
-                return [msgspec.Raw(part.json.encode())]
-            case Refusal():
-                return []  # the provider wrote it about the reply; it is not a part of it
-            case Image() | File() | ToolResult():
-                return leave_out(part, "assistant", self.notices)
-            case _:
-                assert_never(part)
-
-
-class _CallIds:
-    """The ids of calls as they are sent. Hosts that count their calls from zero use the same ids in every reply, and
-    these dialects refuse an id that an earlier turn has.
-    """
-
-    def __init__(self) -> None:
-        self._sent: dict[str, str] = {}
-        self._used: set[str] = set()
-
-    def add(self, call_id: str) -> str:
-        """Return the id to send for a call."""
-        accepted, times = make_call_id(call_id), 1
-        sent = accepted
-        while sent in self._used:
-            times += 1
-            sent = f"{accepted[:56]}_{times}"
-        self._used.add(sent)
-        self._sent[call_id] = sent
-        return sent
-
-    def find(self, call_id: str) -> str:
-        """Return the id to send for a result: that of the latest call with this id."""
-        return self._sent.get(call_id) or make_call_id(call_id)
-
-
-def make_call_id(call_id: str) -> str:
-    """Return the id, or one derived from it if it holds characters that are not accepted."""
-    if _CALL_ID.fullmatch(call_id):
-        return call_id
-    return f"call_{hashlib.blake2b(call_id.encode(), digest_size=12).hexdigest()}"
+    return encode
 
 
 # --- values -------------------------------------------------------------------------------------------------------
@@ -321,36 +354,3 @@ def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:
     """Return the verbatim entry of the first seal of this kind that has one."""
     entry = next((seal.entry for seal in seals if seal.kind == kind and seal.entry is not None), None)
     return None if entry is None else msgspec.Raw(entry.encode())
-
-
-def find_media_type(media: Image | File) -> str:
-    """Return the media type: that of a data: address, else the given one."""
-    inline = split_data_url(media.url) if media.url is not None else None
-    return (media.media_type if inline is None else inline[0]).lower()
-
-
-def refuse_sound_and_video(file: File) -> None:
-    """Raise Unsupported for a file that is sound or video, for dialects that have no form for them."""
-    kind = find_media_type(file)
-    if kind.startswith(("audio/", "video/")):
-        raise Unsupported(f"{kind} cannot be sent here; leave the file out, or ask a model of another provider.")
-
-
-def make_data_url(media_type: str, data: bytes) -> str:
-    """Encode the bytes as a data: address."""
-    return f"data:{media_type};base64,{b64encode(data).decode()}"
-
-
-def split_data_url(url: str) -> tuple[str, str] | None:
-    """Return the media type and the base64 of a data: address; None for other addresses."""
-    inline = _DATA_URL.fullmatch(url)
-    return None if inline is None else (inline[1], inline[2])
-
-
-def make_image_url(image: Image) -> str:
-    """Return the address of an image: its url, or a data: address with its bytes."""
-    if image.data is not None:
-        return make_data_url(image.media_type, image.data)
-    if image.url is not None:
-        return image.url
-    raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")

@@ -6,6 +6,7 @@ Not here: the check of the request itself (check), its wire form (dialects), and
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -19,18 +20,28 @@ from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
+    HAS_CALLS,
+    HAS_PICTURES,
+    HAS_RESULTS,
+    HAS_WITHHELD,
+    IS_BLANK,
+    IS_BOUND,
+    Context,
     File,
     Image,
     Message,
+    MessageFacts,
     Part,
     Prompt,
     ProviderState,
     Refusal,
     ServerTool,
     Text,
-    ToolCall,
     ToolResult,
     UnknownPart,
+    find_context,
+    find_traits,
+    read_facts,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, Thought
@@ -38,6 +49,7 @@ from asides.values.thinking import Origin, Seal, Thought
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
 _NO_STATE = ProviderState()
+_MOST_HOSTS = 64
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
 _FILE_NOTE = Text("[a file was here; it cannot be shown]")
 
@@ -67,126 +79,175 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
     decisions: list[Decision] = []
     notices: list[Notice] = []
-    messages = _replay(prompt, target, decisions)
+    # Most steps look for something that most histories do not have.
+    traits = find_traits(prompt.messages)
+    messages = _replay(prompt, target, traits, decisions) if traits & IS_BOUND else prompt.messages
     state = prompt.state
-    messages = _pair_calls(messages, notices, state)
+    if traits & (HAS_CALLS | HAS_RESULTS):
+        messages = _pair_calls(messages, notices, state)
     if state != _NO_STATE:
         messages, state = _resume(messages, state, target, decisions)
         messages = make_ids_unique(messages)
-    messages = _drop_blank_messages(messages, notices)
-    messages = _replace_pictures(messages, target, on_conflict, notices)
+    if traits & IS_BLANK:
+        messages = _drop_blank_messages(messages, notices)
+    if traits & HAS_PICTURES:
+        messages = _replace_pictures(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
     return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
     """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
-    filled = tuple(
-        message
-        for place, message in enumerate(messages)
-        if place == len(messages) - 1
-        or message.role != "user"
-        or any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
-    )
+    blank = [bool(facts.traits & IS_BLANK) for facts in read_facts(messages[:-1])]
+    filled = (*(message for message, drop in zip(messages, blank, strict=False) if not drop), *messages[-1:])
     if len(filled) < len(messages):
         notices.append(Notice("blank_message_dropped", "empty messages were left out", "messages"))
     return filled
 
 
-def _replay(prompt: Prompt, target: Target, decisions: list[Decision]) -> tuple[Message, ...]:
-    if not any(message.role == "assistant" for message in prompt.messages):
-        return prompt.messages
-    # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
-    messages = withhold_broken_turns(prompt.messages, rows=(target.provider,))
-    rule = target.provider.replay_rule(target.family or target.model)
-    if prompt.thinking.replay == "never":
-        rule = ReplayRule(when="never", source="Thinking(replay='never')")
-    last_user = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)
+# --- which parts go back ----------------------------------------------------------------------------------------------
+
+
+def _replay(prompt: Prompt, target: Target, traits: int, decisions: list[Decision]) -> tuple[Message, ...]:
+    messages = prompt.messages
+    if traits & HAS_WITHHELD and any(message.role == "assistant" for message in messages):
+        # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
+        messages = withhold_broken_turns(messages, rows=(target.provider,))
+    replayer = _Replayer(target, never=prompt.thinking.replay == "never")
+    places = range(len(messages) - 1, -1, -1)
+    last_user = next((place for place in places if messages[place].role == "user"), -1)
     planned: list[Message] = []
-    for number, message in enumerate(messages):
-        if message.role != "assistant":
+    for number, (message, facts) in enumerate(zip(messages, read_facts(messages), strict=True)):
+        if not facts.traits & IS_BOUND or message.role != "assistant":
             planned.append(message)
             continue
-        replays = _replays_turn(rule, message, number, last_user)
-        parts = tuple(_replay_parts(message, number, replays, rule, target, decisions))
-        if parts or not message.parts:
-            planned.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
+        form = replayer.plan_message(message, facts, number, last_user)
+        decisions += form.decisions
+        if form.message is None:
+            planned.append(message)
+        else:
+            planned += form.message
     return tuple(planned)
 
 
-def _replays_turn(rule: ReplayRule, message: Message, number: int, last_user: int) -> bool:
-    match rule.when:
-        case "never":
-            return False
-        case "all" | "sealed":
-            return True
-        case "tool_turns":
-            return bool(message.tool_calls)
-        case "since_last_user":
-            return number > last_user
+class _PlannedMessage(msgspec.Struct, frozen=True):
+    """What goes back of a message, and the decisions about its parts."""
+
+    context: Context
+    number: int
+    """The place of the message, which the decisions name."""
+    decisions: tuple[Decision, ...]
+    message: tuple[Message, ...] | None
+    """The message that goes back; none if nothing does. None: the message itself, to which a form must not refer."""
 
 
-def _replay_parts(
-    message: Message, number: int, replays: bool, rule: ReplayRule, target: Target, decisions: list[Decision]
-) -> list[Part]:
-    parts: list[Part] = []
-    for place, part in enumerate(message.parts):
-        if isinstance(part, Thought):
-            why = _find_drop_reason(part, replays, rule, target)
-            decisions.append(
-                Decision(
-                    number,
-                    place,
-                    "drop" if why else "keep",
-                    "thought",
-                    why or f"replay rule: {rule.when}",
-                    rule.since,
-                    rule.source,
-                )
-            )
-            if not why:
-                parts.append(part)
-        elif isinstance(part, Refusal) and find_facts(target.dialect).refusals_as_text:
-            why = "hosts of this dialect take no refusal back; its text is sent as the answer"
-            decisions.append(Decision(number, place, "convert", "refusal", why))
-            parts.append(Text(part.text))
-        elif isinstance(part, (ServerTool, UnknownPart)) and not _is_own(part.origin, target):
-            decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
-        elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
-            own = tuple(seal for seal in part.seals if _is_own_seal(seal, target))
-            if len(own) != len(part.seals):
-                decisions.append(Decision(number, place, "drop", "seal", "it was made by another model or endpoint"))
-            parts.append(msgspec.structs.replace(part, seals=own))
+class _Replayer:
+    """Plans the messages of a history for one target and its replay rule. A message that was planned stays planned."""
+
+    def __init__(self, target: Target, *, never: bool) -> None:
+        self._target = target
+        self._rule = target.provider.replay_rule(target.family or target.model)
+        if never:
+            self._rule = ReplayRule(when="never", source="Thinking(replay='never')")
+        # The second one is for turns whose thoughts the rule sends back.
+        self._contexts = tuple(find_context(target, "plan", never, replays) for replays in (False, True))
+        self._hosts = self._contexts[0].known
+        self._facts = find_facts(target.dialect)
+
+    def plan_message(self, message: Message, facts: MessageFacts, number: int, last_user: int) -> _PlannedMessage:
+        replays = self._replays_turn(facts, number, last_user)
+        context = self._contexts[replays]
+        form: _PlannedMessage = facts.planned
+        if form.context is context and form.number == number:
+            return form
+        if facts.planned_before.context is context and facts.planned_before.number == number:
+            form = facts.planned_before
         else:
-            parts.append(part)
-    return parts
+            decisions: list[Decision] = []
+            parts = tuple(self._replay_parts(message, number, replays, decisions))
+            whole = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
+            changed = (msgspec.structs.replace(message, parts=parts),) if parts else ()
+            form = _PlannedMessage(context, number, tuple(decisions), None if whole else changed)
+        facts.planned, facts.planned_before = form, facts.planned
+        return form
+
+    def _replays_turn(self, facts: MessageFacts, number: int, last_user: int) -> bool:
+        match self._rule.when:
+            case "never":
+                return False
+            case "all" | "sealed":
+                return True
+            case "tool_turns":
+                return bool(facts.calls)
+            case "since_last_user":
+                return number > last_user
+
+    def _replay_parts(self, message: Message, number: int, replays: bool, decisions: list[Decision]) -> list[Part]:
+        parts: list[Part] = []
+        rule = self._rule
+        for place, part in enumerate(message.parts):
+            if isinstance(part, Thought):
+                why = self._find_drop_reason(part, replays)
+                action: Literal["keep", "drop"] = "drop" if why else "keep"
+                reason = why or f"replay rule: {rule.when}"
+                decisions.append(Decision(number, place, action, "thought", reason, rule.since, rule.source))
+                if not why:
+                    parts.append(part)
+            elif isinstance(part, Refusal) and self._facts.refusals_as_text:
+                why = "hosts of this dialect take no refusal back; its text is sent as the answer"
+                decisions.append(Decision(number, place, "convert", "refusal", why))
+                parts.append(Text(part.text))
+            elif isinstance(part, (ServerTool, UnknownPart)) and not self._is_own(part.origin):
+                decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
+            elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
+                own = tuple(seal for seal in part.seals if self._is_own_seal(seal))
+                if len(own) != len(part.seals):
+                    why = "it was made by another model or endpoint"
+                    decisions.append(Decision(number, place, "drop", "seal", why))
+                    part = msgspec.structs.replace(part, seals=own)
+                parts.append(part)
+            else:
+                parts.append(part)
+        return parts
+
+    def _find_drop_reason(self, thought: Thought, replays: bool) -> str:
+        rule, target = self._rule, self._target
+        if thought.withheld:
+            return "its text was not saved, or that of a thought beside it, and it cannot go back without"
+        if not thought.can_replay:
+            return "the reply broke off inside it, or the messages before it were changed"
+        if thought.origin is not None:
+            if not self._is_own(thought.origin):
+                return "another provider or endpoint made it"
+            if thought.origin.model not in ("", target.model) and not rule.other_models:
+                return "another model made it"
+        if any(not self._is_own_seal(seal) for seal in thought.seals):
+            return "its seals were made by another model"
+        if is_made_elsewhere(thought, target.dialect):
+            return "it was made in another dialect, or did not come as a block"
+        if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
+            return "replay rule: sealed"
+        return "" if replays else f"replay rule: {rule.when}"
+
+    def _is_own(self, origin: Origin | None) -> bool:
+        # A part without an origin was written by the caller, who answers for it.
+        if origin is None:
+            return True
+        # Most parts of a history come from few hosts.
+        host = origin.provider, origin.endpoint
+        if (is_own := self._hosts.get(host)) is None:
+            if len(self._hosts) >= _MOST_HOSTS:
+                self._hosts.clear()
+            is_own = self._hosts[host] = is_same_host(origin, self._target)
+        return is_own
+
+    def _is_own_seal(self, seal: Seal) -> bool:
+        # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
+        return seal.origin is None or (self._is_own(seal.origin) and seal.origin.model in ("", self._target.model))
 
 
-def _find_drop_reason(thought: Thought, replays: bool, rule: ReplayRule, target: Target) -> str:
-    if thought.withheld:
-        return "its text was not saved, or that of a thought beside it, and it cannot go back without"
-    if not thought.can_replay:
-        return "the reply broke off inside it, or the messages before it were changed"
-    if thought.origin is not None:
-        if not _is_same_host(thought.origin, target):
-            return "another provider or endpoint made it"
-        if thought.origin.model not in ("", target.model) and not rule.other_models:
-            return "another model made it"
-    if any(not _is_own_seal(seal, target) for seal in thought.seals):
-        return "its seals were made by another model"
-    if is_made_elsewhere(thought, target.dialect):
-        return "it was made in another dialect, or did not come as a block"
-    if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
-        return "replay rule: sealed"
-    return "" if replays else f"replay rule: {rule.when}"
-
-
-def _is_own(origin: Origin | None, target: Target) -> bool:
-    # A part without an origin was written by the caller, who answers for it.
-    return origin is None or _is_same_host(origin, target)
-
-
-def _is_same_host(origin: Origin, target: Target) -> bool:
+def is_same_host(origin: Origin, target: Target) -> bool:
+    """Whether this target's host made something with this origin."""
     # Recorded bytes may name no provider, no model, or an address that depends on an account. An unknown origin counts
     # as the same host (requirements, H6).
     unknown = not origin.endpoint or "$" in origin.endpoint
@@ -195,16 +256,14 @@ def _is_same_host(origin: Origin, target: Target) -> bool:
     return unknown or _normalise_address(origin.endpoint) == _normalise_address(target.base_url)
 
 
-def _is_own_seal(seal: Seal, target: Target) -> bool:
-    # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
-    return seal.origin is None or (_is_same_host(seal.origin, target) and seal.origin.model in ("", target.model))
-
-
 def _normalise_address(url: str) -> tuple[str, str, int | None, str]:
     """The parts of an address without meaningless differences: case, a closing slash, the default port."""
     parts = urlsplit(url)
     port = parts.port if parts.port != {"https": 443, "http": 80}.get(parts.scheme) else None
     return parts.scheme, (parts.hostname or "").lower(), port, parts.path.rstrip("/")
+
+
+# --- conversations that the provider stores, calls and results --------------------------------------------------------
 
 
 def _resume(
@@ -224,7 +283,11 @@ def _resume(
     elif state.conversation is not None:
         start = turns[-1] if turns else None
     elif state.resume:
-        stored_here = [number for number, stored in stored_at.items() if _is_own(stored.origin, target)]
+        stored_here = [
+            number
+            for number, stored in stored_at.items()
+            if stored.origin is None or is_same_host(stored.origin, target)
+        ]
         if stored_here:
             start = stored_here[-1]
             state = msgspec.structs.replace(state, previous_response_id=stored_at[start].id)
@@ -237,8 +300,6 @@ def _resume(
 
 def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: ProviderState) -> tuple[Message, ...]:
     """Give every call a result and every result its call, since providers refuse a history where one is missing."""
-    if not any(isinstance(part, (ToolCall, ToolResult)) for message in messages for part in message.parts):
-        return messages
     if state == _NO_STATE:  # otherwise a result may belong to a call that the provider has stored, under its own id
         messages = make_ids_unique(messages)
     with_calls, orphans = drop_orphan_results(messages, continues=state.continues)

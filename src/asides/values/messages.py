@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
+from operator import attrgetter, or_
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -200,7 +202,153 @@ class StoredResponse(msgspec.Struct, frozen=True):
     origin: Origin | None = None
 
 
-class Message(msgspec.Struct, frozen=True):
+# --- what is known about a message ------------------------------------------------------------------------------------
+
+# Traits of a message, as bits: a history has the traits of all its messages.
+HAS_CALLS = 1
+HAS_RESULTS = 2
+HAS_OTHERS = 4
+"""Parts that are no results."""
+HAS_THOUGHTS = 8
+HAS_WITHHELD = 16
+HAS_PICTURES = 32
+HAS_MEDIA = 64
+"""Pictures or files, in parts or in results."""
+HAS_FILE_IDS = 128
+HAS_BREAKPOINTS = 256
+IS_BLANK = 512
+"""A user message without content."""
+IS_BOUND = 1024
+"""Some parts or seals go back only where they came from, or not at all."""
+
+
+class MessageFacts:
+    """Facts about the parts of one message, and its forms for the targets that it was last sent to.
+
+    A message never changes, so they are found once. The slot is invisible to the garbage collector: nothing here may
+    refer to the message itself.
+    """
+
+    __slots__ = ("calls", "encoded", "encoded_before", "planned", "planned_before", "results", "traits")
+
+    def __init__(self, traits: int, calls: tuple[ToolCall, ...], results: tuple[ToolResult, ...]) -> None:
+        self.traits = traits
+        self.calls = calls
+        self.results = results
+        self.planned: Any = NO_FORM
+        """How the plan of a history sends the message. The form before it was made for another context."""
+        self.planned_before: Any = NO_FORM
+        self.encoded: Any = NO_FORM
+        """The message on the wire."""
+        self.encoded_before: Any = NO_FORM
+
+
+class Context:
+    """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
+
+    __slots__ = ("_target", "known")
+
+    def __init__(self, target: object) -> None:
+        self._target = target
+        """Held, so that its id stays its own."""
+        self.known: dict[Any, Any] = {}
+        """Answers about other values that hold in this context."""
+
+
+class NoForm:
+    """The form of a message that has none yet: it fits no context."""
+
+    context = Context(None)
+
+
+NO_FORM = NoForm()
+_CONTEXTS: dict[tuple[object, ...], Context] = {}
+_MOST_CONTEXTS = 256
+
+
+def find_context(target: object, *settings: object) -> Context:
+    """The context of this very target and these settings: the same one each time, as long as both are in use."""
+    key = (id(target), *settings)
+    context = _CONTEXTS.get(key)
+    if context is None:
+        if len(_CONTEXTS) >= _MOST_CONTEXTS:
+            _CONTEXTS.clear()
+        context = _CONTEXTS[key] = Context(target)
+    return context
+
+
+class _FactsSlot:
+    """A place for the facts beside the fields: it is not compared, copied, saved or shown."""
+
+    __slots__ = ("_facts",)
+    _facts: MessageFacts
+
+
+_TRAITS = attrgetter("traits")
+_set_facts = _FactsSlot.__dict__["_facts"].__set__
+
+
+def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
+    """The facts about each message."""
+    try:
+        return [message._facts for message in messages]  # pyright: ignore[reportPrivateUsage]
+    except AttributeError:
+        return [_find_facts(message) for message in messages]
+
+
+def find_traits(messages: Sequence[Message]) -> int:
+    """The traits of all these messages together."""
+    return reduce(or_, map(_TRAITS, read_facts(messages)), 0)
+
+
+def _find_facts(message: Message) -> MessageFacts:
+    facts: MessageFacts | None = getattr(message, "_facts", None)
+    if facts is None:
+        facts = _collect_facts(message)
+        _set_facts(message, facts)
+    return facts
+
+
+def _collect_facts(message: Message) -> MessageFacts:
+    parts = message.parts
+    if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
+        is_blank = message.role == "user" and (not part.text or part.text.isspace())
+        return MessageFacts(HAS_OTHERS | IS_BLANK if is_blank else HAS_OTHERS, (), ())
+    traits = 0 if message.role != "user" or any(map(_is_filled, parts)) else IS_BLANK
+    for part in parts:
+        traits |= _find_traits(part)
+    calls = tuple([part for part in parts if isinstance(part, ToolCall)]) if traits & HAS_CALLS else ()
+    results = tuple([part for part in parts if isinstance(part, ToolResult)]) if traits & HAS_RESULTS else ()
+    return MessageFacts(traits, calls, results)
+
+
+def _is_filled(part: Part) -> bool:
+    return not isinstance(part, Text) or not (not part.text or part.text.isspace())
+
+
+def _find_traits(part: Part) -> int:
+    traits = HAS_BREAKPOINTS if getattr(part, "cache", False) else 0
+    if isinstance(part, (Thought, Refusal, ServerTool, UnknownPart)) or getattr(part, "seals", ()):
+        traits |= IS_BOUND
+    match part:
+        case ToolCall():
+            return traits | HAS_CALLS | HAS_OTHERS
+        case Thought():
+            return traits | HAS_THOUGHTS | HAS_OTHERS | (HAS_WITHHELD if part.withheld else 0)
+        case Image():
+            return traits | HAS_PICTURES | HAS_MEDIA | HAS_OTHERS
+        case File():
+            return traits | HAS_MEDIA | HAS_OTHERS | (0 if part.id is None else HAS_FILE_IDS)
+        case ToolResult():
+            inner = 0
+            for each in () if isinstance(part.content, str) else part.content:
+                inner |= _find_traits(each)
+            return traits | HAS_RESULTS | (inner & (HAS_PICTURES | HAS_MEDIA | HAS_FILE_IDS))
+        case _:
+            return traits | HAS_OTHERS
+
+
+class Message(msgspec.Struct, _FactsSlot, frozen=True):
     """One turn of one speaker: its parts in order."""
 
     role: Role
@@ -225,7 +373,7 @@ class Message(msgspec.Struct, frozen=True):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of the message."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return _find_facts(self).calls
 
     def __repr__(self) -> str:
         return f"Message(role={self.role!r}, parts=[{', '.join(type(part).__name__ for part in self.parts)}])"

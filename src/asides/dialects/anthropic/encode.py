@@ -24,17 +24,23 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
-from asides.dialects.message_encoder import (
-    BlockFormat,
-    Wire,
-    encode_turns,
-    find_entry,
-    refuse_sound_and_video,
-    split_data_url,
-)
+from asides.dialects.media import refuse_sound_and_video, split_data_url
+from asides.dialects.message_encoder import Wire, find_entry
+from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image, Message, OutputSchema, Prompt, Text, ToolCall, ToolResult
+from asides.values.messages import (
+    HAS_FILE_IDS,
+    File,
+    Image,
+    Message,
+    OutputSchema,
+    Prompt,
+    Text,
+    ToolCall,
+    ToolResult,
+    find_traits,
+)
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool, select_fields
@@ -100,7 +106,7 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
-    encoded = encode_messages(prompt, notices)
+    encoded = encode_messages(prompt, notices, reuse=True)
     # The provider's cache has the system prompt and the tools before the messages, so the body has them there too.
     body: dict[str, Any] = {"model": target.model, "max_tokens": _choose_limit(prompt, target)}
     if encoded.system is not None:
@@ -256,17 +262,19 @@ class EncodedMessages(msgspec.Struct):
     betas: list[str]
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedMessages:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    encoded = encode_turns(prompt, _BLOCKS, notices)
-    turns, system = encoded.turns, encoded.system
-    if turns and turns[-1]["role"] == "assistant":
-        _strip_last_text(turns[-1]["content"][-1])
-    for turn in turns:
-        turn["content"] = _simplify_content(turn)
+def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> EncodedMessages:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
+
+    With `reuse`, a message may be the bytes that an earlier request had for it.
+    """
+    encoded = encode_turns(prompt, _BLOCKS, notices, reuse=reuse)
+    if encoded.history.last == "assistant":
+        _strip_last_text(encoded.history.unpack_last()["content"][-1])
+    system = encoded.system
     is_plain = len(system) == 1 and "cache_control" not in system[0]
-    betas = [FILES] if any(map(_has_file_id, prompt.messages)) else []
-    return EncodedMessages((system[0]["text"] if is_plain else system) if system else None, turns, betas)
+    has_ids = find_traits(prompt.messages) & HAS_FILE_IDS and any(map(_has_file_id, prompt.messages))
+    shown = (system[0]["text"] if is_plain else system) if system else None
+    return EncodedMessages(shown, encoded.turns, [FILES] if has_ids else [])
 
 
 def _has_file_id(message: Message) -> bool:
@@ -284,22 +292,15 @@ def _strip_last_text(block: Any) -> None:
         block["text"] = block["text"].rstrip()
 
 
-def _simplify_content(turn: Wire) -> str | list[Any]:
-    """Return plain text as a string, other content as the list of its blocks."""
-    match turn["content"]:
-        case [{"type": "text", "text": str() as text, **more}] if not more and turn["role"] == "user":
-            return text
-        case blocks:
-            return list(blocks)
-
-
-def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
-    """Add a turn. User messages and tool results in a row are one turn, results first."""
-    if role == "user" and turns and turns[-1]["role"] == "user":
-        blocks = [*turns.pop()["content"], *blocks]
+def _finish_turn(role: str, blocks: list[Any]) -> Wire:
+    """Build a turn. Of the user's blocks, results are first; plain text is a string."""
     if role == "user":
-        blocks.sort(key=lambda block: not (isinstance(block, dict) and block["type"] == "tool_result"))
-    turns.append({"role": role, "content": blocks})
+        blocks = sorted(blocks, key=lambda block: not (isinstance(block, dict) and block["type"] == "tool_result"))
+    match blocks:
+        case [{"type": "text", "text": str() as text, **more}] if not more and role == "user":
+            return {"role": role, "content": text}
+        case _:
+            return {"role": role, "content": list(blocks)}
 
 
 def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
@@ -393,5 +394,5 @@ _BLOCKS = BlockFormat(
     answer=_encode_answer,
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
-    add_turn=_add_turn,
+    finish_turn=_finish_turn,
 )

@@ -24,19 +24,12 @@ from asides.dialects.http_body import (
     report_unsupported,
     select_sampling,
 )
-from asides.dialects.message_encoder import (
-    BlockFormat,
-    EncodedTurns,
-    Wire,
-    encode_turns,
-    find_entry,
-    find_media_type,
-    refuse_sound_and_video,
-    split_data_url,
-)
+from asides.dialects.media import find_media_type, refuse_sound_and_video, split_data_url
+from asides.dialects.message_encoder import Wire, find_entry
+from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
 from asides.providers.provider import AskBy, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image, OutputSchema, Prompt, Text, ToolCall, ToolResult
+from asides.values.messages import File, Image, OutputSchema, Prompt, Text, ToolCall, ToolResult, read_facts
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thought
 from asides.values.tools import Tool
@@ -69,7 +62,7 @@ def build_url(target: Target, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    encoded = encode_messages(prompt, notices)
+    encoded = encode_messages(prompt, notices, reuse=True)
     # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
     if tools := _encode_tools(prompt, notices):
@@ -111,7 +104,7 @@ def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> t
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     notices += report_unsupported(prompt, "parallel_tool_calls")
-    called = list(dict.fromkeys(call.name for message in prompt.messages for call in message.tool_calls))
+    called = list(dict.fromkeys(call.name for facts in read_facts(prompt.messages) for call in facts.calls))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
             notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
@@ -244,17 +237,16 @@ _FORMATS = {
 }
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedTurns:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return encode_turns(prompt, _BLOCKS, notices)
+def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> EncodedTurns:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
+
+    With `reuse`, a turn may be the bytes that an earlier request had for it.
+    """
+    return encode_turns(prompt, _BLOCKS, notices, reuse=reuse)
 
 
-def _add_turn(turns: list[Wire], role: str, blocks: list[Any]) -> None:
-    """Add a turn. Messages of one role in a row are one turn, since two such turns are refused."""
-    if turns and turns[-1]["role"] == role:
-        turns[-1]["content"] += blocks
-    else:
-        turns.append({"role": role, "content": blocks})
+def _finish_turn(role: str, blocks: list[Any]) -> Wire:
+    return {"role": role, "content": list(blocks)}
 
 
 def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
@@ -337,5 +329,6 @@ _BLOCKS = BlockFormat(
     answer=_encode_answer,
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
-    add_turn=_add_turn,
+    finish_turn=_finish_turn,
+    merges=("user", "assistant"),  # two turns of one role in a row are refused
 )

@@ -23,15 +23,15 @@ from asides.dialects.http_body import (
     report_unsupported,
     select_sampling,
 )
+from asides.dialects.media import find_media_type, make_image_url
 from asides.dialects.message_encoder import (
+    HistoryEncoder,
     Wire,
     add_notice,
+    build_flat_encoder,
     encode_arguments,
-    encode_flat,
     encode_native,
-    find_media_type,
     leave_out,
-    make_image_url,
     put_system_first,
     report_cache,
     simplify_content,
@@ -51,6 +51,7 @@ from asides.values.messages import (
     ToolCall,
     ToolResult,
     UnknownPart,
+    find_context,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
@@ -88,7 +89,7 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
-    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices, reuse=True)}
     body |= _encode_tools(prompt, notices)
     body |= _encode_output(prompt)
     if prompt.max_tokens is not None:
@@ -164,14 +165,19 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> d
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return encode_flat(
-        put_system_first(prompt),
+def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
+
+    With `reuse`, a message may be the bytes that an earlier request had for it.
+    """
+    encode_message = build_flat_encoder(
         user=partial(_encode_user, notices=notices),
         assistant=partial(_encode_assistant, notices=notices),
         tool_result=partial(_encode_tool_result, notices=notices),
     )
+    history = HistoryEncoder(encode_message, notices)
+    history.run(put_system_first(prompt), find_context(encode_messages) if reuse else None)
+    return history.encoded
 
 
 def _encode_user(_: Message, parts: list[Part], notices: list[Notice]) -> Wire:

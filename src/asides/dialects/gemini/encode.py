@@ -66,7 +66,7 @@ def build_url(target: Target, *, stream: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    contents, system = encode_contents(prompt, target, notices)
+    contents, system = encode_contents(prompt, target, notices, reuse=True)
     body: dict[str, Any] = {}
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}

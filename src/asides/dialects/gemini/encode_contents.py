@@ -15,6 +15,8 @@ from asides.dialects.gemini.decode import METADATA, SIGNATURE
 from asides.dialects.message_encoder import (
     OPENING,
     STAND_IN,
+    TurnHistoryEncoder,
+    Turns,
     Wire,
     add_notice,
     encode_native,
@@ -36,6 +38,8 @@ from asides.values.messages import (
     ToolCall,
     ToolResult,
     UnknownPart,
+    find_context,
+    read_facts,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
@@ -43,53 +47,74 @@ from asides.values.thinking import Seal, Thought
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
 
 
-def encode_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[list[Wire], list[str]]:
-    """Encode every message as contents, in order; and list the texts of the system instruction."""
-    system = read_system(prompt)
-    system_texts = [] if system is None else [system]
-    names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
-    turn_starts = [place for place, message in enumerate(prompt.messages) if _begins_turn(message)]
-    contents: list[Wire] = []
-    results_last = False
-    for place, message in enumerate(prompt.messages):
-        match message.role:
-            case "system":
-                system_texts += _encode_system(message, notices, is_first=not contents)
-            case "assistant":
-                must_sign = target.rule.signed_calls and place > max(turn_starts, default=-1)
-                parts = _encode_model(message, notices, must_sign=must_sign)
-                if parts:
-                    _add_model_turn(contents, parts, notices)
-                results_last = False
-            case "user" | "tool":
-                results = [part for part in message.parts if isinstance(part, ToolResult)]
-                parts = [wire for result in results for wire in _encode_tool_result(result, names, notices)]
-                if parts and results_last:
-                    contents[-1]["parts"] += parts  # the results for the calls of one turn belong together
-                elif parts:
-                    contents.append({"role": "user", "parts": parts})
-                results_last = results_last or bool(results)
-                others: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
-                if others or not message.parts:
-                    parts = [wire for part in others for wire in _encode_user_part(part, notices)]
-                    contents.append({"role": "user", "parts": parts or [{"text": ""}]})
-                    results_last = False
-    return contents, system_texts
+def encode_contents(
+    prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False
+) -> tuple[list[Wire], list[str]]:
+    """Encode every message as contents, in order; and list the texts of the system instruction.
+
+    With `reuse`, a content may be the bytes that an earlier request had for it.
+    """
+    encoder = _ContentEncoder(prompt, notices)
+    messages, history = prompt.messages, encoder.history
+    turn = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
+    start = 0
+    while not history.last and start < turn:
+        # Whether a message is the first decides what is added before it, so nothing is kept.
+        start += 1
+        history.run(messages[start - 1 : start], None)
+    history.run(messages[start:turn], find_context(encode_contents) if reuse else None)
+    encoder.must_sign = target.rule.signed_calls
+    history.run(messages[turn:], find_context(encode_contents, encoder.must_sign) if reuse and history.last else None)
+    return history.encoded, encoder.system
 
 
 def _begins_turn(message: Message) -> bool:
     return message.role == "user" and not all(isinstance(part, ToolResult) for part in message.parts)
 
 
-def _add_model_turn(contents: list[Wire], parts: list[Wire], notices: list[Notice]) -> None:
-    """Add a turn of the model, after a user message or results: a call elsewhere is refused."""
-    if not contents:
-        add_notice(notices, "turn_added", "a conversation begins with the user here; a short user message was added")
-        contents.append({"role": "user", "parts": [{"text": OPENING}]})
-    if contents[-1]["role"] == "model":
-        contents[-1]["parts"] += parts
-    else:
-        contents.append({"role": "model", "parts": parts})
+class _ContentEncoder:
+    """Encodes the messages of one history. The kinds of its turns are "model", "user" and "results"."""
+
+    def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
+        system = read_system(prompt)
+        self.system = [] if system is None else [system]
+        self.must_sign = False
+        """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
+        self.notices = notices
+        self.names = {call.id: call.name for facts in read_facts(prompt.messages) for call in facts.calls}
+        # The results for the calls of one turn belong together.
+        self.history = TurnHistoryEncoder(self.encode, notices, merges=("model", "results"), finish=_build_content)
+
+    def encode(self, message: Message) -> Turns:
+        """Encode one message."""
+        notices, history = self.notices, self.history
+        match message.role:
+            case "system":
+                history.keep = False
+                self.system += _encode_system(message, notices, is_first=not history.last)
+                return []
+            case "assistant":
+                parts = _encode_model(message, notices, must_sign=self.must_sign)
+                turns: Turns = [("model", parts)] if parts else []
+                if parts and not history.last:
+                    detail = "a conversation begins with the user here; a short user message was added"
+                    add_notice(notices, "turn_added", detail)
+                    return [("user", [{"text": OPENING}]), *turns]
+                return turns
+            case "user" | "tool":
+                (facts,) = read_facts((message,))
+                history.keep = history.keep and all(result.name for result in facts.results)
+                results = [wire for each in facts.results for wire in _encode_tool_result(each, self.names, notices)]
+                turns = [("results", results)] if results else []
+                others: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
+                if others or not message.parts:
+                    parts = [wire for part in others for wire in _encode_user_part(part, notices)]
+                    turns.append(("user", parts or [{"text": ""}]))
+                return turns
+
+
+def _build_content(kind: str, parts: list[Any]) -> Wire:
+    return {"role": "model" if kind == "model" else "user", "parts": list(parts)}
 
 
 # --- system, user, tools --------------------------------------------------------------------------------------------

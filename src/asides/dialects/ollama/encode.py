@@ -7,17 +7,18 @@ settings (history/check).
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, merge_fields, report_unsupported, select_sampling
+from asides.dialects.media import find_media_type
 from asides.dialects.message_encoder import (
+    HistoryEncoder,
     Wire,
     add_notice,
-    encode_flat,
-    find_media_type,
+    build_flat_encoder,
     leave_out,
     put_system_first,
     report_cache,
@@ -37,6 +38,8 @@ from asides.values.messages import (
     ToolCall,
     ToolResult,
     UnknownPart,
+    find_context,
+    read_facts,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
@@ -79,7 +82,7 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
-    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices, reuse=True)}
     if tools := _encode_tools(prompt, notices):
         body["tools"] = tools
     if isinstance(prompt.output, OutputSchema):
@@ -159,15 +162,12 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> b
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    encoder = _MessageEncoder(notices)
-    return encode_flat(
-        put_system_first(prompt),
-        user=encoder.encode_user,
-        assistant=encoder.encode_assistant,
-        tool_result=encoder.encode_tool_result,
-    )
+def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
+
+    With `reuse`, a message may be the bytes that an earlier request had for it.
+    """
+    return _MessageEncoder(notices).encode(put_system_first(prompt), reuse=reuse)
 
 
 class _MessageEncoder:
@@ -177,6 +177,22 @@ class _MessageEncoder:
         self.notices = notices
         self.called: dict[str, str] = {}
         """The names of the tools that were called, by the ids of the calls."""
+        encode_message = build_flat_encoder(
+            user=self.encode_user, assistant=self.encode_assistant, tool_result=self.encode_tool_result
+        )
+        self.history = HistoryEncoder(encode_message, notices)
+
+    def encode(self, messages: Sequence[Message], *, reuse: bool) -> list[Wire]:
+        """Encode these messages."""
+        calls = [call for facts in read_facts(messages) for call in facts.calls]
+        names = {call.id: call.name for call in calls}
+        if reuse and len(names) == len(calls):
+            self.called = names
+            self.history.run(messages, find_context(encode_messages))
+        else:
+            # Which call a result belongs to depends on their order.
+            self.history.run(messages, None)
+        return self.history.encoded
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
         return {"role": "user", **_encode_parts(parts, "user", self.notices)}
@@ -185,6 +201,7 @@ class _MessageEncoder:
         parts = (Text(result.content),) if isinstance(result.content, str) else result.content
         encoded: Wire = {"role": "tool", **_encode_parts(parts, "tool", self.notices)}
         # The server matches results by the name of the tool; newer servers also by the id of the call.
+        self.history.keep = self.history.keep and bool(result.name)
         if name := result.name or self.called.get(result.call_id):
             encoded["tool_name"] = name
         encoded["tool_call_id"] = result.call_id

@@ -41,7 +41,7 @@ def build_url(target: Target) -> str:
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     rule, quirks = target.rule, target.quirks
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
-    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices, reuse=True)}
     body |= encode_tools(prompt, notices, tool=lambda tool: _encode_tool(tool, quirks), named=_encode_choice)
     if prompt.output is not None:
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)

@@ -8,32 +8,32 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any, assert_never
 
 import msgspec
 
+from asides.dialects.media import find_media_type, make_data_url, make_image_url, split_data_url
 from asides.dialects.message_encoder import (
     STAND_IN,
+    HistoryEncoder,
     Wire,
     add_notice,
+    build_flat_encoder,
     encode_arguments,
-    encode_flat,
     encode_native,
     encode_system,
-    find_media_type,
     leave_out,
     leave_out_all_but_text,
-    make_data_url,
-    make_image_url,
     put_system_first,
     report_cache,
     simplify_content,
-    split_data_url,
 )
 from asides.providers.provider import ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
 from asides.values.messages import (
+    Context,
     File,
     Image,
     Message,
@@ -45,6 +45,7 @@ from asides.values.messages import (
     ToolCall,
     ToolResult,
     UnknownPart,
+    find_context,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
@@ -62,49 +63,28 @@ _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
+
+    With `reuse`, a message may be the bytes that an earlier request had for it.
+    """
     encoder = _MessageEncoder(prompt, target, notices)
     if not target.quirks.cache_control:
         report_cache(prompt, notices)
-    encoded = encode_flat(
-        put_system_first(prompt),
-        system=encoder.encode_system,
-        user=encoder.encode_user,
-        assistant=encoder.encode_assistant,
-        tool_result=encoder.encode_tool_result,
-    )
-    if target.rule.signed_calls:
-        _sign_calls(encoded, notices)
-    match target.quirks.after_results:
-        case "anyone":
-            return encoded
-        case "assistant":
-            return _add_bridges(encoded, notices)
+    messages = put_system_first(prompt)
+    history = HistoryEncoder(encoder.encode_message, notices, between=encoder.choose_bridge())
+    if not target.rule.signed_calls:
+        history.run(messages, encoder.find_context() if reuse else None)
+    else:
+        start = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
+        history.run(messages[:start], encoder.find_context() if reuse else None)
+        encoder.signs_calls = True
+        history.run(messages[start:], encoder.find_context() if reuse else None)
+    return history.encoded
 
 
-def _sign_calls(messages: list[Wire], notices: list[Notice]) -> None:
-    """Add a stand-in to the first call of each step of the current turn if this model did not sign it."""
-    for message in reversed(messages):
-        if message["role"] == "user":
-            return
-        calls = message.get("tool_calls")
-        if calls and "extra_content" not in calls[0]:
-            calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
-            detail = "a call has no signature of this model; the documented stand-in was sent"
-            add_notice(notices, "signature_stand_in", detail)
-
-
-def _add_bridges(messages: list[Wire], notices: list[Notice]) -> list[Wire]:
-    """Put a message of the model between tool results and a user message, for hosts that refuse the two in a row."""
-    bridged: list[Wire] = []
-    for message in messages:
-        if bridged and bridged[-1]["role"] == "tool" and message["role"] == "user":
-            detail = "only the model may follow tool results here; a short message of the model was added"
-            add_notice(notices, "turn_added", detail)
-            bridged.append({"role": "assistant", "content": _BRIDGE})
-        bridged.append(message)
-    return bridged
+def _begins_turn(message: Message) -> bool:
+    return message.role == "user" and (not message.parts or not all(isinstance(p, ToolResult) for p in message.parts))
 
 
 class _MessageEncoder:
@@ -113,14 +93,51 @@ class _MessageEncoder:
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         quirks = target.quirks
         self.notices = notices
+        self.target = target
         self.quirks = quirks
         self.system_role = target.facts.system_role
         self.takes_cache_control = target.quirks.cache_control
         self.replay_as: ReplayAs = target.facts.replay_as
         self.thinking_in = target.facts.thinking_in
         self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
+        self.signs_calls = False
+        """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
         pairs = [tag for tag in target.facts.tags if isinstance(tag, tuple)]
         self.opening, self.closing = pairs[0] if pairs else ("<think>", "</think>")
+
+        self.encode_one = build_flat_encoder(
+            system=self.encode_system,
+            user=self.encode_user,
+            assistant=self.encode_assistant,
+            tool_result=self.encode_tool_result,
+        )
+
+    def find_context(self) -> Context:
+        """The context of the target and the settings that shape a message."""
+        return find_context(self.target, self.marks_empty_thinking, self.signs_calls)
+
+    def encode_message(self, message: Message) -> list[Wire]:
+        encoded = self.encode_one(message)
+        return encoded if self.quirks.after_results == "anyone" else self.add_bridges(encoded)
+
+    # --- hosts that refuse a user message after results -------------------------------------------------------------
+
+    def choose_bridge(self) -> Callable[[str, str], list[Wire]] | None:
+        return None if self.quirks.after_results == "anyone" else self.make_bridge
+
+    def make_bridge(self, role: str, following: str) -> list[Wire]:
+        """Make the message of the model that must stand between tool results and a user message."""
+        if (role, following) != ("tool", "user"):
+            return []
+        detail = "only the model may follow tool results here; a short message of the model was added"
+        add_notice(self.notices, "turn_added", detail)
+        return [{"role": "assistant", "content": _BRIDGE}]
+
+    def add_bridges(self, messages: list[Wire]) -> list[Wire]:
+        bridged: list[Wire] = []
+        for message in messages:
+            bridged += [*self.make_bridge(bridged[-1]["role"] if bridged else "", message["role"]), message]
+        return bridged
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 
@@ -162,6 +179,10 @@ class _MessageEncoder:
                     assert_never(part)
         refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
         calls = [self.encode_tool_call(call) for call in message.tool_calls]
+        if calls and self.signs_calls and "extra_content" not in calls[0]:
+            calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
+            detail = "a call has no signature of this model; the documented stand-in was sent"
+            add_notice(self.notices, "signature_stand_in", detail)
         fields = self.encode_thoughts(message, calls=bool(calls))
         content = self.encode_content(message)
         if not content and not calls and not refusal and not fields:

@@ -14,18 +14,17 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields
+from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
 from asides.dialects.message_encoder import (
+    HistoryEncoder,
     Wire,
     add_notice,
+    build_flat_encoder,
     encode_arguments,
-    encode_flat,
     encode_native,
     encode_system,
     leave_out,
     leave_out_all_but_text,
-    make_data_url,
-    make_image_url,
-    refuse_sound_and_video,
     report_cache,
     simplify_content,
 )
@@ -46,7 +45,9 @@ from asides.values.messages import (
     ToolCall,
     ToolResult,
     UnknownPart,
+    find_context,
     read_arguments,
+    read_facts,
 )
 from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
@@ -84,7 +85,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
     report_cache(prompt, notices)
-    body["input"] = encode_items(prompt, target, notices)
+    body["input"] = encode_items(prompt, target, notices, reuse=True)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.output is not None:
         body["text"] = {"format": _encode_output(prompt.output)}
@@ -188,18 +189,15 @@ def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 # --- items of the history ---------------------------------------------------------------------------------------------
 
 
-def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+def encode_items(prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
     """Encode every message of the prompt as items, in order; a longer history begins with the same list as a shorter
     one. The system prompt is not among them.
+
+    With `reuse`, items may be the bytes that an earlier request had for them.
     """
     encoder = _ItemEncoder(prompt, target, notices)
-    return encode_flat(
-        prompt.messages,
-        system=encoder.encode_system,
-        user=encoder.encode_user,
-        assistant=encoder.encode_assistant,
-        tool_result=encoder.encode_tool_result,
-    )
+    encoder.history.run(prompt.messages, find_context(target, encoder.stored, encoder.mixes_calls) if reuse else None)
+    return encoder.history.encoded
 
 
 class _ItemEncoder:
@@ -210,10 +208,19 @@ class _ItemEncoder:
         self.target = target
         self.system_role = target.facts.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
-        calls = [call for message in prompt.messages for call in message.tool_calls]
+        calls = [call for facts in read_facts(prompt.messages) for call in facts.calls]
         self.custom_calls = {call.id for call in calls if call.custom}
         self.native_calls = {call.id: item for call in calls if (item := _find_item(call.seals, *CLIENT_CALLS))}
         """The items of calls that go back as they came: of tools of the provider."""
+        self.mixes_calls = bool(self.custom_calls or self.native_calls)
+        """Whether some calls are no functions. Then a result depends on its call, in another message."""
+        encode_message = build_flat_encoder(
+            system=self.encode_system,
+            user=self.encode_user,
+            assistant=self.encode_assistant,
+            tool_result=self.encode_tool_result,
+        )
+        self.history = HistoryEncoder(encode_message, notices)
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 
@@ -226,6 +233,7 @@ class _ItemEncoder:
         return {"role": "user", "content": simplify_content(encoded, "input_text")}
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
+        self.history.keep = self.history.keep and not self.mixes_calls
         if (call := self.native_calls.get(result.call_id)) is not None:
             return encode_output(call, result, self.notices)
         output: str | list[Any] = result.content if isinstance(result.content, str) else []

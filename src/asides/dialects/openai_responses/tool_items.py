@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.message_encoder import Wire, add_notice, make_image_url
+from asides.dialects.media import make_image_url
+from asides.dialects.message_encoder import Wire, add_notice
 from asides.dialects.openai_responses.items import ENTRY, ItemState
 from asides.dialects.openai_responses.wire import Item
 from asides.values.events import Event, PartArrived, ThoughtSealed, ToolCallDelta

@@ -1,0 +1,250 @@
+"""Encodes a history as turns of content blocks (`encode_turns`), for the dialects that have them.
+
+A dialect provides functions that encode a part. Not here: how messages are kept (message_encoder).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from asides.dialects.message_encoder import (
+    OPENING,
+    TurnHistoryEncoder,
+    Turns,
+    Wire,
+    add_notice,
+    encode_native,
+    leave_out,
+    leave_out_all_but_text,
+    read_system,
+)
+from asides.values.messages import (
+    Context,
+    File,
+    Image,
+    Message,
+    Part,
+    Prompt,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    find_context,
+    read_facts,
+)
+from asides.values.notices import Notice
+from asides.values.thinking import Thought
+
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+class BlockFormat(msgspec.Struct, frozen=True):
+    """The content blocks of a dialect: one function for each kind of part."""
+
+    text: Callable[[str], Wire]
+    image: Callable[[Image], Wire]
+    file: Callable[[File], Wire]
+    tool_result: Callable[[ToolResult, str, list[Any]], Wire]
+    """Arguments: the result, the id of its call, its content as blocks."""
+    thought: Callable[[Thought], list[Wire]]
+    """Returns the blocks that the thought came as."""
+    answer: Callable[[Text], Wire]
+    """Encodes text of the model, with its citations."""
+    tool_call: Callable[[ToolCall, str], Wire]
+    """Arguments: the call, its id."""
+    mark_cache: Callable[[Wire, bool | str], list[Any]]
+    """Returns the block with a cache breakpoint after it, which may have a lifetime."""
+    finish_turn: Callable[[str, list[Any]], Wire]
+    """Builds a turn. Arguments: its role, its blocks."""
+    merges: tuple[str, ...] = ("user",)
+    """The roles whose turns in a row become one."""
+
+
+class EncodedTurns(msgspec.Struct):
+    """A history as turns of content blocks, and the system prompt as blocks."""
+
+    system: list[Any]
+    history: TurnHistoryEncoder
+
+    @property
+    def turns(self) -> list[Wire]:
+        """The turns: dicts, or bytes that were encoded before."""
+        return self.history.encoded
+
+
+def encode_turns(prompt: Prompt, form: BlockFormat, notices: list[Notice], *, reuse: bool = False) -> EncodedTurns:
+    """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block.
+
+    With `reuse`, a turn may be the bytes that an earlier request had for it.
+    """
+    return _TurnEncoder(form, notices).encode(prompt, reuse=reuse)
+
+
+class _TurnEncoder:
+    """The encoder of one message for `encode_turns`, with the ids of the calls so far."""
+
+    def __init__(self, form: BlockFormat, notices: list[Notice]) -> None:
+        self.form = form
+        self.notices = notices
+        self.call_ids: _CallIds | _FixedIds = _CallIds()
+        self.history = TurnHistoryEncoder(self.encode_message, notices, merges=form.merges, finish=form.finish_turn)
+        system: list[Any] = []
+        self.encoded = EncodedTurns(system, self.history)
+
+    def encode(self, prompt: Prompt, *, reuse: bool) -> EncodedTurns:
+        if (system := read_system(prompt)) is not None:
+            self.encoded.system.append(self.form.text(system))
+        messages, history = prompt.messages, self.history
+        context: Context | None = None
+        if reuse and _has_fixed_ids(messages):
+            self.call_ids = _FixedIds()
+            context = find_context(self.form)
+        start = 0
+        while not history.last and start < len(messages):
+            # Whether a message is the first decides what is added before it, so nothing is kept.
+            start += 1
+            history.run(messages[start - 1 : start], None)
+        history.run(messages[start:], context)
+        return self.encoded
+
+    def encode_message(self, message: Message) -> Turns:
+        form, notices, encoded = self.form, self.notices, self.encoded
+        match message.role:
+            case "system":
+                self.history.keep = False
+                if self.history.last:
+                    detail = "system messages have one place here; this one was moved to the front"
+                    add_notice(notices, "system_moved", detail)
+                leave_out_all_but_text(message, notices)
+                texts = [part for part in message.parts if isinstance(part, Text)]
+                encoded.system += [block for part in texts for block in self.encode_user_part(part)]
+                return []
+            case "assistant":
+                blocks = self.encode_assistant(message)
+                turns: Turns = [("assistant", blocks)] if blocks else []
+                if blocks and not self.history.last:
+                    detail = "a conversation begins with the user here; a short user message was added"
+                    add_notice(notices, "turn_added", detail)
+                    return [("user", [form.text(OPENING)]), *turns]
+                return turns
+            case "user" | "tool":
+                blocks = [block for part in message.parts for block in self.encode_user_part(part)]
+                if not blocks and message.role == "user":
+                    add_notice(notices, "message_not_sent", "a message without content was left out")
+                return [("user", blocks)] if blocks else []
+
+    def encode_user_part(self, part: Part) -> list[Any]:
+        match part:
+            case Text():
+                if not part.text.strip():
+                    return []  # blank text is refused
+                block = self.form.text(part.text)
+            case Image():
+                block = self.form.image(part)
+            case File():
+                block = self.form.file(part)
+            case ToolResult():
+                block = self.encode_tool_result(part)
+            case UnknownPart():
+                return encode_native(part, "user", self.notices)
+            case Thought() | ToolCall() | Refusal() | ServerTool():
+                return leave_out(part, "user", self.notices)
+            case _:
+                assert_never(part)
+        return self.form.mark_cache(block, part.cache) if part.cache else [block]
+
+    def encode_tool_result(self, result: ToolResult) -> Wire:
+        parts = (Text(result.content),) if isinstance(result.content, str) else result.content
+        content = [block for part in parts for block in self.encode_user_part(part)]
+        return self.form.tool_result(result, self.call_ids.find(result.call_id), content)
+
+    def encode_assistant(self, message: Message) -> list[Any]:
+        encoded: list[Any] = []
+        thoughts: list[Any] = []
+        for part in message.parts:
+            if isinstance(part, Thought):
+                thoughts += self.form.thought(part)  # they wait for the block that follows
+            elif blocks := self.encode_assistant_part(part):
+                encoded += [*thoughts, *blocks]
+                thoughts = []
+        if thoughts:
+            # A turn that ends with thinking is refused.
+            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+        return encoded
+
+    def encode_assistant_part(
+        self, part: Text | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
+    ) -> list[Any]:
+        match part:
+            case Text():
+                if not part.text.strip():
+                    return []  # some replies hold a block of blanks, which is refused when it comes back
+                block = self.form.answer(part)
+                return self.form.mark_cache(block, part.cache) if part.cache else [block]
+            case ToolCall():
+                if part.raw_arguments is not None:
+                    detail = "arguments that are no JSON object were sent back as an empty object"
+                    add_notice(self.notices, "arguments_not_sent", detail)
+                return [self.form.tool_call(part, self.call_ids.add(part.id))]
+            case ServerTool() | UnknownPart():
+                return [msgspec.Raw(part.json.encode())]
+            case Refusal():
+                return []  # the provider wrote it about the reply; it is not a part of it
+            case Image() | File() | ToolResult():
+                return leave_out(part, "assistant", self.notices)
+            case _:
+                assert_never(part)
+
+
+class _CallIds:
+    """The ids of calls as they are sent. Hosts that count their calls from zero use the same ids in every reply, and
+    these dialects refuse an id that an earlier turn has.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def add(self, call_id: str) -> str:
+        """Return the id to send for a call."""
+        accepted, times = make_call_id(call_id), 1
+        sent = accepted
+        while sent in self._used:
+            times += 1
+            sent = f"{accepted[:56]}_{times}"
+        self._used.add(sent)
+        self._sent[call_id] = sent
+        return sent
+
+    def find(self, call_id: str) -> str:
+        """Return the id to send for a result: that of the latest call with this id."""
+        return self._sent.get(call_id) or make_call_id(call_id)
+
+
+class _FixedIds:
+    """The ids of calls as they are sent, where no two are the same: each follows from the call alone."""
+
+    def add(self, call_id: str) -> str:
+        """Return the id to send for a call."""
+        return make_call_id(call_id)
+
+    find = add
+
+
+def _has_fixed_ids(messages: Sequence[Message]) -> bool:
+    ids = [make_call_id(call.id) for facts in read_facts(messages) if facts.calls for call in facts.calls]
+    return len(set(ids)) == len(ids)
+
+
+def make_call_id(call_id: str) -> str:
+    """Return the id, or one derived from it if it holds characters that are not accepted."""
+    if _CALL_ID.fullmatch(call_id):
+        return call_id
+    return f"call_{hashlib.blake2b(call_id.encode(), digest_size=12).hexdigest()}"
