@@ -16,6 +16,7 @@ from asides.values.errors import Unsupported
 from asides.values.messages import (
     HAS_BREAKPOINTS,
     HAS_MEDIA,
+    IS_PLAIN,
     Context,
     Message,
     MessageFacts,
@@ -120,11 +121,14 @@ class HistoryEncoder:
         self,
         encode: Callable[[Message], list[Any]],
         notices: list[Notice],
+        plain: Callable[[str, str], Wire],
         *,
         between: Callable[[str, str], list[Any]] | None = None,
     ) -> None:
+        """`plain` is a short way for most messages: it encodes a role and a text as `encode` would."""
         self.encode = encode
         self.notices = notices
+        self._plain = plain
         self.encoded: list[Any] = []
         self.keep = True
         self.last = ""
@@ -150,7 +154,8 @@ class HistoryEncoder:
         """Find the form that the message had before its latest one, or encode it."""
         earlier = facts.encoded_before
         if context is None or earlier.context is not context or not earlier.fits(facts):
-            return self._make_form(message, facts, context)
+            make = self._make_plain_form if facts.traits & IS_PLAIN and context is not None else self._make_form
+            return make(message, facts, context)
         facts.encoded, facts.encoded_before = earlier, facts.encoded
         return cast("EncodedMessage", earlier)
 
@@ -174,6 +179,17 @@ class HistoryEncoder:
             facts.encoded, facts.encoded_before = form, facts.encoded
         return form
 
+    def _make_plain_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
+        role, (part,) = message.role, message.parts
+        wire = self._plain(role, cast("Text", part).text)
+        try:
+            form = EncodedMessage([msgspec.Raw(_ENCODER.encode(wire))], role, role)
+        except ValueError:
+            return EncodedMessage([wire], role, role)  # half a character: the error of the whole request tells
+        form.context = context
+        facts.encoded, facts.encoded_before = form, facts.encoded
+        return form
+
     def make_form(self, message: Message) -> EncodedMessage:
         """Encode the message."""
         wires = self.encode(message)
@@ -195,11 +211,12 @@ class TurnHistoryEncoder(HistoryEncoder):
         self,
         encode: Callable[[Message], Turns],
         notices: list[Notice],
+        plain: Callable[[str, str], Wire],
         *,
         merges: tuple[str, ...],
         finish: Callable[[str, list[Any]], Wire],
     ) -> None:
-        super().__init__(encode, notices)
+        super().__init__(encode, notices, plain)
         self._merges = merges
         self._finish = finish
         self._before: tuple[Message, EncodedMessage] | None = None
@@ -263,6 +280,11 @@ class TurnHistoryEncoder(HistoryEncoder):
 
 
 # --- a flat list of messages ----------------------------------------------------------------------------------------
+
+
+def encode_plain(role: str, text: str) -> Wire:
+    """Encode a plain text, for the dialects whose messages are a role and a content."""
+    return {"role": role, "content": text}
 
 
 def read_system(prompt: Prompt) -> str | None:

@@ -94,7 +94,9 @@ class _TurnEncoder:
         self.form = form
         self.notices = notices
         self.call_ids: _CallIds | _FixedIds = _CallIds()
-        self.history = TurnHistoryEncoder(self.encode_message, notices, merges=form.merges, finish=form.finish_turn)
+        self.history = TurnHistoryEncoder(
+            self.encode_message, notices, self.encode_plain, merges=form.merges, finish=form.finish_turn
+        )
         system: list[Any] = []
         self.encoded = EncodedTurns(system, self.history)
 
@@ -113,6 +115,10 @@ class _TurnEncoder:
             history.run(messages[start - 1 : start], None)
         history.run(messages[start:], context)
         return self.encoded
+
+    def encode_plain(self, role: str, text: str) -> Wire:
+        block = self.form.text(text) if role == "user" else self.form.answer(Text(text))
+        return self.form.finish_turn(role, [block])
 
     def encode_message(self, message: Message) -> Turns:
         form, notices, encoded = self.form, self.notices, self.encoded

@@ -13,7 +13,18 @@ import msgspec
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, settle
 from asides.values.errors import UnknownProvider
-from asides.values.messages import Message, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.messages import (
+    HAS_OTHERS,
+    Message,
+    Part,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    read_facts,
+)
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 
@@ -31,6 +42,27 @@ _LONGEST_STEM = 32
 
 
 # --- calls and results ----------------------------------------------------------------------------------------------
+
+
+def is_paired(messages: Sequence[Message]) -> bool:
+    """Whether the results of all calls follow them, in messages of their own, and there are no others. Then nothing is
+    dropped or added.
+    """
+    waiting: set[str] = set()
+    for message, facts in zip(messages, read_facts(messages), strict=True):
+        if not facts.results:
+            if waiting:
+                return False
+            if facts.calls and message.role == "assistant":
+                waiting = {call.id for call in facts.calls}
+            continue
+        for result in facts.results:
+            if result.call_id not in waiting:
+                return False
+            waiting.remove(result.call_id)
+        if facts.traits & HAS_OTHERS:
+            return False
+    return not waiting
 
 
 def add_missing_results(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
@@ -76,7 +108,8 @@ def _index_calls(message: Message) -> dict[str, ToolCall]:
 
 
 def _has_only_results(message: Message) -> bool:
-    return bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
+    (facts,) = read_facts((message,))
+    return bool(facts.results) and not facts.traits & HAS_OTHERS
 
 
 def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
@@ -117,7 +150,8 @@ def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Give each call an id that no earlier call has, and its result the same. Some servers count from the start with
     every reply, and other providers refuse two calls with one id. Added messages never change the earlier ids.
     """
-    ids = [call.id for message in messages for call in message.tool_calls if message.role == "assistant"]
+    pairs = zip(messages, read_facts(messages), strict=True)
+    ids = [call.id for message, facts in pairs if facts.calls and message.role == "assistant" for call in facts.calls]
     if len(set(ids)) == len(ids):
         return tuple(messages)
     given: set[str] = set()
@@ -153,7 +187,8 @@ def _make_id(old: str, taken: set[str]) -> str:
 
 def find_results(message: Message) -> tuple[ToolResult, ...]:
     """The tool results in a message."""
-    return tuple(part for part in message.parts if isinstance(part, ToolResult))
+    (facts,) = read_facts((message,))
+    return facts.results
 
 
 def begins_turn(message: Message) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
-from asides.history.pair import add_missing_results, drop_orphan_results, make_ids_unique
+from asides.history.pair import add_missing_results, drop_orphan_results, is_paired, make_ids_unique
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
@@ -302,6 +302,8 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: Pro
     """Give every call a result and every result its call, since providers refuse a history where one is missing."""
     if state == _NO_STATE:  # otherwise a result may belong to a call that the provider has stored, under its own id
         messages = make_ids_unique(messages)
+    if is_paired(messages):
+        return messages
     with_calls, orphans = drop_orphan_results(messages, continues=state.continues)
     notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
     paired = add_missing_results(with_calls)

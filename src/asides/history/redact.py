@@ -15,7 +15,7 @@ from asides.history.pair import begins_turn
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
-from asides.values.messages import Message, Part, UnknownPart
+from asides.values.messages import HAS_THOUGHTS, HAS_WITHHELD, Message, Part, UnknownPart, find_traits, read_facts
 from asides.values.thinking import Origin, Seal, Thought
 
 # The only type of `reasoning_details` entry that holds a token and no text.
@@ -37,7 +37,7 @@ def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provide
     """Withhold all sealed thoughts of a turn in which one thought is withheld: a provider takes the blocks of a turn
     whole or not at all. Seals after it become void where a model binds them to all earlier messages, and are marked.
     """
-    if not any(_has_withheld(message) for message in messages):
+    if not find_traits(messages) & HAS_WITHHELD:
         return tuple(messages)
     whole: list[Message] = []
     for turn in _split_turns(messages):
@@ -160,9 +160,12 @@ def invalidate_seals(
     Only models whose row says `prefix_bound` make such seals. After an edit of message n, pass n + 1; after a change
     of the system prompt or the tools, pass 0. `rows` are providers of the caller and win over the built-in ones.
     """
-    return tuple(
-        message if place < from_index else _invalidate(message, rows) for place, message in enumerate(messages)
-    )
+    later = messages[from_index:]
+    changed = [
+        _invalidate(message, rows) if facts.traits & HAS_THOUGHTS else message
+        for message, facts in zip(later, read_facts(later), strict=True)
+    ]
+    return (*messages[:from_index], *changed)
 
 
 def _invalidate(message: Message, rows: Sequence[Provider]) -> Message:

@@ -7,16 +7,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from asides import dialects
-from asides.history.pair import begins_turn, find_results
+from asides.history.pair import begins_turn
 from asides.history.plan import Plan, encode_plan, plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
-from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolResult
+from asides.values.messages import (
+    HAS_MEDIA,
+    HAS_THOUGHTS,
+    IS_BOUND,
+    File,
+    Image,
+    Message,
+    Part,
+    Prompt,
+    Refusal,
+    Text,
+    ToolResult,
+    find_traits,
+    read_facts,
+)
 from asides.values.notices import Notice
 from asides.values.thinking import Thought
 
@@ -41,8 +56,8 @@ FILE_TOKENS = 3_000
 def split_units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
     """Group the messages that can only be dropped together: a message with tool calls and its results; others alone."""
     groups: list[list[Message]] = []
-    for message in messages:
-        if groups and groups[-1][0].tool_calls and find_results(message):
+    for message, facts in zip(messages, read_facts(messages), strict=True):
+        if facts.results and groups and groups[-1][0].tool_calls:
             groups[-1].append(message)
         else:
             groups.append([message])
@@ -54,10 +69,11 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
     message are one turn.
     """
     groups: list[list[Message]] = []
-    for message in messages:
-        if begins_turn(message) or not groups:
-            groups.append([])
-        groups[-1].append(message)
+    for message, facts in zip(messages, read_facts(messages), strict=True):
+        if (message.role == "user" and not facts.results) or not groups:
+            groups.append([message])
+        else:
+            groups[-1].append(message)
     return tuple(map(tuple, groups))
 
 
@@ -90,7 +106,7 @@ def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[
 
 
 def _has_thoughts(message: Message) -> bool:
-    return any(isinstance(part, Thought) for part in message.parts)
+    return bool(find_traits((message,)) & HAS_THOUGHTS)
 
 
 # --- trimming to a number of tokens ---------------------------------------------------------------------------------
@@ -142,8 +158,20 @@ def _trim(given: tuple[Message, ...], tokens: int, count: TokenCounter, rows: Se
     if cost <= tokens:
         return TrimmedHistory(given, cost)
     choices = _Choices(given, rows)
-    remaining = choices[_find_first_fitting(len(choices), lambda number: count(choices[number]) <= tokens)]
-    cost = count(remaining)
+    tried: dict[int, tuple[tuple[Message, ...], int]] = {}
+
+    def measure(number: int) -> tuple[tuple[Message, ...], int]:
+        if number not in tried:
+            tried.clear() if len(tried) > 1 else None
+            chosen = choices[number]
+            tried[number] = chosen, cost if chosen is given else count(chosen)
+        return tried[number]
+
+    guess = None
+    if isinstance(count, RequestCounter):
+        guess = choices.find_cost_below(count.weigh, measure(0)[1] - tokens)
+    place = _find_first_fitting(len(choices), lambda number: measure(number)[1] <= tokens, guess)
+    remaining, cost = measure(place)
     dropped = len(given) - len(remaining)
     notices = [Notice("history_trimmed", _describe(dropped), "messages")] if remaining != given else []
     if cost > tokens:
@@ -176,6 +204,14 @@ class _Choices:
     def __len__(self) -> int:
         return 1 + len(self._finished) + max(0, len(self._units) - 1)
 
+    def find_cost_below(self, weigh: Callable[[Message], float], tokens: float) -> int:
+        """Find the choice that saves this many tokens compared with the first one, as far as each message's own weight
+        tells.
+        """
+        units = self._units[: max(0, len(self._units) - 1)]
+        saved = accumulate(sum(map(weigh, group)) for group in (*self._finished, *units))
+        return next((number for number, weight in enumerate(saved, 1) if weight >= tokens), len(self) - 1)
+
     def __getitem__(self, number: int) -> tuple[Message, ...]:
         turns_dropped = min(number, len(self._finished))
         units_dropped = number - turns_dropped
@@ -183,7 +219,7 @@ class _Choices:
         units = [message for unit in self._units[units_dropped:] for message in unit]
         remaining = (*self._head, *finished, *self._opening, *units)
         if remaining == self._given:
-            return remaining
+            return self._given
         pairs = enumerate(zip(remaining, self._given, strict=False))
         first_change = next((place for place, (now, before) in pairs if now != before), 0)
         return invalidate_seals(remaining, first_change, rows=self._rows)
@@ -191,6 +227,8 @@ class _Choices:
 
 def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
     """Drop the thoughts and seals of a finished turn, which are often larger than its text."""
+    if not find_traits(turn) & IS_BOUND:
+        return turn
     remaining: list[Message] = []
     for message in turn:
         if message.role != "assistant":
@@ -213,45 +251,70 @@ def _drop_seals(part: Part) -> Part | None:
     return msgspec.structs.replace(part, seals=seals)
 
 
-def _find_first_fitting(number_of_choices: int, fits: Callable[[int], bool]) -> int:
-    """Find the first choice that fits, by bisection; the last one if none does.
+def _find_first_fitting(number_of_choices: int, fits: Callable[[int], bool], guess: int | None) -> int:
+    """Find the first choice that fits; the last one if none does. A good guess saves most of the search.
 
     If the cost does not fall with every choice, a longer history that fits may be missed.
     """
     low, high = 0, number_of_choices - 1
+    step = 1
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) // 2 if guess is None else min(max(guess, low), high - 1)
         if fits(middle):
             high = middle
+            guess = None if guess is None else high - step
         else:
             low = middle + 1
+            guess = None if guess is None else low + step - 1
+        step *= 2
     return low
 
 
 # --- the cost of a history ------------------------------------------------------------------------------------------
 
 
-def build_token_counter(prompt: Prompt, target: Target) -> TokenCounter:
-    """Build a counter of the tokens of a request to this target: messages, and the system prompt and tools of `prompt`.
+class RequestCounter:
+    """Counts the tokens of a request to this target: messages, and the system prompt and tools of `prompt`.
 
-    Four characters of the request count as a token; pictures and files have a fixed price. The counter raises the
-    errors of encoding a request.
+    Four characters of the request count as a token; pictures and files have a fixed price. Raises the errors of
+    encoding a request.
     """
 
-    def count(messages: Sequence[Message]) -> int:
-        planned = plan(msgspec.structs.replace(prompt, messages=tuple(messages)), target, on_conflict="adjust")
+    def __init__(self, prompt: Prompt, target: Target) -> None:
+        self._prompt = prompt
+        self._target = target
+
+    def __call__(self, messages: Sequence[Message]) -> int:
+        """The tokens of a request with these messages."""
+        target = self._target
+        prompt = msgspec.structs.replace(self._prompt, messages=tuple(messages))
+        planned = plan(prompt, target, on_conflict="adjust")
         without_media, media_tokens = _remove_media(planned.prompt.messages)
         sendable = Plan(msgspec.structs.replace(planned.prompt, messages=without_media))
         request, _ = encode_plan(sendable, target, dialects.find_dialect(target.dialect), on_conflict="adjust")
         characters = len(request.body.decode("utf-8", "replace"))
         return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
 
-    return count
+    def weigh(self, message: Message) -> float:
+        """About the tokens of one message, from its form in the request that was counted last."""
+        (facts,) = read_facts((message,))
+        if (planned := facts.planned.message) is not None:
+            facts = read_facts(planned)[0] if planned else None
+        wires = () if facts is None else facts.encoded.wires
+        characters = sum(1 + len(str(wire, "utf-8")) for wire in wires) or len(message.text)
+        return characters / CHARACTERS_PER_TOKEN
+
+
+def build_token_counter(prompt: Prompt, target: Target) -> TokenCounter:
+    """Build a counter of the tokens of a request to this target."""
+    return RequestCounter(prompt, target)
 
 
 def _remove_media(messages: Sequence[Message]) -> tuple[tuple[Message, ...], int]:
     """Empty the pictures and files of the messages. Returns the messages and the tokens that these cost."""
     tokens = 0
+    if not find_traits(messages) & HAS_MEDIA:
+        return tuple(messages), tokens
 
     def remove(part: Part) -> Part:
         nonlocal tokens

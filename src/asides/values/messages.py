@@ -220,6 +220,8 @@ IS_BLANK = 512
 """A user message without content."""
 IS_BOUND = 1024
 """Some parts or seals go back only where they came from, or not at all."""
+IS_PLAIN = 2048
+"""A message of a user or a model that is one text and nothing else, as most are."""
 
 
 class MessageFacts:
@@ -259,6 +261,8 @@ class NoForm:
     """The form of a message that has none yet: it fits no context."""
 
     context = Context(None)
+    message = None
+    wires = ()
 
 
 NO_FORM = NoForm()
@@ -293,7 +297,12 @@ def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
     try:
         return [message._facts for message in messages]  # pyright: ignore[reportPrivateUsage]
     except AttributeError:
-        return [_find_facts(message) for message in messages]
+        # Mostly the last messages are new.
+        for message in reversed(messages):
+            if hasattr(message, "_facts"):
+                break
+            _find_facts(message)
+        return list(map(_find_facts, messages))
 
 
 def find_traits(messages: Sequence[Message]) -> int:
@@ -310,11 +319,13 @@ def _find_facts(message: Message) -> MessageFacts:
 
 
 def _collect_facts(message: Message) -> MessageFacts:
-    parts = message.parts
+    parts, is_user = message.parts, message.role == "user"
     if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
-        is_blank = message.role == "user" and (not part.text or part.text.isspace())
-        return MessageFacts(HAS_OTHERS | IS_BLANK if is_blank else HAS_OTHERS, (), ())
-    traits = 0 if message.role != "user" or any(map(_is_filled, parts)) else IS_BLANK
+        if not part.text or part.text.isspace():
+            return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS, (), ())
+        is_plain = message.name is None and (is_user or message.role == "assistant")
+        return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS, (), ())
+    traits = 0 if not is_user or any(map(_is_filled, parts)) else IS_BLANK
     for part in parts:
         traits |= _find_traits(part)
     calls = tuple([part for part in parts if isinstance(part, ToolCall)]) if traits & HAS_CALLS else ()

@@ -175,9 +175,13 @@ def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = Fals
         assistant=partial(_encode_assistant, notices=notices),
         tool_result=partial(_encode_tool_result, notices=notices),
     )
-    history = HistoryEncoder(encode_message, notices)
+    history = HistoryEncoder(encode_message, notices, _encode_plain)
     history.run(put_system_first(prompt), find_context(encode_messages) if reuse else None)
     return history.encoded
+
+
+def _encode_plain(role: str, text: str) -> Wire:
+    return {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
 
 
 def _encode_user(_: Message, parts: list[Part], notices: list[Notice]) -> Wire:

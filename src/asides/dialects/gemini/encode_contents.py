@@ -73,7 +73,7 @@ def _begins_turn(message: Message) -> bool:
 
 
 class _ContentEncoder:
-    """Encodes the messages of one history. The kinds of its turns are "model", "user" and "results"."""
+    """Encodes the messages of one history. The kinds of its turns are "assistant", "user" and "results"."""
 
     def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
         system = read_system(prompt)
@@ -83,7 +83,9 @@ class _ContentEncoder:
         self.notices = notices
         self.names = {call.id: call.name for facts in read_facts(prompt.messages) for call in facts.calls}
         # The results for the calls of one turn belong together.
-        self.history = TurnHistoryEncoder(self.encode, notices, merges=("model", "results"), finish=_build_content)
+        self.history = TurnHistoryEncoder(
+            self.encode, notices, _encode_plain, merges=("assistant", "results"), finish=_build_content
+        )
 
     def encode(self, message: Message) -> Turns:
         """Encode one message."""
@@ -95,7 +97,7 @@ class _ContentEncoder:
                 return []
             case "assistant":
                 parts = _encode_model(message, notices, must_sign=self.must_sign)
-                turns: Turns = [("model", parts)] if parts else []
+                turns: Turns = [("assistant", parts)] if parts else []
                 if parts and not history.last:
                     detail = "a conversation begins with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
@@ -113,8 +115,12 @@ class _ContentEncoder:
                 return turns
 
 
+def _encode_plain(role: str, text: str) -> Wire:
+    return _build_content(role, [{"text": text}])
+
+
 def _build_content(kind: str, parts: list[Any]) -> Wire:
-    return {"role": "model" if kind == "model" else "user", "parts": list(parts)}
+    return {"role": "model" if kind == "assistant" else "user", "parts": list(parts)}
 
 
 # --- system, user, tools --------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from asides.dialects.message_encoder import (
     Wire,
     add_notice,
     build_flat_encoder,
+    encode_plain,
     leave_out,
     put_system_first,
     report_cache,
@@ -180,7 +181,7 @@ class _MessageEncoder:
         encode_message = build_flat_encoder(
             user=self.encode_user, assistant=self.encode_assistant, tool_result=self.encode_tool_result
         )
-        self.history = HistoryEncoder(encode_message, notices)
+        self.history = HistoryEncoder(encode_message, notices, encode_plain)
 
     def encode(self, messages: Sequence[Message], *, reuse: bool) -> list[Wire]:
         """Encode these messages."""

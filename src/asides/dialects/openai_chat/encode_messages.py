@@ -22,6 +22,7 @@ from asides.dialects.message_encoder import (
     build_flat_encoder,
     encode_arguments,
     encode_native,
+    encode_plain,
     encode_system,
     leave_out,
     leave_out_all_but_text,
@@ -72,7 +73,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
     if not target.quirks.cache_control:
         report_cache(prompt, notices)
     messages = put_system_first(prompt)
-    history = HistoryEncoder(encoder.encode_message, notices, between=encoder.choose_bridge())
+    history = HistoryEncoder(encoder.encode_message, notices, encode_plain, between=encoder.choose_bridge())
     if not target.rule.signed_calls:
         history.run(messages, encoder.find_context() if reuse else None)
     else:

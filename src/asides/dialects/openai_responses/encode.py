@@ -22,6 +22,7 @@ from asides.dialects.message_encoder import (
     build_flat_encoder,
     encode_arguments,
     encode_native,
+    encode_plain,
     encode_system,
     leave_out,
     leave_out_all_but_text,
@@ -220,7 +221,7 @@ class _ItemEncoder:
             assistant=self.encode_assistant,
             tool_result=self.encode_tool_result,
         )
-        self.history = HistoryEncoder(encode_message, notices)
+        self.history = HistoryEncoder(encode_message, notices, encode_plain)
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 

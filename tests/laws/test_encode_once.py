@@ -1,0 +1,244 @@
+"""A message that was encoded before gives the same request as one that is encoded for the first time, whatever the
+history, the target and the order of requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asides.dialects import find_dialect, turn_encoder
+from asides.dialects.message_encoder import HistoryEncoder, TurnHistoryEncoder
+from asides.history import plan as plan_module
+from asides.history.plan import encode_plan, plan
+from asides.providers.find import find_target
+from asides.providers.provider import Target
+from asides.values.errors import AsidesError
+from asides.values.messages import (
+    Context,
+    Message,
+    Part,
+    Prompt,
+    ProviderState,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    assistant,
+    read_facts,
+    system,
+    user,
+)
+from asides.values.notices import Notice
+from asides.values.thinking import Seal, Thinking, Thought
+from tests.history.any_messages import MESSAGES
+
+NAMES = (
+    "deepseek:deepseek-reasoner",
+    "mistral:magistral-medium-latest",
+    "openrouter:google/gemini-3-pro-preview",
+    "google-openai:gemini-3-pro-preview",
+    "openai:gpt-5.5",
+    "anthropic:claude-opus-4-5",
+    "gemini:gemini-3-pro-preview",
+    "cohere:command-a-reasoning-08-2025",
+    "ollama:qwen3",
+    "bedrock:anthropic.claude-sonnet-4-20250514-v1:0",
+)
+ENVIRON = {"AWS_REGION": "us-east-1"}
+
+
+TARGETS = [find_target(name, environ=ENVIRON) for name in NAMES]
+ORIGINS = [target.origin for target in TARGETS]
+
+Sent = tuple[bytes | str, tuple[Notice, ...], Any]
+
+
+def send(messages: Sequence[Message], target: Target, thinking: Thinking, state: ProviderState) -> Sent:
+    """What is sent and told, or the error."""
+    try:
+        planned = plan(Prompt(tuple(messages), thinking=thinking, state=state), target, on_conflict="adjust")
+        request, notices = encode_plan(planned, target, find_dialect(target.dialect), on_conflict="adjust")
+    except AsidesError as problem:
+        return f"{type(problem).__name__}: {problem}", (), None
+    return request.body, notices, (planned.decisions, planned.notices)
+
+
+def send_anew(messages: Sequence[Message], target: Target, thinking: Thinking, state: ProviderState) -> Sent:
+    """The same, with new messages, nothing kept, and no short way."""
+
+    def without_context(run: Callable[..., None]) -> Callable[..., None]:
+        def run_without(self: HistoryEncoder, messages: Sequence[Message], _: Context | None) -> None:
+            run(self, messages, None)
+
+        return run_without
+
+    with (
+        patch.object(HistoryEncoder, "run", without_context(HistoryEncoder.run)),
+        patch.object(TurnHistoryEncoder, "run", without_context(TurnHistoryEncoder.run)),
+        patch.object(turn_encoder, "_has_fixed_ids", lambda _: False),
+        patch.object(plan_module, "is_paired", lambda _: False),
+    ):
+        return send([msgspec.structs.replace(message) for message in messages], target, thinking, state)
+
+
+# --- messages that could be real, with ids that meet ------------------------------------------------------------------
+
+IDS = st.sampled_from(["call_1", "call_2", "call_3", "functions.look:0", "ab1cd2ef3", "call 1", "x" * 70])
+SEALS = st.lists(
+    st.builds(
+        Seal,
+        st.sampled_from(["signature", "encrypted", "thought_signature", "reasoning_details", "item"]),
+        st.sampled_from(["", "c2VhbA=="]),
+        st.none() | st.sampled_from(ORIGINS),
+        st.sampled_from(
+            [
+                None,
+                '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}',
+                '{"type":"message","id":"m"}',
+            ]
+        ),
+    ),
+    max_size=2,
+).map(tuple)
+TEXTS = st.sampled_from(["a", "hello", " ", "", "é😀", '"quoted"\n'])
+CALLS = st.builds(
+    ToolCall,
+    IDS,
+    st.sampled_from(["look", "find"]),
+    st.sampled_from([{}, {"path": "/x"}]).map(dict),
+    st.sampled_from([None, None, "{no"]),
+    SEALS,
+    st.booleans(),
+)
+RESULTS = st.builds(
+    ToolResult, IDS, TEXTS, st.sampled_from([None, "look"]), st.booleans(), st.sampled_from([False, True])
+)
+THOUGHTS = st.builds(
+    Thought,
+    TEXTS,
+    st.sampled_from(["summary", "raw"]),
+    st.sampled_from(["field", "block", "tags"]),
+    st.none() | st.sampled_from(ORIGINS),
+    SEALS,
+    withheld=st.sampled_from([False, False, False, True]),
+)
+SAID = st.builds(Text, TEXTS, SEALS)
+PARTS: st.SearchStrategy[Part] = (
+    SAID
+    | CALLS
+    | THOUGHTS
+    | st.builds(Refusal, TEXTS)
+    | st.builds(ServerTool, st.just("web_search_call"), origin=st.sampled_from(ORIGINS))
+    | st.builds(UnknownPart, st.just('{"type":"new"}'), st.none() | st.sampled_from(ORIGINS))
+)
+LIKELY = (
+    TEXTS.map(user)
+    | TEXTS.map(assistant)
+    | st.builds(Message, st.just("assistant"), st.lists(PARTS, max_size=4).map(tuple))
+    | st.builds(Message, st.just("tool"), st.lists(RESULTS, min_size=1, max_size=2).map(tuple))
+    | st.builds(Message, st.just("user"), st.lists(RESULTS | SAID, max_size=3).map(tuple))
+    | TEXTS.map(system)
+)
+POOLS = st.lists(LIKELY, min_size=1, max_size=12) | MESSAGES.filter(bool).map(list)
+ASKED = st.sampled_from([Thinking(), Thinking(), Thinking(replay="never"), Thinking(mode="off"), Thinking(mode="on")])
+STATES = st.sampled_from([ProviderState(), ProviderState(), ProviderState(store=True)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), POOLS, st.lists(st.sampled_from(TARGETS), min_size=1, max_size=2))
+def test_what_was_encoded_before_is_sent_as_if_it_were_new(
+    data: st.DataObject, pool: list[Message], targets: list[Target]
+) -> None:
+    for _ in range(4):
+        places = data.draw(st.lists(st.integers(0, len(pool) - 1), min_size=1, max_size=14))
+        check(
+            [pool[place] for place in places], data.draw(st.sampled_from(targets)), data.draw(ASKED), data.draw(STATES)
+        )
+
+
+def check(history: Sequence[Message], target: Target, asked: Thinking, state: ProviderState) -> None:
+    new = send_anew(history, target, asked, state)
+    assert send(history, target, asked, state) == new
+    assert send(history, target, asked, state) == new
+
+
+# The same results after calls of several kinds and names, in one turn or in several, alone or with other results.
+STEPS: list[tuple[Message, ...]] = [
+    (assistant(ToolCall("call_1", "look", {"a": 1})),),
+    (assistant(ToolCall("call_1", "find", {"a": 1})),),
+    (assistant(ToolCall("call_1", "look", {}, "free text", custom=True)),),
+    (assistant(ToolCall("call_1", "look", {}), ToolCall("call_2", "find", {})),),
+    (assistant("so", ToolCall("call_1", "look", {}), ToolCall("call 1", "find", {})),),
+    (assistant(Thought("t", "raw", "field", ORIGINS[0]), ToolCall("call_1", "look", {"a": 1})),),
+    (Message("tool", (ToolResult("call_1", "there"),)),),
+    (Message("tool", (ToolResult("call_1", "there", "look"),)),),
+    (Message("tool", (ToolResult("call_2", "here"),)),),
+    (Message("tool", (ToolResult("call 1", "here"),)),),
+    (user(ToolResult("call_1", "there"), "and now?"),),
+    (assistant("done "),),
+    (user("more"),),
+]
+CLASHING = "call_" + turn_encoder.make_call_id("call 1").removeprefix("call_")
+STEPS += [(assistant(ToolCall(CLASHING, "look", {})),), (Message("tool", (ToolResult(CLASHING, "x"),)),)]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data(), st.sampled_from(TARGETS))
+def test_results_that_follow_other_calls_are_sent_as_if_they_were_new(data: st.DataObject, target: Target) -> None:
+    steps = [tuple(map(msgspec.structs.replace, step)) for step in STEPS]
+    for _ in range(4):
+        chosen = data.draw(st.lists(st.sampled_from(steps), min_size=1, max_size=8))
+        opening = [] if data.draw(st.booleans()) else [user("go")]
+        history = [*opening, *(message for step in chosen for message in step)]
+        check(history, target, data.draw(ASKED), data.draw(STATES))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(LIKELY, min_size=2, max_size=16), st.sampled_from(TARGETS))
+def test_a_conversation_that_grows_is_sent_as_if_it_were_new(pool: list[Message], target: Target) -> None:
+    for end in range(1, len(pool) + 1):
+        assert send(pool[:end], target, Thinking(), ProviderState()) == send_anew(
+            pool[:end], target, Thinking(), ProviderState()
+        )
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
+def test_arguments_that_a_caller_changed_in_place_are_sent_as_they_are_now(target: Target) -> None:
+    call = ToolCall("call_1", "look", {"path": "/before"})
+    history = (user("go"), assistant(call), Message("tool", (ToolResult("call_1", "there", "look"),)), user("and?"))
+    assert b"/before" in send(history, target, Thinking(), ProviderState())[0]  # type: ignore[operator]
+    call.arguments["path"] = "/after"
+    body = send(history, target, Thinking(), ProviderState())[0]
+    assert b"/after" in body  # type: ignore[operator]
+    assert b"/before" not in body  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
+def test_a_message_is_encoded_once_for_a_target(target: Target) -> None:
+    call = ToolCall("call_1", "look", {"path": "/x"})
+    results = Message("tool", (ToolResult("call_1", "there", "look"),))
+    history = (user("go"), assistant("so"), user("and"), assistant(call), results, assistant("done"))
+    send((*history, user("1")), target, Thinking(), ProviderState())
+    forms = [facts.encoded for facts in read_facts(history)]
+    send((*history, user("1"), assistant("2"), user("3")), target, Thinking(), ProviderState())
+    # The first message depends on its place in some dialects.
+    assert all(form.wires for form in forms[1:])
+    later = [facts.encoded for facts in read_facts(history)]
+    assert all(one is other for one, other in zip(forms[1:], later[1:], strict=True))
+
+
+def test_facts_are_invisible() -> None:
+    message, same = user("hello"), user("hello")
+    read_facts((message,))
+    assert (message, hash(message), repr(message)) == (same, hash(same), repr(same))
+    assert msgspec.json.encode(message) == msgspec.json.encode(same)
+    assert not hasattr(msgspec.structs.replace(message), "_facts")
