@@ -153,7 +153,7 @@ ASKED = st.sampled_from([Thinking(), Thinking(), Thinking(replay="never"), Think
 STATES = st.sampled_from([ProviderState(), ProviderState(), ProviderState(store=True)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), POOLS, st.lists(st.sampled_from(TARGETS), min_size=1, max_size=2))
 def test_what_was_encoded_before_is_sent_as_if_it_were_new(
     data: st.DataObject, pool: list[Message], targets: list[Target]
@@ -171,34 +171,39 @@ def check(history: Sequence[Message], target: Target, asked: Thinking, state: Pr
     assert send(history, target, asked, state) == new
 
 
-# The same results after calls of several kinds and names, in one turn or in several, alone or with other results.
-STEPS: list[tuple[Message, ...]] = [
-    (assistant(ToolCall("call_1", "look", {"a": 1})),),
-    (assistant(ToolCall("call_1", "find", {"a": 1})),),
-    (assistant(ToolCall("call_1", "look", {}, "free text", custom=True)),),
-    (assistant(ToolCall("call_1", "look", {}), ToolCall("call_2", "find", {})),),
-    (assistant("so", ToolCall("call_1", "look", {}), ToolCall("call 1", "find", {})),),
-    (assistant(Thought("t", "raw", "field", ORIGINS[0]), ToolCall("call_1", "look", {"a": 1})),),
-    (Message("tool", (ToolResult("call_1", "there"),)),),
-    (Message("tool", (ToolResult("call_1", "there", "look"),)),),
-    (Message("tool", (ToolResult("call_2", "here"),)),),
-    (Message("tool", (ToolResult("call 1", "here"),)),),
-    (user(ToolResult("call_1", "there"), "and now?"),),
-    (assistant("done "),),
-    (user("more"),),
-]
-CLASHING = "call_" + turn_encoder.make_call_id("call 1").removeprefix("call_")
-STEPS += [(assistant(ToolCall(CLASHING, "look", {})),), (Message("tool", (ToolResult(CLASHING, "x"),)),)]
+# --- the same results after other calls -------------------------------------------------------------------------------
+
+CLASHING = turn_encoder.make_call_id("call 1")  # what the id "call 1" becomes where blanks are refused
+CALLED = {
+    "look": assistant(ToolCall("call_1", "look", {"a": 1})),
+    "find": assistant(ToolCall("call_1", "find", {"a": 1})),
+    "free": assistant(ToolCall("call_1", "look", {}, "free text", custom=True)),
+    "free too": assistant(ToolCall("call_2", "look", {}, "free text", custom=True)),
+    "two": assistant("so", ToolCall("call_1", "look", {}), ToolCall("call_2", "find", {})),
+    "odd": assistant(ToolCall("call 1", "look", {}), ToolCall(CLASHING, "find", {})),
+    "thinking": assistant(Thought("t", "raw", "field", ORIGINS[0]), ToolCall("call_1", "look", {"a": 1})),
+    "broken": assistant(ToolCall("call_1", "look", {}, "{no")),
+}
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.data(), st.sampled_from(TARGETS))
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
 def test_results_that_follow_other_calls_are_sent_as_if_they_were_new(data: st.DataObject, target: Target) -> None:
-    steps = [tuple(map(msgspec.structs.replace, step)) for step in STEPS]
+    calls = {name: msgspec.structs.replace(message) for name, message in CALLED.items()}
+    results = {
+        (call_id, name): Message("tool", (ToolResult(call_id, "there", name),))
+        for call_id in ("call_1", "call_2", "call 1", CLASHING)
+        for name in (None, "look")
+    }
+    done, more = assistant("done "), user("more")
     for _ in range(4):
-        chosen = data.draw(st.lists(st.sampled_from(steps), min_size=1, max_size=8))
-        opening = [] if data.draw(st.booleans()) else [user("go")]
-        history = [*opening, *(message for step in chosen for message in step)]
+        history = [user("go")]
+        for name in data.draw(st.lists(st.sampled_from(list(calls)), min_size=1, max_size=3)):
+            history.append(calls[name])
+            named = data.draw(st.sampled_from([None, "look"]))
+            history += [results[call.id, named] for call in calls[name].tool_calls]
+            history += data.draw(st.sampled_from([[], [], [done], [more], [done, more]]))
         check(history, target, data.draw(ASKED), data.draw(STATES))
 
 

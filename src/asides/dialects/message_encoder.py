@@ -273,9 +273,7 @@ class TurnHistoryEncoder(HistoryEncoder):
 
     def _find_turns(self, message: Message, form: EncodedMessage) -> Turns:
         if form.turns is None:
-            others = self.notices[:]
-            form.turns = cast("Turns", self.encode(message))
-            self.notices[:] = others
+            form.turns = cast("Turns", self.encode(message))  # its notices are there already
         return form.turns
 
 
