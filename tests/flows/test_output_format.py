@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 import pydantic
 import pytest
 
 import asides
+from asides.agents.outputs.output_type import read_output_type
+from asides.agents.outputs.strategy import apply_strategy, choose_strategy
 from asides.dialects.dialect import ServedRequest
+from asides.flows.call import Call
+from asides.flows.output_format import OutputFormat
+from asides.flows.run_config import RunConfig
 from asides.testing.stage import OpenStage, Say, Scene
-from asides.values.messages import ToolCall
+from asides.values.messages import Prompt, ProviderState, ToolCall, user
+from asides.values.tools import Tool
+from tests.agents.outputs.shapes import known
 from tests.agents.three_tools import MODELS, Ran, every_stream, every_way, find_results, hour, send_blocking
 
 CANARY = "canary-in-the-thought"
@@ -197,3 +204,26 @@ def test_an_answer_beside_other_calls_is_put_off_until_they_are_run(stage: OpenS
         ("call_last", False),
     ]
     assert "again, alone" in told[1].text
+
+
+@pytest.mark.parametrize("model", [*MODELS.values(), "deepseek:deepseek-reasoner", "groq:openai/gpt-oss-20b"])
+@pytest.mark.parametrize("mode", ["native", "react"])
+def test_the_prompt_of_each_step_is_formed_as_if_it_were_the_first(
+    model: str, mode: Literal["native", "react"]
+) -> None:
+    output_type = read_output_type(Place)
+    start = Prompt((user("?"),), system="Be brief.", tools=(Tool("hour"),), tool_choice="required")
+    call = Call(start, known(model))
+    form = OutputFormat(call, RunConfig(output_type=output_type, mode=mode))
+    strategy = choose_strategy(output_type, start, call.target, in_text=mode == "react")
+    for is_final in (False, True, False):
+        form._is_final = is_final
+        for choice, stored in ((None, None), ("auto", None), ("auto", "r_1"), ("required", "r_1"), ("auto", "r_2")):
+            for count in (1, 2):
+                prompt = msgspec.structs.replace(
+                    start,
+                    messages=(user("?"),) * count,
+                    tool_choice=choice,
+                    state=ProviderState(previous_response_id=stored),
+                )
+                assert form.build_prompt(prompt) == apply_strategy(prompt, output_type, strategy, final=is_final)

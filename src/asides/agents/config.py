@@ -65,7 +65,8 @@ class AgentConfig:
         self.model = model
         self._options = _check_options(options)
         self._output_type = _read_output_type(output)
-        _build_run_config(self._options, _offer_tools(self._options), self._output_type)
+        self._offers = _offer_tools(self._options)
+        _build_run_config(self._options, self._offers, self._output_type)
 
     def start_run(
         self,
@@ -81,7 +82,9 @@ class AgentConfig:
         given = self._options
         if options:
             given = dict(merge_options(Options(**given), Options(**_check_options(options))))  # type: ignore[typeddict-item]
-        offers = _offer_tools(given)
+        offers = _offer_tools(given, self._offers)
+        if not options:
+            self._offers = offers  # a function may be declared differently by now
         output_type = self._output_type if output is None else _read_output_type(output)
         run_config = _build_run_config(given, offers, output_type)
         call_options = Options(**{name: value for name, value in given.items() if name in OPTIONS})  # type: ignore[typeddict-item]
@@ -128,8 +131,8 @@ def _read_output_type(output: object) -> Any:
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
-def _offer_tools(given: Mapping[str, Any]) -> dict[str, OfferedTool]:
-    return build_toolset(given.get("tools") or ())
+def _offer_tools(given: Mapping[str, Any], earlier: Mapping[str, OfferedTool] | None = None) -> dict[str, OfferedTool]:
+    return build_toolset(given.get("tools") or (), earlier)
 
 
 def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, OfferedTool], output_type: Any) -> RunConfig[Any]:

@@ -15,7 +15,7 @@ from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.run_config import RunConfig
 from asides.flows.steps import Allow, Emit, Flow, Now
-from asides.flows.tool_turn import ToolTurn
+from asides.flows.tool_turn import CallIds, ToolTurn
 from asides.history.pair import add_missing_results, add_skipped_results, finish_turn
 from asides.history.redact import invalidate_seals
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
@@ -42,17 +42,21 @@ class Run(Generic[Output]):
     """A run in progress. `steps()` is its flow; `so_far()` works at any time, also when the flow was abandoned."""
 
     __slots__ = (
-        "_added",
         "_began",
+        "_call_ids",
         "_calls_run",
         "_config",
         "_done",
         "_exchange",
         "_format",
         "_handed_over",
+        "_has_replies",
+        "_is_paired",
+        "_messages",
         "_output",
         "_result",
         "_save",
+        "_tokens",
         "_turn",
         "_unsaved",
         "_unsaved_steps",
@@ -74,8 +78,12 @@ class Run(Generic[Output]):
         self.call = call
         self.outcome: RunOutcome = "cancelled"
         self._config = config
-        self._added: list[Message] = []
-        """The messages that this run made, after those of the prompt."""
+        self._messages: tuple[Message, ...] = call.prompt.messages
+        """The messages of the prompt, then those that this run made."""
+        self._call_ids = CallIds(self._messages)
+        self._has_replies = False
+        self._is_paired = False
+        """Whether the last call is known to have its result. If not, a search through the messages tells."""
         self._unsaved: list[Message] = list(question)
         self._unsaved_steps: list[Step] = []
         self._save = save
@@ -91,6 +99,7 @@ class Run(Generic[Output]):
         self._turn: ToolTurn | None = None
         self._handed_over = False
         self._calls_run = 0
+        self._tokens = 0
         self._began = 0.0
 
     # --- the run so far -----------------------------------------------------------------------------------------------
@@ -126,7 +135,7 @@ class Run(Generic[Output]):
         """The steps whose reply is whole, the one whose reply is not, and the messages that are not added yet."""
         done = self._done
         if self._exchange is not None and (partial := self._exchange.partial) is not None:
-            partial = _make_ids_unique(partial, self._messages)
+            partial = self._call_ids.make_unique(partial)
             message = self._to_message(partial)
             return done, [Step(len(done) + 1, partial)], () if message is None else (message,)
         if self._turn is not None:
@@ -134,20 +143,22 @@ class Run(Generic[Output]):
             return [*done[:-1], msgspec.structs.replace(done[-1], results=results)], [], _to_messages(results)
         return done, [], ()
 
-    @property
-    def _messages(self) -> tuple[Message, ...]:
-        return (*self.call.prompt.messages, *self._added)
-
     def _add(self, messages: Sequence[Message]) -> None:
         """Add messages of this run. Calls before them that got no result get one."""
-        new = add_skipped_results(messages, after=self._messages)
-        self._added += new
-        self._unsaved += new
+        self._append(add_skipped_results(messages, after=self._messages))
+
+    def _append(self, messages: Sequence[Message]) -> None:
+        """Add messages that leave no call before them without a result."""
+        self._messages += tuple(messages)
+        self._unsaved += messages
+        self._call_ids.add(messages)
+        self._has_replies = self._has_replies or any(message.role == "assistant" for message in messages)
+        self._is_paired = False
 
     def _save_new(self) -> None:
         """Save what was added since the last time. What a store refused is not offered again; it may be written."""
         messages: list[Message] = []
-        if any(message.role == "assistant" for message in self._added):
+        if self._has_replies:
             messages, self._unsaved = self._unsaved, []
         steps, self._unsaved_steps = self._unsaved_steps, []
         if self._save is not None and (messages or steps):
@@ -234,7 +245,7 @@ class Run(Generic[Output]):
             # The driver has one deadline. The run has to check whether it was the deadline of the run or of the call.
             yield from self._check_seconds()
             raise
-        return _make_ids_unique(reply, self._messages)
+        return self._call_ids.make_unique(reply)
 
     def _build_call(self) -> Call:
         call, prompt = self.call, self.call.prompt
@@ -258,8 +269,9 @@ class Run(Generic[Output]):
         self._exchange = None
         self._done.append(step)
         self._unsaved_steps.append(step)
+        self._tokens += _count_tokens(step.reply.usage)
         if message is not None and not is_blank:
-            self._add((message,))
+            (self._append if self._is_paired else self._add)((message,))
 
     def _run_tools(self, calls: tuple[ToolCall, ...], reply: Reply, number: int) -> Flow[None]:
         turn = ToolTurn(calls, self._config, number)
@@ -278,7 +290,8 @@ class Run(Generic[Output]):
         results = turn.results
         self._done[-1] = msgspec.structs.replace(self._done[-1], results=results)
         postponed = () if self._format is None else self._format.postpone_answer(reply)
-        self._add((*_to_messages(results), *postponed))
+        self._append((*_to_messages(results), *postponed))
+        self._is_paired = len(results) == len(reply.tool_calls)
         self._handed_over = turn.hands_over
 
     def _take_answer(self, reply: Reply) -> bool:
@@ -309,14 +322,12 @@ class Run(Generic[Output]):
                 ".result.messages.",
                 limit="turns",
             )
-        if limits.tokens is not None:
-            spent = sum(_count_tokens(step.reply.usage) for step in self._done)
-            if spent >= limits.tokens:
-                raise LimitReached(
-                    f"{self._model} has used {spent} tokens of {limits.tokens}. To do: raise Limits(tokens=…), or go "
-                    "on from .result.messages.",
-                    limit="tokens",
-                )
+        if limits.tokens is not None and self._tokens >= limits.tokens:
+            raise LimitReached(
+                f"{self._model} has used {self._tokens} tokens of {limits.tokens}. To do: raise Limits(tokens=…), or "
+                "go on from .result.messages.",
+                limit="tokens",
+            )
         left = yield from self._check_seconds()
         total = self.call.policy.timeout.total
         seconds = [limit for limit in (left, total) if limit is not None]
@@ -345,25 +356,3 @@ def _count_tokens(usage: Usage) -> int:
 
 def _to_messages(results: tuple[ToolResult, ...]) -> tuple[Message, ...]:
     return tuple(Message("tool", (result,)) for result in results)
-
-
-def _make_ids_unique(reply: Reply, messages: tuple[Message, ...]) -> Reply:
-    """Give each tool call of the reply an id that no other call of the conversation has.
-
-    Some servers send no ids, and some count from the start with every reply.
-    """
-    if not any(isinstance(part, ToolCall) for part in reply.parts):
-        return reply
-    taken = {part.id for message in messages for part in message.parts if isinstance(part, ToolCall)}
-    parts = list(reply.parts)
-    for place, part in enumerate(parts):
-        if not isinstance(part, ToolCall):
-            continue
-        unique, count = part.id, 1
-        while unique in taken:
-            count += 1
-            unique = f"{part.id}_{count}"
-        taken.add(unique)
-        if unique != part.id:
-            parts[place] = msgspec.structs.replace(part, id=unique)
-    return msgspec.structs.replace(reply, parts=tuple(parts))

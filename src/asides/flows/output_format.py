@@ -45,7 +45,7 @@ class Answer(msgspec.Struct, Generic[Output], frozen=True):
 class OutputFormat(Generic[Output]):
     """Forms the prompts and reads the answers of one run."""
 
-    __slots__ = ("_attempts_left", "_call", "_config", "_is_final", "_problem", "_strategy", "notices")
+    __slots__ = ("_attempts_left", "_call", "_config", "_formed", "_is_final", "_problem", "_strategy", "notices")
 
     def __init__(self, call: Call, config: RunConfig[Output]) -> None:
         self._call = call
@@ -53,6 +53,8 @@ class OutputFormat(Generic[Output]):
         self._attempts_left = config.attempts
         self._is_final = False
         self._problem: str | None = None
+        self._formed: tuple[Prompt, bool, Prompt] | None = None
+        """The last prompt without its messages, whether it was the final one, and what was made of it."""
         self._strategy: Strategy | None = None
         if config.output_type is not None:
             in_text = config.mode == "react"
@@ -60,10 +62,14 @@ class OutputFormat(Generic[Output]):
         self.notices: tuple[Notice, ...] = () if self._strategy is None else self._strategy.notices
 
     def build_prompt(self, prompt: Prompt) -> Prompt:
-        """The prompt of the next step."""
+        """The prompt of the next step. The form is made once; most steps differ only in their messages."""
         if self._config.output_type is None or self._strategy is None:
             return prompt
-        return apply_strategy(prompt, self._config.output_type, self._strategy, final=self._is_final)
+        bare = msgspec.structs.replace(prompt, messages=())
+        if self._formed is None or self._formed[:2] != (bare, self._is_final):
+            formed = apply_strategy(bare, self._config.output_type, self._strategy, final=self._is_final)
+            self._formed = bare, self._is_final, formed
+        return msgspec.structs.replace(self._formed[2], messages=prompt.messages)
 
     def start_exchange(self, call: Call) -> Exchange | ReactExchange:
         """The exchange of the next step."""

@@ -1,6 +1,6 @@
 """Runs tool calls in parallel, each with its timeout, for the sync and the async driver.
 
-A thread cannot be stopped: if its job times out or the stream is closed, it is abandoned and ends with the process.
+A thread cannot be stopped: if its job times out or the stream is closed, the job runs on, and nothing waits for it.
 Not here: what happens with the outcomes (flows/tool_turn).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import queue
 import signal
 import threading
@@ -16,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -51,10 +53,9 @@ def run_jobs(
             try:
                 number, outcome = ended.get(timeout=_compute_wait(running))
             except queue.Empty:
-                for number, worker in [(number, worker) for number, worker in running.items() if worker.is_late]:
-                    worker.abandon()
+                for number, worker in [(number, worker) for number, worker in running.items() if worker.is_over]:
                     del running[number]
-                    yield number, TimedOut(worker.seconds)
+                    yield number, worker.give_up()
             else:
                 # A job that was abandoned may still end.
                 if (ended_worker := running.pop(number, None)) is not None:
@@ -68,17 +69,22 @@ def run_jobs(
 
 
 def _compute_wait(running: dict[int, _Worker]) -> float:
-    return max(min([_POLL_SECONDS, *(worker.seconds_left for worker in running.values())]), 0.0)
+    deadlines = [worker.deadline for worker in running.values() if worker.deadline is not None]
+    return min(_POLL_SECONDS, max(min(deadlines) - time.monotonic(), 0.0)) if deadlines else _POLL_SECONDS
 
 
 class _Worker:
     """One job in its own thread, with an event loop if it returns an awaitable."""
+
+    __slots__ = ("_abandoned", "_began", "_ended", "_lock", "_number", "_process", "_task", "deadline", "job")
 
     def __init__(self, number: int, job: Job, ended: queue.SimpleQueue[tuple[int, JobOutcome]]) -> None:
         self._number = number
         self.job = job
         self._ended = ended
         self._began = time.monotonic()
+        self.deadline = None if job.timeout is None else self._began + job.timeout
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._abandoned = False
         self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
@@ -89,15 +95,25 @@ class _Worker:
         return time.monotonic() - self._began
 
     @property
-    def seconds_left(self) -> float:
-        return float("inf") if self.job.timeout is None else self.job.timeout - self.seconds
+    def is_over(self) -> bool:
+        """Whether there is nothing to wait for: the job is late, or this is a forked child, without its thread."""
+        return (self.deadline is not None and self.deadline <= time.monotonic()) or self._is_elsewhere
 
     @property
-    def is_late(self) -> bool:
-        return self.seconds_left <= 0
+    def _is_elsewhere(self) -> bool:
+        return self._process != os.getpid()
+
+    def give_up(self) -> JobOutcome:
+        """Stop waiting for a job that is over; return its outcome."""
+        self.abandon()
+        if self._is_elsewhere:
+            return Raised(RuntimeError("the process was forked while the tool ran, and only its parent has the thread"))
+        return TimedOut(self.seconds)
 
     def abandon(self) -> None:
         """Stop waiting for the job. What it awaits is cancelled; a blocking function runs to its end."""
+        if self._is_elsewhere:
+            return  # The lock may be held for ever, and the loop is the parent's.
         with self._lock:
             self._abandoned = True
             if self._task is not None:
@@ -199,20 +215,34 @@ async def run_jobs_async(
 ) -> AsyncGenerator[tuple[int, JobOutcome], None]:
     """`run_jobs` on the event loop: blocking functions run in threads, the others as tasks."""
     gate = asyncio.Semaphore(max_parallel)
+    ended: list[int] = []
+    wake = asyncio.Event()
+
+    def note_end(number: int, _: object) -> None:
+        ended.append(number)
+        wake.set()
+
     tasks = [asyncio.create_task(_run_with_timeout(job, gate)) for job in jobs]
+    for number, task in enumerate(tasks):
+        task.add_done_callback(partial(note_end, number))
     watch = asyncio.create_task(closed.wait())
-    left: set[asyncio.Task[Any]] = set(tasks)
+    watch.add_done_callback(lambda _: wake.set())
+    left = len(jobs)
     try:
         while left and not closed.is_set():
-            done, _ = await asyncio.wait({*left, watch}, return_when=asyncio.FIRST_COMPLETED)
-            for number, task in [(number, task) for number, task in enumerate(tasks) if task in done]:
-                left.discard(task)
-                yield number, _check_outcome(_read_outcome(task), jobs[number])
+            await wake.wait()
+            wake.clear()
+            batch, ended[:] = ended[:], []
+            left -= len(batch)
+            for number in sorted(batch):
+                yield number, _check_outcome(_read_outcome(tasks[number]), jobs[number])
     finally:
         watch.cancel()
-        for task in tasks:
+        pending = [task for task in tasks if not task.done()]
+        for task in pending:
             task.cancel()
-        await asyncio.wait({*tasks, watch})
+        if pending:
+            await asyncio.wait(pending)
 
 
 def _read_outcome(task: asyncio.Task[JobOutcome]) -> JobOutcome:
@@ -226,6 +256,8 @@ def _read_outcome(task: asyncio.Task[JobOutcome]) -> JobOutcome:
 async def _run_with_timeout(job: Job, gate: asyncio.Semaphore) -> JobOutcome:
     async with gate:
         began = time.monotonic()
+        if job.timeout is None:
+            return await _run_on_loop(job, began)
         try:
             async with asyncio.timeout(job.timeout):
                 return await _run_on_loop(job, began)
@@ -282,7 +314,71 @@ async def _run_in_thread(job: Job) -> Any:
     return await future
 
 
+# --- threads --------------------------------------------------------------------------------------------------------
+
+# Starting a thread costs several times what a short tool costs, so a thread that has ended its job takes the next one.
+# A job never waits for a thread: only idle threads are taken, so one that hangs keeps no other job from running.
+_IDLE_SECONDS = 5.0
+_MOST_IDLE = 32
+# The latest comes first, so that those beyond the usual number stay idle and end. One operation takes a thread out of
+# the list, and no lock is held: a fork, Ctrl-C or a signal handler in between can block nothing.
+_idle: list[_Thread] = []
+
+
+class _Thread:
+    """A thread that runs one function after the other. It does not keep the interpreter from exiting."""
+
+    __slots__ = ("_inbox", "_peers")
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._inbox: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._peers = _idle
+        self._inbox.put(work)
+        threading.Thread(target=self._serve, name="asides-tool", daemon=True).start()
+
+    def take(self, work: Callable[[], object]) -> None:
+        """Run this next. Only for a thread that was taken out of the idle ones."""
+        self._inbox.put(work)
+
+    def _serve(self) -> None:
+        work: Callable[[], object] | None = self._inbox.get()
+        while work is not None:
+            work()
+            work = None  # An idle thread keeps no arguments and no result alive.
+            work = self._wait_for_next()
+
+    def _wait_for_next(self) -> Callable[[], object] | None:
+        """The next function; None when the thread has to end."""
+        if self._peers is not _idle or len(_idle) >= _MOST_IDLE:
+            return None  # The job forked, and this is the child; or there are enough.
+        # A job must not find the event loop that an earlier one left in this thread, perhaps closed.
+        asyncio.set_event_loop(None)
+        self._peers.append(self)
+        with suppress(queue.Empty):
+            return self._inbox.get(timeout=_IDLE_SECONDS)
+        try:
+            self._peers.remove(self)
+        except ValueError:
+            return self._inbox.get()  # It was taken just now, so the next function is on its way.
+        return None
+
+
 def _start_thread(work: Callable[[], None]) -> None:
-    """Start a thread with a copy of the caller's context, as a task would have it."""
-    run = contextvars.copy_context().run
-    threading.Thread(target=run, args=(work,), name="asides-tool", daemon=True).start()
+    """Run the function in an idle or a new thread with a copy of the caller's context, as a task would have it."""
+    run = partial(contextvars.copy_context().run, work)
+    try:
+        thread = _idle.pop()
+    except IndexError:
+        _Thread(run)
+    else:
+        thread.take(run)
+
+
+def _forget_threads() -> None:
+    """Begin with no idle threads: a forked child has none of its parent's."""
+    global _idle  # noqa: PLW0603 - a thread that forked sees that it is not in the list
+    _idle = []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from contextlib import suppress
+from typing import Any, Literal, TypeAlias, TypeGuard
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -55,8 +57,48 @@ def build_schema(output: object) -> ProviderSchema:
         return ProviderSchema("json")
     if isinstance(output, Mapping):
         return _read_schema(dict(output))
-    schema = _normalise(_inline_root(_read_type(output)))
-    return _wrap(_clean_name(getattr(output, "__name__", "output")), schema)
+    return _find_built(output) or _build_from_type(output)
+
+
+class _Built(msgspec.Struct, frozen=True):
+    """The schema of a class. It holds nothing of the class, so that the class is freed as soon as nobody uses it."""
+
+    name: str
+    doc: str | None
+    strict: bool
+    wrapped: bool
+    schema: bytes
+    """As JSON, so that each caller gets a schema of its own."""
+
+
+# Building a schema costs as much as some requests. Only classes that declare it once and for all are here: a model of
+# pydantic builds its schema itself, and may build another one each time.
+_built: WeakKeyDictionary[type, _Built] = WeakKeyDictionary()
+
+
+def _find_built(kind: object) -> ProviderSchema | None:
+    built = _built.get(kind) if _is_plain_class(kind) else None
+    if built is None or (built.name, built.doc) != (kind.__name__, kind.__doc__):  # type: ignore[attr-defined]
+        return None
+    schema = OutputSchema(_clean_name(built.name), msgspec.json.decode(built.schema), strict=built.strict)
+    return ProviderSchema(schema, built.wrapped)
+
+
+def _build_from_type(kind: object) -> ProviderSchema:
+    read = _read_type(kind)
+    made = _wrap(_clean_name(getattr(kind, "__name__", "output")), _normalise(_inline_root(read.schema)))
+    if read.is_fixed and _is_plain_class(kind) and isinstance(made.schema, OutputSchema):
+        with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+            schema = msgspec.json.encode(made.schema.schema)
+            if msgspec.json.decode(schema) == made.schema.schema:
+                _built[kind] = _Built(kind.__name__, kind.__doc__, made.schema.strict, made.wrapped, schema)
+    return made
+
+
+def _is_plain_class(kind: object) -> TypeGuard[type]:
+    """Whether a class equals no other one, which its metaclass may decide."""
+    meta = type(kind)
+    return isinstance(kind, type) and meta.__eq__ is type.__eq__ and meta.__hash__ is type.__hash__
 
 
 def _read_schema(document: dict[str, Any]) -> ProviderSchema:
@@ -107,6 +149,8 @@ def _may_hold_pydantic(kind: object) -> bool:
     """Whether a dataclass or TypedDict may hold pydantic models: msgspec alone cannot read it."""
     if not hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__total__"):
         return False
+    if _find_built(kind) is not None:
+        return False
     try:
         build_msgspec_schema(kind)
     except (TypeError, NameError):
@@ -114,14 +158,20 @@ def _may_hold_pydantic(kind: object) -> bool:
     return False
 
 
-def _read_type(kind: object) -> dict[str, Any]:
+class _TypeSchema(msgspec.Struct, frozen=True):
+    schema: dict[str, Any]
+    is_fixed: bool = False
+    """It is the same each time."""
+
+
+def _read_type(kind: object) -> _TypeSchema:
     if has_own_schema(kind):
-        return dict(kind.model_json_schema())  # type: ignore[attr-defined]
+        return _TypeSchema(dict(kind.model_json_schema()))  # type: ignore[attr-defined]
     adapter = find_pydantic_adapter(kind)
     if adapter is not None:
-        return dict(adapter.json_schema())
+        return _TypeSchema(dict(adapter.json_schema()))
     try:
-        return build_msgspec_schema(kind)
+        return _TypeSchema(build_msgspec_schema(kind), is_fixed=True)
     except (TypeError, NameError) as problem:
         raise ConfigError(f"output has no JSON schema ({problem}). To do: use a dataclass or a schema.") from None
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import FunctionType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast, get_args, overload
 
 import msgspec
@@ -25,6 +27,9 @@ from asides.agents.tools.signatures import (
 from asides.values.errors import ConfigError
 from asides.values.messages import ToolCall
 from asides.values.tools import Tool, read_tool
+
+_MOST_WRAPPERS = 8
+_NAMES = re.compile(r"[^\W\d]\w*")
 
 Given = ParamSpec("Given")
 Rest = ParamSpec("Rest")
@@ -59,6 +64,7 @@ class FunctionTool(Generic[Given, Value]):
         kind: type[Any] = type(function)
         self._unbound = kind is classmethod or (kind is not staticmethod and is_unbound_method(inner))
         self._signature: Signature | None = None
+        self._declared: tuple[object, ...] | None = None
         name = read_tool_name(inner, self._options.name)
         functools.update_wrapper(self, inner, updated=())
         if isinstance(inner, functools.partial):
@@ -74,6 +80,7 @@ class FunctionTool(Generic[Given, Value]):
 
     def _read_signature(self) -> Signature:
         if self._signature is None:
+            declared = _list_declared(self._function)
             self._signature = read_signature(
                 self._function,
                 name=self._options.name,
@@ -81,7 +88,19 @@ class FunctionTool(Generic[Given, Value]):
                 strict=self._options.strict,
                 without_first=self._unbound,
             )
+            self._declared = declared
         return self._signature
+
+    def has_read(self, function: object) -> bool:
+        """Whether this is the tool of the plain function as it is declared now, so that none has to be made."""
+        if self._outer is not function or self._declared is None or self._options != ToolOptions():
+            return False
+        declared = _list_declared(self._function)
+        return (
+            declared is not None
+            and len(declared) == len(self._declared)
+            and all(now is then for now, then in zip(declared, self._declared, strict=True))
+        )
 
     @property
     def tool(self) -> Tool:
@@ -218,7 +237,33 @@ class OfferedTool(msgspec.Struct, frozen=True):
     """Runs the calls; None leaves them to the caller."""
 
 
-def find_runnable(tool: ToolLike) -> Runnable | None:
+def _list_declared(function: object, depth: int = 0) -> tuple[object, ...] | None:
+    """Everything that the signature of a plain function or method is read from; None for other callables."""
+    if isinstance(function, MethodType):
+        function = function.__func__
+    if not isinstance(function, FunctionType) or depth > _MOST_WRAPPERS:
+        return None
+    if not vars(function).keys() <= {"__wrapped__"}:
+        return None
+    try:
+        annotations = function.__annotations__
+    except Exception:  # noqa: BLE001 - newer versions of Python run the annotations when they are first read
+        return None
+    names = [name for text in annotations.values() if isinstance(text, str) for name in _NAMES.findall(text)]
+    declared = (
+        *(function.__code__, function.__doc__, function.__name__, function.__defaults__),
+        *(each for pair in (function.__kwdefaults__ or {}).items() for each in pair),
+        *(each for pair in annotations.items() for each in pair),
+        # A name in an annotation may stand for another type by now.
+        *(function.__globals__.get(name) for name in names),
+    )
+    if "__wrapped__" not in vars(function):
+        return declared
+    wrapped = _list_declared(vars(function)["__wrapped__"], depth + 1)
+    return None if wrapped is None else (*declared, *wrapped)
+
+
+def find_runnable(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = None) -> Runnable | None:
     """Find the runnable of a tool; None for a mere description, whose calls are left to the caller."""
     if isinstance(tool, FunctionTool):
         return tool
@@ -228,30 +273,38 @@ def find_runnable(tool: ToolLike) -> Runnable | None:
     if isinstance(tool, Runnable) and not isinstance(tool, type):
         return tool
     if callable(tool):
+        known = earlier.get(tool.__name__) if earlier and isinstance(tool, (FunctionType, MethodType)) else None
+        if known is not None and isinstance(known.runnable, FunctionTool) and known.runnable.has_read(tool):
+            return known.runnable
         return FunctionTool(tool)
     raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: pass one of them.")
 
 
-def read_offer(tool: ToolLike) -> OfferedTool:
+def read_offer(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = None) -> OfferedTool:
     """Read a tool in any form, with its runnable. Raises ConfigError for anything that is not a tool."""
     if isinstance(tool, Tool):
         return OfferedTool(tool)
     if isinstance(tool, Mapping):
         return OfferedTool(read_tool(tool))
-    runnable = find_runnable(tool)
+    runnable = find_runnable(tool, earlier)
     if runnable is None:
         raise AssertionError("only descriptions have no runnable")
     return OfferedTool(runnable.tool, runnable)
 
 
-def build_toolset(tools: Iterable[ToolLike]) -> dict[str, OfferedTool]:
-    """Read the tools; returns them by name, in their order. Raises ConfigError if two have the same name."""
+def build_toolset(
+    tools: Iterable[ToolLike], earlier: Mapping[str, OfferedTool] | None = None
+) -> dict[str, OfferedTool]:
+    """Read the tools; returns them by name, in their order. Raises ConfigError if two have the same name.
+
+    A function of an `earlier` toolset is not read again, unless it is declared differently now.
+    """
     given: Any = tools
     if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
         raise ConfigError("tools is a list, even for one tool. To do: write tools=[…].")
     offered: dict[str, OfferedTool] = {}
     for tool in tools:
-        offer = read_offer(tool)
+        offer = read_offer(tool, earlier)
         if offer.tool.name in offered:
             raise ConfigError(
                 f"two tools are called {offer.tool.name}. To do: rename one, as with asides.tool(name=…)."
