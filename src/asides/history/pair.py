@@ -108,8 +108,7 @@ def _index_calls(message: Message) -> dict[str, ToolCall]:
 
 
 def _has_only_results(message: Message) -> bool:
-    (facts,) = read_facts((message,))
-    return bool(facts.results) and not facts.traits & HAS_OTHERS
+    return len(message.parts) > 0 and len(find_results(message)) == len(message.parts)
 
 
 def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
@@ -187,8 +186,7 @@ def _make_id(old: str, taken: set[str]) -> str:
 
 def find_results(message: Message) -> tuple[ToolResult, ...]:
     """The tool results in a message."""
-    (facts,) = read_facts((message,))
-    return facts.results
+    return tuple([part for part in message.parts if isinstance(part, ToolResult)])
 
 
 def begins_turn(message: Message) -> bool:

@@ -162,7 +162,6 @@ def _trim(given: tuple[Message, ...], tokens: int, count: TokenCounter, rows: Se
 
     def measure(number: int) -> tuple[tuple[Message, ...], int]:
         if number not in tried:
-            tried.clear() if len(tried) > 1 else None
             chosen = choices[number]
             tried[number] = chosen, cost if chosen is given else count(chosen)
         return tried[number]
@@ -298,9 +297,8 @@ class RequestCounter:
     def weigh(self, message: Message) -> float:
         """About the tokens of one message, from its form in the request that was counted last."""
         (facts,) = read_facts((message,))
-        if (planned := facts.planned.message) is not None:
-            facts = read_facts(planned)[0] if planned else None
-        wires = () if facts is None else facts.encoded.wires
+        sent = facts.planned.message
+        wires = [wire for each in ([facts] if sent is None else read_facts(sent)) for wire in each.encoded.wires]
         characters = sum(1 + len(str(wire, "utf-8")) for wire in wires) or len(message.text)
         return characters / CHARACTERS_PER_TOKEN
 

@@ -339,7 +339,7 @@ def _is_filled(part: Part) -> bool:
 
 def _find_traits(part: Part) -> int:
     traits = HAS_BREAKPOINTS if getattr(part, "cache", False) else 0
-    if isinstance(part, (Thought, Refusal, ServerTool, UnknownPart)) or getattr(part, "seals", ()):
+    if isinstance(part, (Thought, Refusal, ServerTool, UnknownPart)) or getattr(part, "seals", None):
         traits |= IS_BOUND
     match part:
         case ToolCall():
