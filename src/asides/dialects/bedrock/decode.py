@@ -8,34 +8,46 @@ one, since some models stream every delta as a separate block and so cut the tag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
+
+import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, RawBlock, ThoughtBlock, is_provider_block
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
-    BlockDelta,
+    RAW_DOCUMENTS,
+    Block,
     BlockStart,
+    Delta,
     Document,
     Output,
     ToolUse,
     WireUsage,
     build_error,
+    find_raw_blocks,
     is_exception,
     is_given,
+    is_known_block,
     map_stop_reason,
     read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
+from asides.values.events import Event, StopReason, TextDelta, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.lenient import compact_json, read_any
+from asides.wire.sse import DONE
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
 
+_BACKSLASH = ord("\\")
+
+AnyDocument: TypeAlias = Document[Block] | Document[msgspec.Raw]
+AnyOutput: TypeAlias = Output[Block] | Output[msgspec.Raw]
 _OpenBlock: TypeAlias = ThoughtBlock | CallBlock | RawBlock
 
 
@@ -55,16 +67,39 @@ class ConverseDecoder(DocumentDecoder):
         self._texts: dict[int, TaggedText] = {}
         self._text: TaggedText | None = None
         """The text that the next one may continue."""
+        self._plain_index: int | None = None
+        """The index of a text that needs no splitting and is the last block so far; None when there is none."""
+        self._plain_block = 0
         self._citations: dict[int, list[bytes]] = {}
         self._last: _OpenBlock | TaggedText | None = None
 
+    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
+        if _BACKSLASH in payload or payload == DONE or not payload.isascii():
+            super().decode_payload(payload, events)
+        else:
+            self.payloads.append(payload)
+            self.decode_document(payload, events)
+
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document."""
-        document = self.read(payload, DOCUMENTS, events)
-        delta = document.content_block_delta
-        if delta is not None:
-            self.start(events)
-            self._decode_delta(delta, payload, events)
+        try:
+            document: AnyDocument = DOCUMENTS.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Again with raw blocks: a field of the wrong type in one block must not remove it from the others.
+            document = self.read(payload, RAW_DOCUMENTS, events)
+        event = document.content_block_delta
+        if event is not None:
+            if not self._started:
+                self.start(events)
+            delta = event.delta
+            if delta is None:
+                return
+            if event.content_block_index == self._plain_index and delta.text and delta.reasoning_content is None:
+                # The usual delta: more of the same text.
+                events.append(TextDelta(delta.text, self._plain_block))
+            else:
+                self._decode_delta(event.content_block_index, delta, payload, events)
         elif document.content_block_start is not None:
             self.start(events)
             self._begin_block(document.content_block_start, events)
@@ -77,11 +112,11 @@ class ConverseDecoder(DocumentDecoder):
         elif document.metadata is not None:
             self._decode_usage(document.metadata.usage, events)
         elif document.output is not None:
-            self._decode_whole(document, document.output, events)
+            self._decode_whole(document, document.output, payload, events)
         else:
             self._decode_other(document, payload, events)
 
-    def _decode_other(self, document: Document, payload: bytes, events: list[Event]) -> None:
+    def _decode_other(self, document: AnyDocument, payload: bytes, events: list[Event]) -> None:
         fields = read_any(payload)
         names = list(fields) if isinstance(fields, dict) else []
         exception = next((name for name in names if is_exception(name)), None)
@@ -101,10 +136,7 @@ class ConverseDecoder(DocumentDecoder):
 
     # --- blocks of a stream -----------------------------------------------------------------------------------------
 
-    def _decode_delta(self, event: BlockDelta, payload: bytes, events: list[Event]) -> None:
-        index, delta = event.content_block_index, event.delta
-        if delta is None:
-            return
+    def _decode_delta(self, index: int, delta: Delta, payload: bytes, events: list[Event]) -> None:
         if delta.reasoning_content is not None:
             block = self._open.get(index)
             if not isinstance(block, ThoughtBlock):
@@ -158,7 +190,7 @@ class ConverseDecoder(DocumentDecoder):
     def _open_block(self, index: int, block: Any) -> Any:
         self._open[index] = block
         self._last = block
-        self._text = None
+        self._text = self._plain_index = None
         return block
 
     def _begin_raw_block(self, index: int, kind: str, fields: Any, events: list[Event]) -> None:
@@ -186,19 +218,34 @@ class ConverseDecoder(DocumentDecoder):
             running = TaggedText(first_block, self.target, first=self._last is None)
         self._texts[index] = self._text = self._last = running
         running.feed(text, events)
+        if running.plain_block is not None:
+            self._plain_index, self._plain_block = index, running.plain_block
 
     # --- a whole response -------------------------------------------------------------------------------------------
 
-    def _decode_whole(self, document: Document, output: Output, events: list[Event]) -> None:
+    def _decode_whole(self, document: AnyDocument, output: AnyOutput, payload: bytes, events: list[Event]) -> None:
         self.start(events)
-        content = output.message.content if output.message is not None else None
-        for index, raw in enumerate(content or ()):
-            self._decode_block(index, bytes(raw), events)
+        content: Sequence[Block | msgspec.Raw] | None = output.message.content if output.message is not None else None
+        raw_blocks: list[bytes] = []
+        for index, block in enumerate(content or ()):
+            if not isinstance(block, Block):
+                self._decode_block(index, self.read(bytes(block), BLOCKS, events), bytes(block), events)
+            elif is_known_block(block):
+                self._decode_block(index, block, b"", events)
+            else:
+                raw_blocks = raw_blocks or find_raw_blocks(payload)
+                self._decode_block(index, block, raw_blocks[index], events)
         self._decode_stop(document.stop_reason, events)
         self._decode_usage(document.usage, events)
 
-    def _decode_block(self, index: int, raw: bytes, events: list[Event]) -> None:
-        block = self.read(raw, BLOCKS, events)
+    def _decode_block(self, index: int, block: Block, raw: bytes, events: list[Event]) -> None:
+        """Decode a block. Only one that is not known needs its raw JSON."""
+        if not is_known_block(block):
+            value = read_any(raw)
+            kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
+            self._begin_raw_block(index, kind, fields, events)
+            self._finish_block(index, events)
+            return
         if block.reasoning_content is not None:
             self._open_thought(index).feed(block.reasoning_content, events)
             self._finish_block(index, events)
@@ -210,13 +257,8 @@ class ConverseDecoder(DocumentDecoder):
             for piece in block.citations_content.content or ():
                 self._feed_text(index, piece.text or "", events)
             self._citations[index] = [compact_json(one) for one in block.citations_content.citations or ()]
-        elif block.tool_use is not None and block.tool_use.type != "server_tool_use":
+        elif block.tool_use is not None:
             self._open_block(index, CallBlock(index * SEGMENTS, block.tool_use, events))
-        else:
-            value = read_any(raw)
-            kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
-            self._begin_raw_block(index, kind, fields, events)
-            self._finish_block(index, events)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ fields are written (encode, server).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from asides.wire.lenient import parse_or_none
 NOTHING = msgspec.Raw(b"null")
 
 
-class WireUsage(msgspec.Struct, rename="camel"):
+class WireUsage(msgspec.Struct, rename="camel", gc=False):
     """Counts. Those of the cache have one name in Converse and another in InvokeModel."""
 
     input_tokens: int | None = None
@@ -64,59 +64,32 @@ class BlockDelta(msgspec.Struct, rename="camel", gc=False):
     content_block_index: int = 0
 
 
-class BlockStart(msgspec.Struct, rename="camel"):
+class BlockStart(msgspec.Struct, rename="camel", gc=False):
     """The event `contentBlockStart`; only some types of block have one."""
 
     start: msgspec.Raw = NOTHING
     content_block_index: int = 0
 
 
-class BlockStop(msgspec.Struct, rename="camel"):
+class BlockStop(msgspec.Struct, rename="camel", gc=False):
     """The event `contentBlockStop`."""
 
     content_block_index: int = 0
 
 
-class MessageStop(msgspec.Struct, rename="camel"):
+class MessageStop(msgspec.Struct, rename="camel", gc=False):
     """The event `messageStop`."""
 
     stop_reason: str | None = None
 
 
-class Metadata(msgspec.Struct):
+class Metadata(msgspec.Struct, gc=False):
     """The event `metadata`, the last one."""
 
     usage: WireUsage | None = None
 
 
-class Message(msgspec.Struct):
-    """A whole message."""
-
-    content: list[msgspec.Raw] | None = None
-
-
-class Output(msgspec.Struct):
-    """The object around the message."""
-
-    message: Message | None = None
-
-
-class Document(msgspec.Struct, rename="camel"):
-    """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
-
-    content_block_delta: BlockDelta | None = None
-    content_block_start: BlockStart | None = None
-    content_block_stop: BlockStop | None = None
-    message_start: Any = None
-    message_stop: MessageStop | None = None
-    metadata: Metadata | None = None
-    output: Output | None = None
-    stop_reason: str | None = None
-    usage: WireUsage | None = None
-    error: Any = None
-
-
-class ToolUse(msgspec.Struct, rename="camel"):
+class ToolUse(msgspec.Struct, rename="camel", gc=False):
     """A call; `type` marks those that the provider runs itself."""
 
     tool_use_id: str | None = None
@@ -125,20 +98,20 @@ class ToolUse(msgspec.Struct, rename="camel"):
     type: str | None = None
 
 
-class CitedText(msgspec.Struct):
+class CitedText(msgspec.Struct, gc=False):
     """A piece of a text with citations."""
 
     text: str | None = None
 
 
-class Cited(msgspec.Struct):
+class Cited(msgspec.Struct, gc=False):
     """A text and its citations."""
 
     content: list[CitedText] | None = None
     citations: list[msgspec.Raw] | None = None
 
 
-class Block(msgspec.Struct, rename="camel"):
+class Block(msgspec.Struct, rename="camel", gc=False):
     """A block of a whole message, of a known type; others stay raw."""
 
     text: str | None = None
@@ -147,8 +120,53 @@ class Block(msgspec.Struct, rename="camel"):
     citations_content: Cited | None = None
 
 
-DOCUMENTS = msgspec.json.Decoder(Document)
+Content = TypeVar("Content")
+"""What a block of a whole message is read as: a known type, or raw JSON."""
+
+
+class Message(msgspec.Struct, Generic[Content], gc=False):
+    """A whole message."""
+
+    content: list[Content] | None = None
+
+
+class Output(msgspec.Struct, Generic[Content], gc=False):
+    """The object around the message."""
+
+    message: Message[Content] | None = None
+
+
+class Document(msgspec.Struct, Generic[Content], rename="camel", gc=False):
+    """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
+
+    content_block_delta: BlockDelta | None = None
+    content_block_start: BlockStart | None = None
+    content_block_stop: BlockStop | None = None
+    message_start: Any = None
+    message_stop: MessageStop | None = None
+    metadata: Metadata | None = None
+    output: Output[Content] | None = None
+    stop_reason: str | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+
+
+DOCUMENTS = msgspec.json.Decoder(Document[Block])
+RAW_DOCUMENTS = msgspec.json.Decoder(Document[msgspec.Raw])
 BLOCKS = msgspec.json.Decoder(Block)
+
+
+def is_known_block(block: Block) -> bool:
+    """Whether a block of a whole message is a text, a thought, or a call of the caller's tools."""
+    if block.text is not None or block.reasoning_content is not None or block.citations_content is not None:
+        return True
+    return block.tool_use is not None and block.tool_use.type != "server_tool_use"
+
+
+def find_raw_blocks(payload: bytes) -> list[bytes]:
+    """Return the raw JSON of every block of a whole message."""
+    output = RAW_DOCUMENTS.decode(payload).output
+    return [bytes(raw) for raw in (output and output.message and output.message.content) or ()]
 
 
 def is_given(raw: msgspec.Raw) -> bool:
