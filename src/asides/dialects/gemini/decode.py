@@ -48,7 +48,6 @@ from asides.values.events import (
 )
 from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
-from asides.values.usage import Usage
 from asides.wire.framing import Framing
 from asides.wire.lenient import is_marked, read_any
 
@@ -70,11 +69,17 @@ _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 OpenKind: TypeAlias = Literal["text", "thought"] | None
 
+_BACKSLASH = ord("\\")
+_NO_MARK = object()
+_EMPTY = Chunk()
+_NO_USAGE = WireUsage()
+
 
 class ContentDecoder(DocumentDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "gemini"
+    stop_completes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(max_event_bytes=_MAX_EVENT_BYTES))
@@ -85,6 +90,8 @@ class ContentDecoder(DocumentDecoder):
         """The index of the candidate that is the reply; below zero before the first."""
         self._block = -1
         self._open_kind: OpenKind = None
+        self._open_mark: object = _NO_MARK
+        """What `thought` is in a part that only adds to the open text; unlike any value where no text is open."""
         self._has_tags = bool(target.facts.tags)
         self._text: TaggedText | None = None
         """The open text, at a host that may write thinking into it."""
@@ -104,7 +111,7 @@ class ContentDecoder(DocumentDecoder):
 
     def flush(self, events: list[Event]) -> None:
         """Finish the open call and the open text: no more documents come."""
-        self._finish_call(events, whole=self.ended and self.failure is None)
+        self._finish_call(events, whole=not self.is_cut_off)
         self._finish_text(events, cut=self.is_cut_off)
 
     def _check_complete(self) -> None:
@@ -115,14 +122,20 @@ class ContentDecoder(DocumentDecoder):
 
     # --- one document -----------------------------------------------------------------------------------------------
 
+    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
+        if _BACKSLASH in payload or payload[:1] == b"[" or not payload.isascii():
+            super().decode_payload(payload, events)
+        else:
+            self.payloads.append(payload)
+            self._decode_chunk(payload, events)
+
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document: a response, a chunk of one, or a list of chunks."""
         if payload[:1] == b"[":
             self._decode_list(payload, events)
-            return
-        self._decode_chunk(payload, events)
-        if not self.streamed:
-            self.ended = True
+        else:
+            self._decode_chunk(payload, events)
 
     def _decode_list(self, payload: bytes, events: list[Event]) -> None:
         self._is_list = True
@@ -137,24 +150,31 @@ class ContentDecoder(DocumentDecoder):
                 self._decode_chunk(chunk, events)
 
     def _decode_chunk(self, payload: bytes, events: list[Event]) -> None:
-        chunk = self.read(payload, CHUNKS, events)
+        try:
+            chunk = CHUNKS.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            chunk = self.read(payload, CHUNKS, events)
         candidates = chunk.candidates
         if candidates:
             if not self._started:
                 self._start(chunk, events)
-            for number, candidate in enumerate(candidates):
+            for place, candidate in enumerate(candidates):
                 if candidate.index == self._candidate or self._is_first_candidate(candidate, events):
-                    self._decode_candidate(candidate, number, events)
+                    self._decode_candidate(candidate, place, events)
+        elif chunk == _EMPTY and self.streamed:
+            self.warn("unknown_event", "a chunk without any known field is only in metadata['raw']", events)
         usage = chunk.usage_metadata
         if usage is not None and usage != self._usage:
-            self._decode_usage(usage, chunk, events)
+            self._usage = usage
+            if usage != _NO_USAGE:
+                if not self._started:
+                    self._start(chunk, events)
+                events.append(UsageReported(read_usage(usage)))
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and self.failure is None:
             self._start(chunk, events)
             self.failure = build_blocked_prompt(chunk.prompt_feedback, payload, self.target)
         if chunk.error and self.failure is None:
             self.failure = build_error(200, {}, chunk.error, payload, self.target)
-        if chunk == Chunk() and self.streamed:
-            self.warn("unknown_event", "a chunk without any known field is only in metadata['raw']", events)
 
     def _start(self, chunk: Chunk, events: list[Event]) -> None:
         self.start(events, (chunk.model_version or "").removeprefix("models/"), chunk.response_id)
@@ -173,7 +193,14 @@ class ContentDecoder(DocumentDecoder):
         content = candidate.content
         if content is not None and content.parts:
             for number, part in enumerate(content.parts):
-                self._decode_part(part, place, number, events)
+                text, mark = part.text, part.thought
+                if text and mark is self._open_mark and part.thought_signature is None:
+                    # The usual part: more of the same text. No text is open while a call is.
+                    events.append(
+                        ThinkingDelta(text, self._block, "summary", "block") if mark else TextDelta(text, self._block)
+                    )
+                else:
+                    self._decode_part(part, place, number, events)
         if (
             candidate.grounding_metadata is not NOTHING
             or candidate.url_context_metadata is not NOTHING
@@ -199,7 +226,6 @@ class ContentDecoder(DocumentDecoder):
             self._split_text(text, signature, events)
             return
         if text and self._open_kind == ("thought" if is_thought else "text") and signature is None:
-            # The usual chunk: more of the same text. No text is open while a call is.
             events.append(
                 ThinkingDelta(text, self._block, "summary", "block") if is_thought else TextDelta(text, self._block)
             )
@@ -255,6 +281,11 @@ class ContentDecoder(DocumentDecoder):
         self._finish_text(events)
         self._block += 1
         self._open_kind = kind
+        if kind == "thought":
+            self._open_mark = True
+        else:
+            # Text that may hold tags is never only added.
+            self._open_mark = None if kind == "text" and not self._has_tags else _NO_MARK
 
     def _seal(self, signature: str | None, events: list[Event]) -> None:
         if signature:
@@ -328,13 +359,6 @@ class ContentDecoder(DocumentDecoder):
             reason = "tool_calls"
         self.stop = StopReason(reason or "unknown", raw)
         self.ended = True
-
-    def _decode_usage(self, usage: WireUsage, chunk: Chunk, events: list[Event]) -> None:
-        self._usage = usage
-        counted = read_usage(usage)
-        if counted != Usage():
-            self._start(chunk, events)
-            events.append(UsageReported(counted))
 
 
 def _build_media(part: Part) -> Image | File | None:

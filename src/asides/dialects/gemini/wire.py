@@ -19,7 +19,7 @@ from asides.values.usage import Usage, normalise_usage
 NOTHING = msgspec.Raw(b"null")
 
 
-class PartialArg(msgspec.Struct, rename="camel"):
+class PartialArg(msgspec.Struct, rename="camel", gc=False):
     """A piece of one argument of an open call."""
 
     json_path: str = "$"
@@ -30,7 +30,7 @@ class PartialArg(msgspec.Struct, rename="camel"):
     will_continue: bool | None = None
 
 
-class FunctionCall(msgspec.Struct, rename="camel"):
+class FunctionCall(msgspec.Struct, rename="camel", gc=False):
     """A call, or a piece of one."""
 
     name: str | None = None
@@ -40,21 +40,21 @@ class FunctionCall(msgspec.Struct, rename="camel"):
     will_continue: bool | None = None
 
 
-class Blob(msgspec.Struct, rename="camel"):
+class Blob(msgspec.Struct, rename="camel", gc=False):
     """Data inside a response."""
 
     mime_type: str = ""
     data: str = ""
 
 
-class FileData(msgspec.Struct, rename="camel"):
+class FileData(msgspec.Struct, rename="camel", gc=False):
     """Data at an address."""
 
     mime_type: str = ""
     file_uri: str = ""
 
 
-class Part(msgspec.Struct, rename="camel"):
+class Part(msgspec.Struct, rename="camel", gc=False):
     """One part of the content. A part without these fields is read again from its raw JSON."""
 
     text: str | None = None
@@ -66,16 +66,16 @@ class Part(msgspec.Struct, rename="camel"):
     file_data: FileData | None = None
 
 
-class Content(msgspec.Struct):
+class Content(msgspec.Struct, gc=False):
     """The parts of the message, or of one chunk."""
 
     parts: list[Part] | None = None
 
 
-class Candidate(msgspec.Struct, rename="camel"):
+class Candidate(msgspec.Struct, rename="camel", gc=False):
     """One of possibly several answers."""
 
-    index: int | None = None
+    index: int | None = 0
     content: Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
@@ -84,7 +84,7 @@ class Candidate(msgspec.Struct, rename="camel"):
     citation_metadata: msgspec.Raw = NOTHING
 
 
-class WireUsage(msgspec.Struct, rename="camel"):
+class WireUsage(msgspec.Struct, rename="camel", gc=False):
     """The counts; each chunk of a stream has those known so far."""
 
     prompt_token_count: int | None = None
@@ -94,14 +94,14 @@ class WireUsage(msgspec.Struct, rename="camel"):
     total_token_count: int | None = None
 
 
-class PromptFeedback(msgspec.Struct, rename="camel"):
+class PromptFeedback(msgspec.Struct, rename="camel", gc=False):
     """The reason why a prompt was blocked."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None
 
 
-class Chunk(msgspec.Struct, rename="camel"):
+class Chunk(msgspec.Struct, rename="camel", gc=False):
     """A whole response, or one event of a stream: both have the same form."""
 
     candidates: list[Candidate] | None = None
