@@ -24,11 +24,11 @@ from asides.dialects.gemini.wire import (
     Chunk,
     FunctionCall,
     Part,
+    RawParts,
     WireUsage,
     build_blocked_prompt,
     build_error,
     compact,
-    find_raw_part,
     map_stop_reason,
     read_usage,
 )
@@ -98,6 +98,7 @@ class ContentDecoder(DocumentDecoder):
         self._arguments: PartialArguments | None = None
         """The arguments of the open call, which is the last block."""
         self._has_calls = False
+        self._raw_parts = RawParts()
 
     @property
     def streamed(self) -> bool:
@@ -241,7 +242,7 @@ class ContentDecoder(DocumentDecoder):
         self._begin_block(None, events)
         # A picture inside a thought is not part of the answer.
         media = None if is_thought else _build_media(part)
-        arrived = media or self._build_part(find_raw_part(self.payloads[-1], candidate, number), events)
+        arrived = media or self._build_part(self._raw_parts.find(self.payloads[-1], candidate, number), events)
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)
 

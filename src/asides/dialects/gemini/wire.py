@@ -135,13 +135,28 @@ def compact(raw: msgspec.Raw) -> str:
     return msgspec.json.format(bytes(raw), indent=-1).decode()
 
 
-def find_raw_part(payload: bytes, candidate: int, place: int) -> str:
-    """Return the compact raw JSON of a part; "{}" if it is not found."""
-    try:
-        content = _RAW_CHUNKS.decode(payload).candidates[candidate].content
-        return compact(content.parts[place]) if content is not None else "{}"
-    except (msgspec.ValidationError, IndexError):
-        return "{}"
+class RawParts:
+    """Finds the raw JSON of parts. A document is split once, however many of its parts are asked for."""
+
+    __slots__ = ("_candidates", "_payload")
+
+    def __init__(self) -> None:
+        self._payload = b""
+        self._candidates: list[_RawCandidate] = []
+
+    def find(self, payload: bytes, candidate: int, place: int) -> str:
+        """Return the compact raw JSON of a part; "{}" if it is not found."""
+        if payload is not self._payload:
+            self._payload = payload
+            try:
+                self._candidates = _RAW_CHUNKS.decode(payload).candidates
+            except msgspec.ValidationError:
+                self._candidates = []
+        try:
+            content = self._candidates[candidate].content
+            return compact(content.parts[place]) if content is not None else "{}"
+        except IndexError:
+            return "{}"
 
 
 def read_usage(usage: WireUsage) -> Usage:
