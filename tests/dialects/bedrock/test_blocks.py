@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides.dialects.bedrock.blocks import CallBlock, RawBlock, ThoughtBlock, build_raw_part, is_provider_block
-from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
+from asides.dialects.bedrock.wire import ReasoningDelta
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal
@@ -52,14 +52,17 @@ def test_a_thought_has_text_and_a_signature_or_data_of_the_provider(
 @pytest.mark.parametrize(
     ("call", "first"),
     [
-        ({"toolUseId": "c1", "name": "f"}, ToolCallDelta(2, "c1", "f")),
-        ({"toolUseId": "c1", "name": "f", "input": {"a": 1}}, ToolCallDelta(2, "c1", "f", '{"a":1}')),
-        ({"toolUseId": "", "name": ""}, ToolCallDelta(2)),
+        (("c1", "f", ""), ToolCallDelta(2, "c1", "f")),
+        (("c1", "f", '{"a":1}'), ToolCallDelta(2, "c1", "f", '{"a":1}')),
+        (("", "", ""), ToolCallDelta(2)),
+        ((None, None, ""), ToolCallDelta(2)),
     ],
 )
-def test_a_call_has_its_arguments_whole_or_in_deltas(call: dict[str, Any], first: ToolCallDelta) -> None:
+def test_a_call_has_its_arguments_whole_or_in_deltas(
+    call: tuple[str | None, str | None, str], first: ToolCallDelta
+) -> None:
     events: list[Event] = []
-    opened = CallBlock(2, msgspec.json.decode(msgspec.json.encode(call), type=ToolUse), events)
+    opened = CallBlock(2, *call, events)
     opened.feed("", events)
     opened.feed("{}", events)
     assert events == [first, ToolCallDelta(2, arguments="{}")]

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
+from asides.dialects.bedrock.wire import ReasoningDelta
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.lenient import raw_to_json_text, read_any, read_thought_text
+from asides.wire.lenient import read_any, read_thought_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -119,10 +119,9 @@ class CallBlock:
 
     __slots__ = ("number",)
 
-    def __init__(self, number: int, call: ToolUse, events: list[Event]) -> None:
+    def __init__(self, number: int, call_id: str | None, name: str | None, arguments: str, events: list[Event]) -> None:
         self.number = number
-        arguments = raw_to_json_text(call.input)
-        events.append(ToolCallDelta(number, call.tool_use_id or None, call.name or None, arguments))
+        events.append(ToolCallDelta(number, call_id or None, name or None, arguments))
 
     def feed(self, text: str, events: list[Event]) -> None:
         """Add text of the arguments."""

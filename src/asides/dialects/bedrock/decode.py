@@ -8,7 +8,6 @@ one, since some models stream every delta as a separate block and so cut the tag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -17,19 +16,19 @@ from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, RawBlock, Thoug
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
-    RAW_DOCUMENTS,
-    Block,
+    WHOLES,
     BlockStart,
     Delta,
     Document,
     Output,
+    ReasoningDelta,
     ToolUse,
+    WholeBlock,
+    WholeThoughtText,
     WireUsage,
     build_error,
-    find_raw_blocks,
     is_exception,
     is_given,
-    is_known_block,
     map_stop_reason,
     read_usage,
 )
@@ -39,15 +38,15 @@ from asides.providers.provider import Target
 from asides.values.events import Event, StopReason, TextDelta, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import compact_json, read_any
+from asides.wire.lenient import compact_json, raw_to_json_text, read_any, to_json_text
 from asides.wire.sse import DONE
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
 
 _BACKSLASH = ord("\\")
+_EMPTY = WholeBlock()
+_NO_TEXT = WholeThoughtText()
 
-AnyDocument: TypeAlias = Document[Block] | Document[msgspec.Raw]
-AnyOutput: TypeAlias = Output[Block] | Output[msgspec.Raw]
 _OpenBlock: TypeAlias = ThoughtBlock | CallBlock | RawBlock
 
 
@@ -75,7 +74,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if _BACKSLASH in payload or payload == DONE or not payload.isascii():
+        if _BACKSLASH in payload or not payload.isascii() or payload == DONE or self._framing.form == "json":
             super().decode_payload(payload, events)
         else:
             self.payloads.append(payload)
@@ -84,10 +83,9 @@ class ConverseDecoder(DocumentDecoder):
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document."""
         try:
-            document: AnyDocument = DOCUMENTS.decode(payload)
+            document = DOCUMENTS.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # Again with raw blocks: a field of the wrong type in one block must not remove it from the others.
-            document = self.read(payload, RAW_DOCUMENTS, events)
+            document = self.read(payload, DOCUMENTS, events)
         event = document.content_block_delta
         if event is not None:
             if not self._started:
@@ -112,11 +110,11 @@ class ConverseDecoder(DocumentDecoder):
         elif document.metadata is not None:
             self._decode_usage(document.metadata.usage, events)
         elif document.output is not None:
-            self._decode_whole(document, document.output, payload, events)
+            self._decode_raw_blocks(document, document.output, events)
         else:
             self._decode_other(document, payload, events)
 
-    def _decode_other(self, document: AnyDocument, payload: bytes, events: list[Event]) -> None:
+    def _decode_other(self, document: Document, payload: bytes, events: list[Event]) -> None:
         fields = read_any(payload)
         names = list(fields) if isinstance(fields, dict) else []
         exception = next((name for name in names if is_exception(name)), None)
@@ -149,7 +147,7 @@ class ConverseDecoder(DocumentDecoder):
         elif delta.tool_use is not None:
             call = self._open.get(index)
             if call is None:
-                call = self._open_block(index, CallBlock(index * SEGMENTS, ToolUse(), events))
+                call = self._open_block(index, CallBlock(index * SEGMENTS, None, None, "", events))
             if isinstance(call, CallBlock):
                 call.feed(delta.tool_use.input or "", events)
             elif isinstance(call, RawBlock):
@@ -177,8 +175,9 @@ class ConverseDecoder(DocumentDecoder):
             return
         kind, fields = next(iter(started.items()))
         if kind == "toolUse" and not is_provider_block(kind, fields):
-            call = self.read(bytes(event.start), BLOCKS, events).tool_use
-            self._open_block(index, CallBlock(index * SEGMENTS, call or ToolUse(), events))
+            call = self.read(bytes(event.start), BLOCKS, events).tool_use or ToolUse()
+            arguments = raw_to_json_text(call.input)
+            self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
         else:
             self._begin_raw_block(index, kind, fields, events)
 
@@ -223,32 +222,46 @@ class ConverseDecoder(DocumentDecoder):
 
     # --- a whole response -------------------------------------------------------------------------------------------
 
-    def _decode_whole(self, document: AnyDocument, output: AnyOutput, payload: bytes, events: list[Event]) -> None:
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole body that has only fields which are read."""
+        try:
+            whole = WHOLES.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        content = whole.output.message.content
+        if _EMPTY in content:
+            return False
+        self.payloads.append(payload)
         self.start(events)
-        content: Sequence[Block | msgspec.Raw] | None = output.message.content if output.message is not None else None
-        raw_blocks: list[bytes] = []
-        for index, block in enumerate(content or ()):
-            if not isinstance(block, Block):
-                self._decode_block(index, self.read(bytes(block), BLOCKS, events), bytes(block), events)
-            elif is_known_block(block):
-                self._decode_block(index, block, b"", events)
-            else:
-                raw_blocks = raw_blocks or find_raw_blocks(payload)
-                self._decode_block(index, block, raw_blocks[index], events)
+        for index, block in enumerate(content):
+            thought = block.reasoning_content
+            if thought is not None:
+                inner = thought.reasoning_text or _NO_TEXT
+                self._decode_thought(
+                    index, ReasoningDelta(inner.text, inner.signature, thought.redacted_content), events
+                )
+            if block.text is not None:
+                self._feed_text(index, block.text, events)
+            elif thought is None and block.tool_use is not None:
+                call = block.tool_use
+                arguments = to_json_text(call.input)
+                self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
+        self._decode_stop(whole.stop_reason, events)
+        self._decode_usage(whole.usage, events)
+        return True
+
+    def _decode_raw_blocks(self, document: Document, output: Output, events: list[Event]) -> None:
+        self.start(events)
+        content = output.message.content if output.message is not None else None
+        for index, raw in enumerate(content or ()):
+            self._decode_block(index, bytes(raw), events)
         self._decode_stop(document.stop_reason, events)
         self._decode_usage(document.usage, events)
 
-    def _decode_block(self, index: int, block: Block, raw: bytes, events: list[Event]) -> None:
-        """Decode a block. Only one that is not known needs its raw JSON."""
-        if not is_known_block(block):
-            value = read_any(raw)
-            kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
-            self._begin_raw_block(index, kind, fields, events)
-            self._finish_block(index, events)
-            return
+    def _decode_block(self, index: int, raw: bytes, events: list[Event]) -> None:
+        block = self.read(raw, BLOCKS, events)
         if block.reasoning_content is not None:
-            self._open_thought(index).feed(block.reasoning_content, events)
-            self._finish_block(index, events)
+            self._decode_thought(index, block.reasoning_content, events)
         if block.text is not None:
             self._feed_text(index, block.text, events)
         elif block.reasoning_content is not None:
@@ -257,8 +270,19 @@ class ConverseDecoder(DocumentDecoder):
             for piece in block.citations_content.content or ():
                 self._feed_text(index, piece.text or "", events)
             self._citations[index] = [compact_json(one) for one in block.citations_content.citations or ()]
-        elif block.tool_use is not None:
-            self._open_block(index, CallBlock(index * SEGMENTS, block.tool_use, events))
+        elif block.tool_use is not None and block.tool_use.type != "server_tool_use":
+            call = block.tool_use
+            arguments = raw_to_json_text(call.input)
+            self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
+        else:
+            value = read_any(raw)
+            kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
+            self._begin_raw_block(index, kind, fields, events)
+            self._finish_block(index, events)
+
+    def _decode_thought(self, index: int, thought: ReasoningDelta | str | list[Any], events: list[Event]) -> None:
+        self._open_thought(index).feed(thought, events)
+        self._finish_block(index, events)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ fields are written (encode, server).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -89,6 +89,33 @@ class Metadata(msgspec.Struct, gc=False):
     usage: WireUsage | None = None
 
 
+class Message(msgspec.Struct, gc=False):
+    """A whole message."""
+
+    content: list[msgspec.Raw] | None = None
+
+
+class Output(msgspec.Struct, gc=False):
+    """The object around the message."""
+
+    message: Message | None = None
+
+
+class Document(msgspec.Struct, rename="camel", gc=False):
+    """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
+
+    content_block_delta: BlockDelta | None = None
+    content_block_start: BlockStart | None = None
+    content_block_stop: BlockStop | None = None
+    message_start: Any = None
+    message_stop: MessageStop | None = None
+    metadata: Metadata | None = None
+    output: Output | None = None
+    stop_reason: str | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+
+
 class ToolUse(msgspec.Struct, rename="camel", gc=False):
     """A call; `type` marks those that the provider runs itself."""
 
@@ -120,53 +147,80 @@ class Block(msgspec.Struct, rename="camel", gc=False):
     citations_content: Cited | None = None
 
 
-Content = TypeVar("Content")
-"""What a block of a whole message is read as: a known type, or raw JSON."""
-
-
-class Message(msgspec.Struct, Generic[Content], gc=False):
-    """A whole message."""
-
-    content: list[Content] | None = None
-
-
-class Output(msgspec.Struct, Generic[Content], gc=False):
-    """The object around the message."""
-
-    message: Message[Content] | None = None
-
-
-class Document(msgspec.Struct, Generic[Content], rename="camel", gc=False):
-    """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
-
-    content_block_delta: BlockDelta | None = None
-    content_block_start: BlockStart | None = None
-    content_block_stop: BlockStop | None = None
-    message_start: Any = None
-    message_stop: MessageStop | None = None
-    metadata: Metadata | None = None
-    output: Output[Content] | None = None
-    stop_reason: str | None = None
-    usage: WireUsage | None = None
-    error: Any = None
-
-
-DOCUMENTS = msgspec.json.Decoder(Document[Block])
-RAW_DOCUMENTS = msgspec.json.Decoder(Document[msgspec.Raw])
+DOCUMENTS = msgspec.json.Decoder(Document)
 BLOCKS = msgspec.json.Decoder(Block)
 
 
-def is_known_block(block: Block) -> bool:
-    """Whether a block of a whole message is a text, a thought, or a call of the caller's tools."""
-    if block.text is not None or block.reasoning_content is not None or block.citations_content is not None:
-        return True
-    return block.tool_use is not None and block.tool_use.type != "server_tool_use"
+# --- whole bodies with nothing but these fields -----------------------------------------------------------------------
+#
+# Every field is read, and any other is an error. So a body that can be read like this has no invalid text anywhere, and
+# needs no search for it, which would take longer than the reading. All other bodies are read as `Document`.
 
 
-def find_raw_blocks(payload: bytes) -> list[bytes]:
-    """Return the raw JSON of every block of a whole message."""
-    output = RAW_DOCUMENTS.decode(payload).output
-    return [bytes(raw) for raw in (output and output.message and output.message.content) or ()]
+class WholeThoughtText(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The text of a thought, and its signature."""
+
+    text: str | None = None
+    signature: str | None = None
+
+
+class WholeThought(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A thought, or redacted data."""
+
+    reasoning_text: WholeThoughtText | None = None
+    redacted_content: str | None = None
+
+
+class WholeCall(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A call of one of the caller's tools."""
+
+    tool_use_id: str | None = None
+    name: str | None = None
+    input: Any = None
+
+
+class WholeBlock(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A text, a thought or a call."""
+
+    text: str | None = None
+    reasoning_content: WholeThought | None = None
+    tool_use: WholeCall | None = None
+
+
+class WholeMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The message."""
+
+    content: list[WholeBlock] = []
+    role: Any = None
+
+
+class WholeOutput(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The object around the message."""
+
+    message: WholeMessage
+
+
+class WholeUsage(WireUsage, rename="camel", forbid_unknown_fields=True, gc=False):
+    """The counts, and those that are not read."""
+
+    cache_details: Any = None
+    server_tool_usage: Any = None
+
+
+class WholeDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A whole response without an error."""
+
+    output: WholeOutput
+    stop_reason: str | None = None
+    usage: WholeUsage | None = None
+    metrics: Any = None
+    additional_model_response_fields: Any = None
+    trace: Any = None
+    performance_config: Any = None
+    service_tier: Any = None
+
+
+WHOLES = msgspec.json.Decoder(WholeDocument)
 
 
 def is_given(raw: msgspec.Raw) -> bool:

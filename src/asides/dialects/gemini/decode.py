@@ -8,7 +8,6 @@ are numbered as they come. A whole body is a stream of one chunk; a stream witho
 
 from __future__ import annotations
 
-import json
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from typing import Any, Literal, TypeAlias
@@ -20,6 +19,7 @@ from asides.dialects.gemini.partial_args import PartialArguments
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
+    WHOLES,
     Candidate,
     Chunk,
     FunctionCall,
@@ -29,6 +29,8 @@ from asides.dialects.gemini.wire import (
     build_blocked_prompt,
     build_error,
     compact,
+    find_whole_items,
+    is_empty_call,
     map_stop_reason,
     read_usage,
 )
@@ -48,6 +50,7 @@ from asides.values.events import (
 )
 from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
+from asides.values.usage import Usage
 from asides.wire.framing import Framing
 from asides.wire.lenient import is_marked, read_any
 
@@ -58,8 +61,6 @@ METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 
 SERVER_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse")
 """The parts of tools that the provider ran."""
-
-_END_OF_CALL = FunctionCall()
 
 # The block of the first metadata; metadata comes after all parts.
 _METADATA_BLOCK = 1_000_000
@@ -72,7 +73,7 @@ OpenKind: TypeAlias = Literal["text", "thought"] | None
 _BACKSLASH = ord("\\")
 _NO_MARK = object()
 _EMPTY = Chunk()
-_NO_USAGE = WireUsage()
+_NO_COUNTS = Usage()
 
 
 class ContentDecoder(DocumentDecoder):
@@ -125,11 +126,21 @@ class ContentDecoder(DocumentDecoder):
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if _BACKSLASH in payload or payload[:1] == b"[" or not payload.isascii():
+        if _BACKSLASH in payload or not payload.isascii() or payload[:1] == b"[" or self._framing.form == "json":
             super().decode_payload(payload, events)
         else:
             self.payloads.append(payload)
             self._decode_chunk(payload, events)
+
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole body that has only fields which are read."""
+        try:
+            whole = WHOLES.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        self.payloads.append(payload)
+        self._decode_chunk(payload, events, whole)
+        return True
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document: a response, a chunk of one, or a list of chunks."""
@@ -144,15 +155,15 @@ class ContentDecoder(DocumentDecoder):
         try:
             chunks = [bytes(chunk) for chunk in msgspec.json.decode(payload, type=list[msgspec.Raw])]
         except msgspec.DecodeError:
-            chunks = _find_whole_items(payload)
+            chunks = find_whole_items(payload)
         for chunk in chunks:
             if self.failure is None:
                 self.payloads.append(chunk)
                 self._decode_chunk(chunk, events)
 
-    def _decode_chunk(self, payload: bytes, events: list[Event]) -> None:
+    def _decode_chunk(self, payload: bytes, events: list[Event], whole: Chunk | None = None) -> None:
         try:
-            chunk = CHUNKS.decode(payload)
+            chunk = whole or CHUNKS.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             chunk = self.read(payload, CHUNKS, events)
         candidates = chunk.candidates
@@ -167,10 +178,11 @@ class ContentDecoder(DocumentDecoder):
         usage = chunk.usage_metadata
         if usage is not None and usage != self._usage:
             self._usage = usage
-            if usage != _NO_USAGE:
+            counted = read_usage(usage)
+            if counted != _NO_COUNTS:
                 if not self._started:
                     self._start(chunk, events)
-                events.append(UsageReported(read_usage(usage)))
+                events.append(UsageReported(counted))
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and self.failure is None:
             self._start(chunk, events)
             self.failure = build_blocked_prompt(chunk.prompt_feedback, payload, self.target)
@@ -294,7 +306,7 @@ class ContentDecoder(DocumentDecoder):
             events.append(ThoughtSealed(seal, self._block, "hidden", "block"))
 
     def _decode_call(self, call: FunctionCall, signature: str | None, events: list[Event]) -> None:
-        if self._arguments is None and call == _END_OF_CALL and not signature:
+        if self._arguments is None and not signature and is_empty_call(call):
             return
         if self._arguments is None or call.name:
             self._finish_call(events, whole=True)
@@ -376,19 +388,3 @@ def _build_media(part: Part) -> Image | File | None:
         return Image(data=data, media_type=media_type)
     name, _, form = media_type.partition(";")[0].partition("/")
     return File(name=f"{name}.{form}", data=data, media_type=media_type)
-
-
-def _find_whole_items(payload: bytes) -> list[bytes]:
-    """Return the complete items of a JSON list that was cut off."""
-    text = payload.decode("utf-8", "ignore")
-    decoder = json.JSONDecoder()
-    items: list[bytes] = []
-    start = 1
-    while (start := text.find("{", start)) >= 0:
-        try:
-            _, end = decoder.raw_decode(text, start)
-        except ValueError:
-            break
-        items.append(text[start:end].encode())
-        start = end
-    return items

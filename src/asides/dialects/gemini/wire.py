@@ -6,8 +6,9 @@ are written (encode, encode_contents, server).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -115,6 +116,99 @@ class Chunk(msgspec.Struct, rename="camel", gc=False):
 CHUNKS = msgspec.json.Decoder(Chunk)
 
 
+def is_empty_call(call: FunctionCall) -> bool:
+    """Whether a call has no field at all: it only ends the one before."""
+    return (
+        call.name is None
+        and call.id is None
+        and call.args is None
+        and call.partial_args is None
+        and call.will_continue is None
+    )
+
+
+# --- whole bodies with nothing but these fields -----------------------------------------------------------------------
+#
+# Every field is read, and any other is an error. So a body that can be read like this has no invalid text anywhere, and
+# needs no search for it, which would take longer than the reading. All other bodies are read as `Chunk`.
+
+
+class WholeCall(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A call."""
+
+    partial_args: ClassVar[None] = None
+    will_continue: ClassVar[None] = None
+
+    name: str | None = None
+    id: str | None = None
+    args: Any = None
+
+
+class WholePart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A text or a call."""
+
+    inline_data: ClassVar[None] = None
+    file_data: ClassVar[None] = None
+
+    text: str | None = None
+    thought: Any = None
+    thought_signature: str | None = None
+    function_call: WholeCall | None = None
+
+
+class WholeContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The parts of the message."""
+
+    parts: list[WholePart] | None = None
+    role: Any = None
+
+
+class WholeCandidate(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """One of possibly several answers, made without tools of the provider."""
+
+    grounding_metadata: ClassVar[msgspec.Raw] = NOTHING
+    url_context_metadata: ClassVar[msgspec.Raw] = NOTHING
+    citation_metadata: ClassVar[msgspec.Raw] = NOTHING
+
+    index: int | None = 0
+    content: WholeContent | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+    safety_ratings: Any = None
+    avg_logprobs: Any = None
+    logprobs_result: Any = None
+    token_count: Any = None
+
+
+class WholeUsage(WireUsage, rename="camel", forbid_unknown_fields=True, gc=False):
+    """The counts, and those that are not read."""
+
+    prompt_tokens_details: Any = None
+    candidates_tokens_details: Any = None
+    cache_tokens_details: Any = None
+    tool_use_prompt_token_count: Any = None
+    tool_use_prompt_tokens_details: Any = None
+    traffic_type: Any = None
+    service_tier: Any = None
+
+
+class WholeChunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A whole response without an error."""
+
+    prompt_feedback: ClassVar[None] = None
+    error: ClassVar[None] = None
+
+    candidates: list[WholeCandidate] | None = None
+    usage_metadata: WholeUsage | None = None
+    model_version: str | None = None
+    response_id: str | None = None
+    create_time: Any = None
+
+
+# Each of these types has all attributes of the one that it stands for.
+WHOLES = cast("msgspec.json.Decoder[Chunk]", msgspec.json.Decoder(WholeChunk))
+
+
 class _RawContent(msgspec.Struct):
     parts: list[msgspec.Raw] = []
 
@@ -133,6 +227,22 @@ _RAW_CHUNKS = msgspec.json.Decoder(_RawChunk)
 def compact(raw: msgspec.Raw) -> str:
     """Remove white space from JSON: whole bodies have it, streams do not."""
     return msgspec.json.format(bytes(raw), indent=-1).decode()
+
+
+def find_whole_items(payload: bytes) -> list[bytes]:
+    """Return the complete items of a JSON list that was cut off."""
+    text = payload.decode("utf-8", "ignore")
+    decoder = json.JSONDecoder()
+    items: list[bytes] = []
+    start = 1
+    while (start := text.find("{", start)) >= 0:
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except ValueError:
+            break
+        items.append(text[start:end].encode())
+        start = end
+    return items
 
 
 class RawParts:
