@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import zlib
+from typing import cast
 
 import pytest
 
@@ -166,4 +167,4 @@ def test_a_long_frame_in_small_pieces_costs_what_its_bytes_cost() -> None:
 
 
 def test_bytes_of_another_type_are_read_too() -> None:
-    assert FrameReader(named=True).read_documents(bytearray(FIRST)) == [DOCUMENTS[0][1]]
+    assert FrameReader(named=True).read_documents(cast("bytes", bytearray(FIRST))) == [DOCUMENTS[0][1]]

@@ -619,6 +619,16 @@ def test_a_whole_body_read_in_one_pass_is_what_it_is_otherwise(before: bytes, af
     assert_both_ways_agree(b"data: " + body + b"\n\ndata: " + PLAIN + b"\n\n")
 
 
+@pytest.mark.parametrize(
+    "field", [b'"new":"\xff"', b'"new":"\\ud800"', b'"new":[1e999]', b'"text":5', b'"name":"\xe9"']
+)
+@pytest.mark.parametrize("place", range(PLAIN.count(b"{")))
+def test_a_field_that_is_not_read_is_found_in_every_object(place: int, field: bytes) -> None:
+    pieces = PLAIN.split(b"{")
+    body = b"{".join(pieces[: place + 1]) + b"{" + field + b"," + b"{".join(pieces[place + 1 :])
+    assert_both_ways_agree(body)
+
+
 def test_the_plain_body_is_read_in_one_pass() -> None:
     assert ContentDecoder(GEMINI).decode_whole(PLAIN, [])
 
@@ -646,7 +656,9 @@ PARTS: list[dict[str, Any]] = [
 def test_a_part_that_is_only_added_is_what_it_is_otherwise(seed: int) -> None:
     rng = random.Random(seed)
     parts = [part for part in rng.choices(PARTS, k=25) for _ in range(rng.randint(1, 3))]
-    counts = [{"usageMetadata": {"totalTokenCount": rng.randrange(3)}} if rng.random() < 0.5 else {} for _ in parts]
+    counts: list[dict[str, Any]] = [
+        {"usageMetadata": {"totalTokenCount": rng.randrange(3)}} if rng.random() < 0.5 else {} for _ in parts
+    ]
     chunks = [chunk(part, **count) for part, count in zip(parts, counts, strict=True)]
     assert_both_ways_agree(sse(*chunks, chunk(finish="STOP"), done=bool(seed % 2)))
     assert_both_ways_agree(whole(*parts))
