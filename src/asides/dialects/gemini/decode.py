@@ -126,11 +126,16 @@ class ContentDecoder(DocumentDecoder):
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if _BACKSLASH in payload or not payload.isascii() or payload[:1] == b"[" or self._framing.form == "json":
+        if _BACKSLASH in payload or not payload.isascii() or self._framing.form == "json":
             super().decode_payload(payload, events)
-        else:
-            self.payloads.append(payload)
-            self._decode_chunk(payload, events)
+            return
+        try:
+            chunk = CHUNKS.decode(payload)
+        except msgspec.DecodeError:
+            super().decode_payload(payload, events)
+            return
+        self.payloads.append(payload)
+        self._decode_chunk(chunk, payload, events)
 
     def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
         """Decode a whole body that has only fields which are read."""
@@ -139,7 +144,7 @@ class ContentDecoder(DocumentDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
         self.payloads.append(payload)
-        self._decode_chunk(payload, events, whole)
+        self._decode_chunk(whole, payload, events)
         return True
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
@@ -147,7 +152,7 @@ class ContentDecoder(DocumentDecoder):
         if payload[:1] == b"[":
             self._decode_list(payload, events)
         else:
-            self._decode_chunk(payload, events)
+            self._decode_chunk(self.read(payload, CHUNKS, events), payload, events)
 
     def _decode_list(self, payload: bytes, events: list[Event]) -> None:
         self._is_list = True
@@ -159,13 +164,9 @@ class ContentDecoder(DocumentDecoder):
         for chunk in chunks:
             if self.failure is None:
                 self.payloads.append(chunk)
-                self._decode_chunk(chunk, events)
+                self._decode_chunk(self.read(chunk, CHUNKS, events), chunk, events)
 
-    def _decode_chunk(self, payload: bytes, events: list[Event], whole: Chunk | None = None) -> None:
-        try:
-            chunk = whole or CHUNKS.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            chunk = self.read(payload, CHUNKS, events)
+    def _decode_chunk(self, chunk: Chunk, payload: bytes, events: list[Event]) -> None:
         candidates = chunk.candidates
         if candidates:
             if not self._started:
