@@ -57,3 +57,13 @@ def test_deltas_that_begin_alike_are_released_once_a_text_differs(snapshots: boo
 def test_at_the_end_doubtful_texts_are_deltas_unless_the_row_says_snapshots() -> None:
     assert feed(["a", "ab"]) == ["a", "", "ab"]
     assert feed(["a", "ab"], snapshots=True) == ["a", "", "b"]
+
+
+def test_deltas_from_a_server_that_sends_snapshots_too() -> None:
+    pieces = ["one two three", "one two three four", " five", "one two three four five six", "!", "one two three"]
+    assert "".join(feed(pieces, snapshots=True)) == "one two three four five six!one two three"
+
+
+def test_many_deltas_where_snapshots_are_expected_cost_what_they_hold() -> None:
+    pieces = [f"{number} " for number in range(30_000)]
+    assert "".join(feed(pieces, snapshots=True)) == "".join(pieces)

@@ -229,10 +229,18 @@ class DocumentDecoder:
         if payload == DONE:
             self.ended = True
             return
+        if self._framing.form == "json" and self.decode_whole(payload, events):
+            return
         document = replace_invalid_text(payload)
         self._replaced_text = self._replaced_text or document is not payload
         self.payloads.append(payload if self.stores_raw_bytes else document)
         self.decode_document(document, events)
+
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - for those who override it
+        """Decode a whole body in one pass and add it to `payloads`, if all of it is as documented; False for any
+        other, which is then decoded as one document.
+        """
+        return False
 
     @property
     def is_cut_off(self) -> bool:

@@ -1,13 +1,16 @@
 """AWS event-stream frames: reads them from bytes in any chunking, checks both checksums, and writes them.
 
 A frame is: total length, headers length, CRC of those eight bytes, headers, payload, CRC of everything before it.
-Numbers are big-endian. Not here: the meaning of an event (dialects).
+Numbers are big-endian. `FrameReader` also turns frames into JSON documents. Not here: the meaning of an event
+(dialects).
 """
 
 from __future__ import annotations
 
+from binascii import a2b_base64
+from struct import Struct, pack, unpack_from
 from struct import error as struct_error
-from struct import pack, unpack_from
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -18,6 +21,12 @@ _PRELUDE = 12
 _CLOSING = 4
 # The size of a header value by its type; strings and byte arrays carry their own length.
 _FIXED_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+# Headers repeat literally, one form per type of event. More or longer ones are parsed each time.
+_MOST_KNOWN = 64
+_LONGEST_KNOWN = 1024
+
+_unpack_prelude = Struct(">III").unpack_from
+_unpack_closing = Struct(">I").unpack_from
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -27,17 +36,32 @@ class Frame(msgspec.Struct, frozen=True):
     payload: bytes
 
 
+class _Envelope(msgspec.Struct):
+    """What the headers of a frame say; frames with the same headers share it."""
+
+    headers: dict[str, str]
+    name: bytes = b""
+    """The beginning of the document of a named event: `{"contentBlockDelta":`. Empty where it takes more than that."""
+
+
 class FrameReader:
     """Reads complete frames from bytes in any chunking.
 
     A frame with a wrong checksum or length raises `ProtocolError`, after every frame before it was returned.
+    `named`: the dialect identifies events only by the names of their frames, so the document of a frame of the event
+    `x` is `{"x": …}`.
     """
 
-    __slots__ = ("_held", "_limit", "failure")
+    __slots__ = ("_held", "_known", "_limit", "_named", "_needed", "failure")
 
-    def __init__(self, max_frame_bytes: int = 24 * 1024 * 1024) -> None:
+    def __init__(self, max_frame_bytes: int = 24 * 1024 * 1024, *, named: bool = False) -> None:
         self._held = bytearray()
+        """The frame that has begun and not ended."""
+        self._needed = _PRELUDE
+        """The bytes of it to wait for: its prelude, then all of it."""
         self._limit = max_frame_bytes
+        self._named = named
+        self._known: dict[bytes, _Envelope] = {}
         self.failure: ProtocolError | None = None
         """Raised by the next call, once the frames before it were returned."""
 
@@ -48,17 +72,25 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[Frame]:
         """Add bytes; return every frame they complete."""
-        if self.failure is not None:
-            raise self.failure
-        self._held += data
-        frames: list[Frame] = []
+        return [Frame(dict(envelope.headers), payload) for envelope, payload in self._split(data)]
+
+    def read_documents(self, data: bytes) -> list[bytes]:
+        """Add bytes; return the document in every frame they complete. An event that wraps another server's bytes is
+        unwrapped; an exception becomes an error document.
+        """
+        documents: list[bytes] = []
         try:
-            self._read_frames(frames)
+            for envelope, payload in self._split(data):
+                name = envelope.name
+                documents.append(
+                    name + payload + b"}" if name and payload else _unwrap(envelope.headers, payload, self._named)
+                )
         except ProtocolError as problem:
+            # The documents before it are returned first, so that the result does not depend on the chunking.
             self.failure = problem
-            if not frames:
+            if not documents:
                 raise
-        return frames
+        return documents
 
     def finish(self) -> None:
         """Check the end of the bytes. Raises `ProtocolError` after a broken frame, and inside a frame (`is_midway`)."""
@@ -67,34 +99,96 @@ class FrameReader:
         if self._held:
             raise ProtocolError("the body ended inside an AWS frame.", payload=bytes(self._held[:64]))
 
-    def _read_frames(self, frames: list[Frame]) -> None:
-        held = self._held
+    def _split(self, data: bytes) -> list[tuple[_Envelope, bytes]]:
+        """Return the envelope and the payload of every frame that these bytes complete."""
+        if self.failure is not None:
+            raise self.failure
+        if self._held:
+            self._held += data
+            if len(self._held) < self._needed:
+                return []
+        data = bytes(self._held or data)
+        frames: list[tuple[_Envelope, bytes]] = []
+        try:
+            start = self._read_frames(data, frames)
+        except ProtocolError as problem:
+            self.failure = problem
+            if not frames:
+                raise
+        else:
+            self._held = bytearray(data[start:])
+        return frames
+
+    def _read_frames(self, data: bytes, frames: list[tuple[_Envelope, bytes]]) -> int:
+        """Read the complete frames; return where the next one begins. It is one loop, since a frame comes for every few
+        characters.
+        """
+        known, size = self._known, len(data)
         start = 0
-        while len(held) - start >= _PRELUDE:
-            total, headers_length, checksum = unpack_from(">III", held, start)
-            if crc32(held[start : start + 8]) != checksum:
+        while start + _PRELUDE <= size:
+            total, headers_length, checksum = _unpack_prelude(data, start)
+            if crc32(data[start : start + 8]) != checksum:
+                raise ProtocolError("an AWS frame has a wrong checksum in its head.", payload=data[start : start + 64])
+            body = start + _PRELUDE + headers_length
+            closing = start + total - _CLOSING
+            if total > self._limit or closing < body:
                 raise ProtocolError(
-                    "an AWS frame has a wrong checksum in its head.", payload=bytes(held[start : start + 64])
+                    f"an AWS frame has an invalid length: {total} bytes.", payload=data[start : start + 64]
                 )
-            if total > self._limit or total < _PRELUDE + headers_length + _CLOSING:
-                raise ProtocolError(
-                    f"an AWS frame has an invalid length: {total} bytes.",
-                    payload=bytes(held[start : start + 64]),
-                )
-            if len(held) - start < total:
-                break
-            frames.append(_read_frame(bytes(held[start : start + total]), headers_length))
-            start += total
-        if start:
-            del held[:start]
+            if closing + _CLOSING > size:
+                self._needed = total
+                return start
+            # The checksum goes on from that of the first eight bytes.
+            if crc32(data[start + 8 : closing], checksum) != _unpack_closing(data, closing)[0]:
+                raise ProtocolError("an AWS frame has a wrong checksum.", payload=data[start : closing + _CLOSING])
+            headers = data[start + _PRELUDE : body]
+            frames.append((known.get(headers) or self._read_envelope(headers), data[body:closing]))
+            start = closing + _CLOSING
+        self._needed = _PRELUDE
+        return start
+
+    def _read_envelope(self, data: bytes) -> _Envelope:
+        envelope = _Envelope(_read_headers(data))
+        event = envelope.headers.get(":event-type", "")
+        if self._named and event != _WRAPPING and _is_event(envelope.headers):
+            envelope.name = b"{%b:" % msgspec.json.encode(event)
+        if len(data) <= _LONGEST_KNOWN and len(self._known) < _MOST_KNOWN:
+            self._known[data] = envelope
+        return envelope
 
 
-def _read_frame(data: bytes, headers_length: int) -> Frame:
-    (checksum,) = unpack_from(">I", data, len(data) - _CLOSING)
-    if crc32(data[:-_CLOSING]) != checksum:
-        raise ProtocolError("an AWS frame has a wrong checksum.", payload=data)
-    body = _PRELUDE + headers_length
-    return Frame(_read_headers(data[_PRELUDE:body]), data[body:-_CLOSING])
+# --- one frame --------------------------------------------------------------------------------------------------------
+
+# The event whose payload wraps the bytes of another server.
+_WRAPPING = "chunk"
+
+
+class _Wrapped(msgspec.Struct):
+    bytes: str
+
+
+def _is_event(headers: dict[str, str]) -> bool:
+    return headers.get(":message-type", "event") == "event"
+
+
+def _unwrap(headers: dict[str, str], payload: bytes, named: bool) -> bytes:
+    """Return the document in a frame."""
+    if not _is_event(headers):
+        name = headers.get(":exception-type") or headers.get(":error-code") or "exception"
+        try:
+            fields: Any = msgspec.json.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            fields = {}
+        message = fields.get("message") if isinstance(fields, dict) else None
+        message = message or headers.get(":error-message") or name
+        return msgspec.json.encode({"error": {"message": message, "code": name}})
+    event = headers.get(":event-type", "")
+    if event != _WRAPPING:
+        return b"{%b:%b}" % (msgspec.json.encode(event), payload or b"{}") if named else payload
+    try:
+        return a2b_base64(msgspec.json.decode(payload, type=_Wrapped).bytes)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise ProtocolError("an AWS chunk cannot be unwrapped.", payload=payload) from None
 
 
 def _read_headers(data: bytes) -> dict[str, str]:

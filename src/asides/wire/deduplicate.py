@@ -82,26 +82,22 @@ class SnapshotFilter:
     needed: the server may send deltas after all, and two of them may begin alike.
     """
 
-    __slots__ = ("_certain", "_expected", "_texts", "_whole", "inactive")
+    __slots__ = ("_certain", "_expected", "_size", "_texts", "_whole", "inactive")
 
     def __init__(self, *, snapshots: bool = False) -> None:
         self.inactive = False
         """The server sends deltas: texts need not be fed any more."""
         self._expected = snapshots
         self._certain = False
-        self._whole = ""
+        self._whole: list[str] = []
+        self._size = 0
         self._texts: list[str] = []
         """The texts so far, each beginning with the one before."""
 
     def feed(self, text: str) -> str:
         """Add text; return the text that can be released now."""
         if self._certain:
-            if text.startswith(self._whole):
-                added = text[len(self._whole) :]
-                self._whole = text
-                return added
-            self._whole += text
-            return text
+            return self._feed_certain(text)
         texts = self._texts
         if not texts:
             texts.append(text)
@@ -110,15 +106,28 @@ class SnapshotFilter:
             texts.append(text)
             long_enough = self._expected and len(texts[-2]) >= _CERTAIN_LENGTH
             if long_enough or (len(texts) >= _CERTAIN_COUNT and len(text) >= _CERTAIN_LENGTH):
-                self._certain, self._whole = True, text
+                self._certain, self._whole, self._size = True, [text], len(text)
                 return text[len(texts[0]) :]
             return ""
         released = "".join(texts[1:]) + text
         if self._expected:
-            self._certain, self._whole = True, texts[0] + released
+            self._certain, self._whole = True, [texts[0], released]
+            self._size = len(texts[0]) + len(released)
         else:
             self.inactive = True
         return released
+
+    def _feed_certain(self, text: str) -> str:
+        # Joined only for a text that is long enough to be the next snapshot, so that the time stays linear.
+        if len(text) >= self._size:
+            whole = "".join(self._whole)
+            if text.startswith(whole):
+                self._whole, self._size = [text], len(text)
+                return text[len(whole) :]
+            self._whole = [whole]
+        self._whole.append(text)
+        self._size += len(text)
+        return text
 
     def finish(self) -> str:
         """Return the held text: as deltas, or, where the row says snapshots, as the last snapshot."""

@@ -8,13 +8,12 @@ asked to stream. Not here: the meaning of the documents (dialects), and the read
 
 from __future__ import annotations
 
-from binascii import a2b_base64
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from asides.values.errors import ProtocolError
-from asides.wire.aws_frames import Frame, FrameReader
+from asides.wire.aws_frames import FrameReader
 from asides.wire.lenient import replace_invalid_text
 from asides.wire.sse import SseReader
 
@@ -116,7 +115,6 @@ class Framing:
         "_blank",
         "_blank_size",
         "_event_limit",
-        "_failure",
         "_frames",
         "_json",
         "_json_size",
@@ -140,7 +138,6 @@ class Framing:
         self._event_limit = max_event_bytes
         self._sse: SseReader | None = None
         self._frames: FrameReader | None = None
-        self._failure: ProtocolError | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add bytes; return every document they complete."""
@@ -154,7 +151,7 @@ class Framing:
             self._sse = SseReader(self._event_limit)
             return self._sse.feed(data)
         if self._frames is not None:
-            return self._feed_frames(self._frames, data)
+            return self._frames.read_documents(data)
         if self.form in ("json", "lines"):
             if self._lines is not None:
                 documents = self._lines.feed(data)
@@ -171,21 +168,7 @@ class Framing:
         """The failure that the next call raises: the bytes of the last one held documents before it."""
         if self._sse is not None:
             return self._sse.failure
-        return self._failure if self._failure is not None or self._frames is None else self._frames.failure
-
-    def _feed_frames(self, reader: FrameReader, data: bytes) -> list[bytes]:
-        if self._failure is not None:
-            raise self._failure
-        documents: list[bytes] = []
-        try:
-            for frame in reader.feed(data):
-                documents.append(_unwrap_frame(frame, self._named))  # noqa: PERF401 - those before a failure count
-        except ProtocolError as problem:
-            # The documents before it are returned first, so that the result does not depend on the chunking.
-            self._failure = problem
-            if not documents:
-                raise
-        return documents
+        return None if self._frames is None else self._frames.failure
 
     def _count_lines(self, lines: LineReader) -> None:
         # A single document may end with a line end or without one.
@@ -208,7 +191,7 @@ class Framing:
             return seen
         if first == b"\0":
             self.form = "aws"
-            self._frames = FrameReader()
+            self._frames = FrameReader(named=self._named)
             return seen
         self.form = "sse"
         return b"".join([*self._blank, data])
@@ -216,7 +199,7 @@ class Framing:
     @property
     def is_cut_off(self) -> bool:
         """Whether the bytes stop in the middle of an AWS frame: the connection broke, the server sent no error."""
-        return self._failure is None and self._frames is not None and self._frames.is_midway
+        return self._frames is not None and self._frames.is_midway
 
     @property
     def looks_like_sse(self) -> bool:
@@ -239,34 +222,6 @@ class Framing:
             return documents
         if self.form == "json":
             return [b"".join(self._json)]
-        if self._failure is not None:
-            raise self._failure
         if self._frames is not None:
             self._frames.finish()
         return []
-
-
-def _unwrap_frame(frame: Frame, named: bool) -> bytes:
-    """Return the document in a frame. An event that wraps another server's bytes is unwrapped; an exception becomes an
-    error document.
-    """
-    if frame.headers.get(":message-type", "event") != "event":
-        name = frame.headers.get(":exception-type") or frame.headers.get(":error-code") or "exception"
-        try:
-            fields: Any = msgspec.json.decode(frame.payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            fields = {}
-        message = fields.get("message") if isinstance(fields, dict) else None
-        message = message or frame.headers.get(":error-message") or name
-        return msgspec.json.encode({"error": {"message": message, "code": name}})
-    event = frame.headers.get(":event-type", "")
-    if event != "chunk":
-        return b"{%b:%b}" % (msgspec.json.encode(event), frame.payload or b"{}") if named else frame.payload
-    try:
-        return a2b_base64(msgspec.json.decode(frame.payload, type=_Wrapped).bytes)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        raise ProtocolError("an AWS chunk cannot be unwrapped.", payload=frame.payload) from None
-
-
-class _Wrapped(msgspec.Struct):
-    bytes: str

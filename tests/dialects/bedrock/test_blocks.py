@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
 from asides.dialects.bedrock.blocks import CallBlock, RawBlock, ThoughtBlock, build_raw_part, is_provider_block
-from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
+from asides.dialects.bedrock.wire import ReasoningDelta
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal
@@ -52,14 +53,17 @@ def test_a_thought_has_text_and_a_signature_or_data_of_the_provider(
 @pytest.mark.parametrize(
     ("call", "first"),
     [
-        ({"toolUseId": "c1", "name": "f"}, ToolCallDelta(2, "c1", "f")),
-        ({"toolUseId": "c1", "name": "f", "input": {"a": 1}}, ToolCallDelta(2, "c1", "f", '{"a":1}')),
-        ({"toolUseId": "", "name": ""}, ToolCallDelta(2)),
+        (("c1", "f", ""), ToolCallDelta(2, "c1", "f")),
+        (("c1", "f", '{"a":1}'), ToolCallDelta(2, "c1", "f", '{"a":1}')),
+        (("", "", ""), ToolCallDelta(2)),
+        ((None, None, ""), ToolCallDelta(2)),
     ],
 )
-def test_a_call_has_its_arguments_whole_or_in_deltas(call: dict[str, Any], first: ToolCallDelta) -> None:
+def test_a_call_has_its_arguments_whole_or_in_deltas(
+    call: tuple[str | None, str | None, str], first: ToolCallDelta
+) -> None:
     events: list[Event] = []
-    opened = CallBlock(2, msgspec.json.decode(msgspec.json.encode(call), type=ToolUse), events)
+    opened = CallBlock(2, *call, events)
     opened.feed("", events)
     opened.feed("{}", events)
     assert events == [first, ToolCallDelta(2, arguments="{}")]
@@ -116,3 +120,33 @@ def test_a_block_that_goes_back_grows_by_its_deltas(kind: str, fields: Any, delt
 def test_the_part_of_a_block_that_goes_back(kind: str, fields: Any, part: ServerTool | UnknownPart) -> None:
     assert build_raw_part(kind, fields, ORIGIN) == part
     assert is_provider_block(kind, fields) is isinstance(part, ServerTool)
+
+
+@pytest.mark.parametrize(
+    "text", ["[REDACTED]", " [REDACTED]\n[REDACTED]", "[RED ACTED]", "[REDACTED][REDA", "[REDACTED] x"]
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_placeholder_is_recognised_in_any_pieces(text: str, size: int) -> None:
+    events = thought(*({"text": text[start : start + size]} for start in range(0, len(text), size)))
+    whole = thought({"text": text})
+    if isinstance(whole[0], ThinkingDelta):
+        assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == text
+    else:
+        assert events == whole
+
+
+def test_a_placeholder_that_never_ends_costs_what_its_pieces_cost() -> None:
+    events = thought(*({"text": "[REDACTED]"} for _ in range(20_000)))
+    assert [type(event) for event in events] == [ThoughtSealed]
+
+
+def test_items_of_the_content_are_added_in_place() -> None:
+    block = RawBlock(0, "toolResult", {"content": [0]}, ORIGIN)
+    for number in range(1, 20_000):
+        block.feed([number])
+    events: list[Event] = []
+    block.finish(events)
+    (arrived,) = events
+    assert isinstance(arrived, PartArrived)
+    assert isinstance(arrived.part, ServerTool)
+    assert json.loads(arrived.part.json)["toolResult"]["content"] == [*range(20_000)]

@@ -77,3 +77,17 @@ def test_arguments_that_broke_off_do_not_parse() -> None:
     arguments.merge({"b": 1})
     with pytest.raises(json.JSONDecodeError):
         json.loads(arguments.to_json(whole=False))
+
+
+def test_empty_items_before_an_index_do_not_fill_the_memory() -> None:
+    arguments = PartialArguments()
+    added = [arguments.add(PartialArg(f"$.list{number}[10000]", "x")) for number in range(1_000)]
+    assert added == [True] * 10 + [False] * 990
+    assert not arguments.add(PartialArg("$.deep" + "[9999]" * 1_000, "x"))
+    assert arguments.add(PartialArg("$.list0[3]", "y"))
+    assert len(arguments.to_json(whole=True)) < 1_000_000
+
+
+def test_items_one_after_the_other_are_not_limited() -> None:
+    pieces = [{"jsonPath": f"$.items[{number}]", "numberValue": number} for number in range(5_000)]
+    assert put_together(*pieces)["items"] == [*range(5_000)]

@@ -11,10 +11,10 @@ import pytest
 from asides.dialects.gemini.wire import (
     FINISH_REASONS,
     PromptFeedback,
+    RawParts,
     WireUsage,
     build_blocked_prompt,
     decode_error,
-    find_raw_part,
     map_stop_reason,
     read_usage,
 )
@@ -105,5 +105,7 @@ def test_a_blocked_prompt_says_why() -> None:
 )
 def test_the_raw_json_of_a_part_is_compact(candidate: int, place: int, raw: str) -> None:
     payload = b'{"candidates": [{"content": {"parts": [{"text": "a"}, {"new": {"a": 1}}]}}, {}]}'
-    assert find_raw_part(payload, candidate, place) == raw
-    assert find_raw_part(b"[]", candidate, place) == "{}"
+    parts = RawParts()
+    assert [parts.find(payload, candidate, place) for _ in range(2)] == [raw, raw]
+    assert parts.find(b"[]", candidate, place) == "{}"
+    assert parts.find(payload, candidate, place) == raw

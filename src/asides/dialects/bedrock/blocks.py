@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.bedrock.wire import ReasoningDelta, ToolUse
+from asides.dialects.bedrock.wire import ReasoningDelta
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.messages import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
-from asides.wire.lenient import raw_to_json_text, read_any, read_thought_text
+from asides.wire.lenient import read_any, read_thought_text
 
 SIGNATURE = "signature"
 REDACTED = "redacted"
@@ -32,12 +32,14 @@ _PROVIDER_CALL = "server_tool_use"
 class ThoughtBlock:
     """A thought: its text and signature, or data that only the provider can read. No event begins it."""
 
-    __slots__ = ("_held", "_kind", "_origin", "_redacted", "_signature", "number")
+    __slots__ = ("_held", "_held_length", "_kind", "_origin", "_redacted", "_signature", "number")
 
     def __init__(self, number: int, kind: ThoughtKind, origin: Origin) -> None:
         self.number = number
-        self._held: str | None = ""
+        self._held: list[str] | None = []
         """The text so far while it may be the placeholder; None once it is a text."""
+        self._held_length = 0
+        """Its length without white space."""
         self._kind: ThoughtKind = kind
         self._origin = origin
         self._signature: list[str] = []
@@ -58,29 +60,41 @@ class ThoughtBlock:
             inner = delta.reasoning_text.get("signature") if isinstance(delta.reasoning_text, dict) else None
             signature = inner if isinstance(inner, str) else signature
         if text:
-            self._feed_text(text if type(text) is str else read_thought_text(text), events)
+            if type(text) is not str:
+                text = read_thought_text(text)
+            if self._held is None:
+                events.append(ThinkingDelta(text, self.number, self._kind, "block", VIA))
+            else:
+                self._hold(self._held, text, events)
         if signature:
             self._signature.append(signature)
         if delta.redacted_content:
             self._redacted.append(delta.redacted_content)
 
-    def _feed_text(self, text: str, events: list[Event]) -> None:
-        if self._held is not None:
-            text = self._held + text
-            so_far = "".join(text.split())
-            if (_HIDDEN * (len(so_far) // len(_HIDDEN) + 1)).startswith(so_far):
-                self._held = text
-                return
+    def _hold(self, held: list[str], text: str, events: list[Event]) -> None:
+        """Hold the text if all so far may be the placeholder, else emit it."""
+        held.append(text)
+        # The first characters decide for almost every text, so that a long one is not searched.
+        if self._may_be_hidden(text[: len(_HIDDEN)]) and self._may_be_hidden(text):
+            self._held_length += len("".join(text.split()))
+        else:
             self._held = None
-        events.append(ThinkingDelta(text, self.number, self._kind, "block", VIA))
+            events.append(ThinkingDelta("".join(held), self.number, self._kind, "block", VIA))
+
+    def _may_be_hidden(self, text: str) -> bool:
+        """Whether the placeholder, maybe repeated, goes on with this text after the text that is held."""
+        bare = "".join(text.split())
+        begun = self._held_length % len(_HIDDEN)
+        return (_HIDDEN * (len(bare) // len(_HIDDEN) + 2)).startswith(bare, begun)
 
     def finish(self, events: list[Event]) -> None:
         """Emit the events that were held: the block is complete, or no more deltas come."""
-        if self._held and _HIDDEN in self._held:
+        held = "".join(self._held or ())
+        if _HIDDEN in held:
             seal = Seal(PLACEHOLDER, _HIDDEN, self._origin)
             events.append(ThoughtSealed(seal, self.number, "hidden", "block"))
-        elif self._held:
-            events.append(ThinkingDelta(self._held, self.number, self._kind, "block", VIA))
+        elif held:
+            events.append(ThinkingDelta(held, self.number, self._kind, "block", VIA))
         self._held = None
         if self._signature:
             seal = Seal(SIGNATURE, "".join(self._signature), self._origin)
@@ -105,10 +119,9 @@ class CallBlock:
 
     __slots__ = ("number",)
 
-    def __init__(self, number: int, call: ToolUse, events: list[Event]) -> None:
+    def __init__(self, number: int, call_id: str | None, name: str | None, arguments: str, events: list[Event]) -> None:
         self.number = number
-        arguments = raw_to_json_text(call.input)
-        events.append(ToolCallDelta(number, call.tool_use_id or None, call.name or None, arguments))
+        events.append(ToolCallDelta(number, call_id or None, name or None, arguments))
 
     def feed(self, text: str, events: list[Event]) -> None:
         """Add text of the arguments."""
@@ -134,7 +147,10 @@ class RawBlock:
             self._input.append(more["input"])
         elif isinstance(self._fields, dict) and isinstance(more, list):
             so_far = self._fields.get("content")
-            self._fields["content"] = [*(so_far if isinstance(so_far, list) else ()), *more]
+            if isinstance(so_far, list):
+                so_far += more
+            else:
+                self._fields["content"] = more
         elif isinstance(self._fields, dict) and isinstance(more, dict):
             self._fields |= more
         else:

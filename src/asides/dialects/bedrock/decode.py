@@ -10,15 +10,21 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import msgspec
+
 from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, RawBlock, ThoughtBlock, is_provider_block
 from asides.dialects.bedrock.wire import (
     BLOCKS,
     DOCUMENTS,
-    BlockDelta,
+    WHOLES,
     BlockStart,
+    Delta,
     Document,
     Output,
+    ReasoningDelta,
     ToolUse,
+    WholeBlock,
+    WholeThoughtText,
     WireUsage,
     build_error,
     is_exception,
@@ -29,12 +35,17 @@ from asides.dialects.bedrock.wire import (
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
+from asides.values.events import Event, StopReason, TextDelta, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import compact_json, read_any
+from asides.wire.lenient import compact_json, raw_to_json_text, read_any, to_json_text
+from asides.wire.sse import DONE
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
+
+_BACKSLASH = ord("\\")
+_EMPTY = WholeBlock()
+_NO_TEXT = WholeThoughtText()
 
 _OpenBlock: TypeAlias = ThoughtBlock | CallBlock | RawBlock
 
@@ -55,16 +66,38 @@ class ConverseDecoder(DocumentDecoder):
         self._texts: dict[int, TaggedText] = {}
         self._text: TaggedText | None = None
         """The text that the next one may continue."""
+        self._plain_index: int | None = None
+        """The index of a text that needs no splitting and is the last block so far; None when there is none."""
+        self._plain_block = 0
         self._citations: dict[int, list[bytes]] = {}
         self._last: _OpenBlock | TaggedText | None = None
 
+    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
+        if _BACKSLASH in payload or not payload.isascii() or payload == DONE or self._framing.form == "json":
+            super().decode_payload(payload, events)
+        else:
+            self.payloads.append(payload)
+            self.decode_document(payload, events)
+
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document."""
-        document = self.read(payload, DOCUMENTS, events)
-        delta = document.content_block_delta
-        if delta is not None:
-            self.start(events)
-            self._decode_delta(delta, payload, events)
+        try:
+            document = DOCUMENTS.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            document = self.read(payload, DOCUMENTS, events)
+        event = document.content_block_delta
+        if event is not None:
+            if not self._started:
+                self.start(events)
+            delta = event.delta
+            if delta is None:
+                return
+            if event.content_block_index == self._plain_index and delta.text and delta.reasoning_content is None:
+                # The usual delta: more of the same text.
+                events.append(TextDelta(delta.text, self._plain_block))
+            else:
+                self._decode_delta(event.content_block_index, delta, payload, events)
         elif document.content_block_start is not None:
             self.start(events)
             self._begin_block(document.content_block_start, events)
@@ -77,7 +110,7 @@ class ConverseDecoder(DocumentDecoder):
         elif document.metadata is not None:
             self._decode_usage(document.metadata.usage, events)
         elif document.output is not None:
-            self._decode_whole(document, document.output, events)
+            self._decode_raw_blocks(document, document.output, events)
         else:
             self._decode_other(document, payload, events)
 
@@ -101,10 +134,7 @@ class ConverseDecoder(DocumentDecoder):
 
     # --- blocks of a stream -----------------------------------------------------------------------------------------
 
-    def _decode_delta(self, event: BlockDelta, payload: bytes, events: list[Event]) -> None:
-        index, delta = event.content_block_index, event.delta
-        if delta is None:
-            return
+    def _decode_delta(self, index: int, delta: Delta, payload: bytes, events: list[Event]) -> None:
         if delta.reasoning_content is not None:
             block = self._open.get(index)
             if not isinstance(block, ThoughtBlock):
@@ -117,7 +147,7 @@ class ConverseDecoder(DocumentDecoder):
         elif delta.tool_use is not None:
             call = self._open.get(index)
             if call is None:
-                call = self._open_block(index, CallBlock(index * SEGMENTS, ToolUse(), events))
+                call = self._open_block(index, CallBlock(index * SEGMENTS, None, None, "", events))
             if isinstance(call, CallBlock):
                 call.feed(delta.tool_use.input or "", events)
             elif isinstance(call, RawBlock):
@@ -145,8 +175,9 @@ class ConverseDecoder(DocumentDecoder):
             return
         kind, fields = next(iter(started.items()))
         if kind == "toolUse" and not is_provider_block(kind, fields):
-            call = self.read(bytes(event.start), BLOCKS, events).tool_use
-            self._open_block(index, CallBlock(index * SEGMENTS, call or ToolUse(), events))
+            call = self.read(bytes(event.start), BLOCKS, events).tool_use or ToolUse()
+            arguments = raw_to_json_text(call.input)
+            self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
         else:
             self._begin_raw_block(index, kind, fields, events)
 
@@ -158,7 +189,7 @@ class ConverseDecoder(DocumentDecoder):
     def _open_block(self, index: int, block: Any) -> Any:
         self._open[index] = block
         self._last = block
-        self._text = None
+        self._text = self._plain_index = None
         return block
 
     def _begin_raw_block(self, index: int, kind: str, fields: Any, events: list[Event]) -> None:
@@ -186,10 +217,40 @@ class ConverseDecoder(DocumentDecoder):
             running = TaggedText(first_block, self.target, first=self._last is None)
         self._texts[index] = self._text = self._last = running
         running.feed(text, events)
+        if running.plain_block is not None:
+            self._plain_index, self._plain_block = index, running.plain_block
 
     # --- a whole response -------------------------------------------------------------------------------------------
 
-    def _decode_whole(self, document: Document, output: Output, events: list[Event]) -> None:
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole body that has only fields which are read."""
+        try:
+            whole = WHOLES.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        content = whole.output.message.content
+        if _EMPTY in content:
+            return False
+        self.payloads.append(payload)
+        self.start(events)
+        for index, block in enumerate(content):
+            thought = block.reasoning_content
+            if thought is not None:
+                inner = thought.reasoning_text or _NO_TEXT
+                self._decode_thought(
+                    index, ReasoningDelta(inner.text, inner.signature, thought.redacted_content), events
+                )
+            if block.text is not None:
+                self._feed_text(index, block.text, events)
+            elif thought is None and block.tool_use is not None:
+                call = block.tool_use
+                arguments = to_json_text(call.input)
+                self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
+        self._decode_stop(whole.stop_reason, events)
+        self._decode_usage(whole.usage, events)
+        return True
+
+    def _decode_raw_blocks(self, document: Document, output: Output, events: list[Event]) -> None:
         self.start(events)
         content = output.message.content if output.message is not None else None
         for index, raw in enumerate(content or ()):
@@ -200,8 +261,7 @@ class ConverseDecoder(DocumentDecoder):
     def _decode_block(self, index: int, raw: bytes, events: list[Event]) -> None:
         block = self.read(raw, BLOCKS, events)
         if block.reasoning_content is not None:
-            self._open_thought(index).feed(block.reasoning_content, events)
-            self._finish_block(index, events)
+            self._decode_thought(index, block.reasoning_content, events)
         if block.text is not None:
             self._feed_text(index, block.text, events)
         elif block.reasoning_content is not None:
@@ -211,12 +271,18 @@ class ConverseDecoder(DocumentDecoder):
                 self._feed_text(index, piece.text or "", events)
             self._citations[index] = [compact_json(one) for one in block.citations_content.citations or ()]
         elif block.tool_use is not None and block.tool_use.type != "server_tool_use":
-            self._open_block(index, CallBlock(index * SEGMENTS, block.tool_use, events))
+            call = block.tool_use
+            arguments = raw_to_json_text(call.input)
+            self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
         else:
             value = read_any(raw)
             kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
             self._begin_raw_block(index, kind, fields, events)
             self._finish_block(index, events)
+
+    def _decode_thought(self, index: int, thought: ReasoningDelta | str | list[Any], events: list[Event]) -> None:
+        self._open_thought(index).feed(thought, events)
+        self._finish_block(index, events)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

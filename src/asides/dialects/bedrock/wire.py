@@ -20,7 +20,7 @@ from asides.wire.lenient import parse_or_none
 NOTHING = msgspec.Raw(b"null")
 
 
-class WireUsage(msgspec.Struct, rename="camel"):
+class WireUsage(msgspec.Struct, rename="camel", gc=False):
     """Counts. Those of the cache have one name in Converse and another in InvokeModel."""
 
     input_tokens: int | None = None
@@ -64,44 +64,44 @@ class BlockDelta(msgspec.Struct, rename="camel", gc=False):
     content_block_index: int = 0
 
 
-class BlockStart(msgspec.Struct, rename="camel"):
+class BlockStart(msgspec.Struct, rename="camel", gc=False):
     """The event `contentBlockStart`; only some types of block have one."""
 
     start: msgspec.Raw = NOTHING
     content_block_index: int = 0
 
 
-class BlockStop(msgspec.Struct, rename="camel"):
+class BlockStop(msgspec.Struct, rename="camel", gc=False):
     """The event `contentBlockStop`."""
 
     content_block_index: int = 0
 
 
-class MessageStop(msgspec.Struct, rename="camel"):
+class MessageStop(msgspec.Struct, rename="camel", gc=False):
     """The event `messageStop`."""
 
     stop_reason: str | None = None
 
 
-class Metadata(msgspec.Struct):
+class Metadata(msgspec.Struct, gc=False):
     """The event `metadata`, the last one."""
 
     usage: WireUsage | None = None
 
 
-class Message(msgspec.Struct):
+class Message(msgspec.Struct, gc=False):
     """A whole message."""
 
     content: list[msgspec.Raw] | None = None
 
 
-class Output(msgspec.Struct):
+class Output(msgspec.Struct, gc=False):
     """The object around the message."""
 
     message: Message | None = None
 
 
-class Document(msgspec.Struct, rename="camel"):
+class Document(msgspec.Struct, rename="camel", gc=False):
     """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
 
     content_block_delta: BlockDelta | None = None
@@ -116,7 +116,7 @@ class Document(msgspec.Struct, rename="camel"):
     error: Any = None
 
 
-class ToolUse(msgspec.Struct, rename="camel"):
+class ToolUse(msgspec.Struct, rename="camel", gc=False):
     """A call; `type` marks those that the provider runs itself."""
 
     tool_use_id: str | None = None
@@ -125,20 +125,20 @@ class ToolUse(msgspec.Struct, rename="camel"):
     type: str | None = None
 
 
-class CitedText(msgspec.Struct):
+class CitedText(msgspec.Struct, gc=False):
     """A piece of a text with citations."""
 
     text: str | None = None
 
 
-class Cited(msgspec.Struct):
+class Cited(msgspec.Struct, gc=False):
     """A text and its citations."""
 
     content: list[CitedText] | None = None
     citations: list[msgspec.Raw] | None = None
 
 
-class Block(msgspec.Struct, rename="camel"):
+class Block(msgspec.Struct, rename="camel", gc=False):
     """A block of a whole message, of a known type; others stay raw."""
 
     text: str | None = None
@@ -149,6 +149,78 @@ class Block(msgspec.Struct, rename="camel"):
 
 DOCUMENTS = msgspec.json.Decoder(Document)
 BLOCKS = msgspec.json.Decoder(Block)
+
+
+# --- whole bodies with nothing but these fields -----------------------------------------------------------------------
+#
+# Every field is read, and any other is an error. So a body that can be read like this has no invalid text anywhere, and
+# needs no search for it, which would take longer than the reading. All other bodies are read as `Document`.
+
+
+class WholeThoughtText(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The text of a thought, and its signature."""
+
+    text: str | None = None
+    signature: str | None = None
+
+
+class WholeThought(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A thought, or redacted data."""
+
+    reasoning_text: WholeThoughtText | None = None
+    redacted_content: str | None = None
+
+
+class WholeCall(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A call of one of the caller's tools."""
+
+    tool_use_id: str | None = None
+    name: str | None = None
+    input: Any = None
+
+
+class WholeBlock(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A text, a thought or a call."""
+
+    text: str | None = None
+    reasoning_content: WholeThought | None = None
+    tool_use: WholeCall | None = None
+
+
+class WholeMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The message."""
+
+    content: list[WholeBlock] = []
+    role: Any = None
+
+
+class WholeOutput(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The object around the message."""
+
+    message: WholeMessage
+
+
+class WholeUsage(WireUsage, rename="camel", forbid_unknown_fields=True, gc=False):
+    """The counts, and those that are not read."""
+
+    cache_details: Any = None
+    server_tool_usage: Any = None
+
+
+class WholeDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A whole response without an error."""
+
+    output: WholeOutput
+    stop_reason: str | None = None
+    usage: WholeUsage | None = None
+    metrics: Any = None
+    additional_model_response_fields: Any = None
+    trace: Any = None
+    performance_config: Any = None
+    service_tier: Any = None
+
+
+WHOLES = msgspec.json.Decoder(WholeDocument)
 
 
 def is_given(raw: msgspec.Raw) -> bool:

@@ -8,7 +8,6 @@ are numbered as they come. A whole body is a stream of one chunk; a stream witho
 
 from __future__ import annotations
 
-import json
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from typing import Any, Literal, TypeAlias
@@ -20,15 +19,18 @@ from asides.dialects.gemini.partial_args import PartialArguments
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
+    WHOLES,
     Candidate,
     Chunk,
     FunctionCall,
     Part,
+    RawParts,
     WireUsage,
     build_blocked_prompt,
     build_error,
     compact,
-    find_raw_part,
+    find_whole_items,
+    is_empty_call,
     map_stop_reason,
     read_usage,
 )
@@ -60,8 +62,6 @@ METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 SERVER_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse")
 """The parts of tools that the provider ran."""
 
-_END_OF_CALL = FunctionCall()
-
 # The block of the first metadata; metadata comes after all parts.
 _METADATA_BLOCK = 1_000_000
 
@@ -70,11 +70,17 @@ _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 OpenKind: TypeAlias = Literal["text", "thought"] | None
 
+_BACKSLASH = ord("\\")
+_NO_MARK = object()
+_EMPTY = Chunk()
+_NO_COUNTS = Usage()
+
 
 class ContentDecoder(DocumentDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "gemini"
+    stop_completes = True
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(max_event_bytes=_MAX_EVENT_BYTES))
@@ -85,12 +91,15 @@ class ContentDecoder(DocumentDecoder):
         """The index of the candidate that is the reply; below zero before the first."""
         self._block = -1
         self._open_kind: OpenKind = None
+        self._open_mark: object = _NO_MARK
+        """What `thought` is in a part that only adds to the open text; unlike any value where no text is open."""
         self._has_tags = bool(target.facts.tags)
         self._text: TaggedText | None = None
         """The open text, at a host that may write thinking into it."""
         self._arguments: PartialArguments | None = None
         """The arguments of the open call, which is the last block."""
         self._has_calls = False
+        self._raw_parts = RawParts()
 
     @property
     def streamed(self) -> bool:
@@ -104,7 +113,7 @@ class ContentDecoder(DocumentDecoder):
 
     def flush(self, events: list[Event]) -> None:
         """Finish the open call and the open text: no more documents come."""
-        self._finish_call(events, whole=self.ended and self.failure is None)
+        self._finish_call(events, whole=not self.is_cut_off)
         self._finish_text(events, cut=self.is_cut_off)
 
     def _check_complete(self) -> None:
@@ -115,14 +124,35 @@ class ContentDecoder(DocumentDecoder):
 
     # --- one document -----------------------------------------------------------------------------------------------
 
+    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
+        """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
+        if _BACKSLASH in payload or not payload.isascii() or self._framing.form == "json":
+            super().decode_payload(payload, events)
+            return
+        try:
+            chunk = CHUNKS.decode(payload)
+        except msgspec.DecodeError:
+            super().decode_payload(payload, events)
+            return
+        self.payloads.append(payload)
+        self._decode_chunk(chunk, payload, events)
+
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole body that has only fields which are read."""
+        try:
+            whole = WHOLES.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        self.payloads.append(payload)
+        self._decode_chunk(whole, payload, events)
+        return True
+
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document: a response, a chunk of one, or a list of chunks."""
         if payload[:1] == b"[":
             self._decode_list(payload, events)
-            return
-        self._decode_chunk(payload, events)
-        if not self.streamed:
-            self.ended = True
+        else:
+            self._decode_chunk(self.read(payload, CHUNKS, events), payload, events)
 
     def _decode_list(self, payload: bytes, events: list[Event]) -> None:
         self._is_list = True
@@ -130,31 +160,35 @@ class ContentDecoder(DocumentDecoder):
         try:
             chunks = [bytes(chunk) for chunk in msgspec.json.decode(payload, type=list[msgspec.Raw])]
         except msgspec.DecodeError:
-            chunks = _find_whole_items(payload)
+            chunks = find_whole_items(payload)
         for chunk in chunks:
             if self.failure is None:
                 self.payloads.append(chunk)
-                self._decode_chunk(chunk, events)
+                self._decode_chunk(self.read(chunk, CHUNKS, events), chunk, events)
 
-    def _decode_chunk(self, payload: bytes, events: list[Event]) -> None:
-        chunk = self.read(payload, CHUNKS, events)
+    def _decode_chunk(self, chunk: Chunk, payload: bytes, events: list[Event]) -> None:
         candidates = chunk.candidates
         if candidates:
             if not self._started:
                 self._start(chunk, events)
-            for number, candidate in enumerate(candidates):
+            for place, candidate in enumerate(candidates):
                 if candidate.index == self._candidate or self._is_first_candidate(candidate, events):
-                    self._decode_candidate(candidate, number, events)
+                    self._decode_candidate(candidate, place, events)
+        elif chunk == _EMPTY and self.streamed:
+            self.warn("unknown_event", "a chunk without any known field is only in metadata['raw']", events)
         usage = chunk.usage_metadata
         if usage is not None and usage != self._usage:
-            self._decode_usage(usage, chunk, events)
+            self._usage = usage
+            counted = read_usage(usage)
+            if counted != _NO_COUNTS:
+                if not self._started:
+                    self._start(chunk, events)
+                events.append(UsageReported(counted))
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and self.failure is None:
             self._start(chunk, events)
             self.failure = build_blocked_prompt(chunk.prompt_feedback, payload, self.target)
         if chunk.error and self.failure is None:
             self.failure = build_error(200, {}, chunk.error, payload, self.target)
-        if chunk == Chunk() and self.streamed:
-            self.warn("unknown_event", "a chunk without any known field is only in metadata['raw']", events)
 
     def _start(self, chunk: Chunk, events: list[Event]) -> None:
         self.start(events, (chunk.model_version or "").removeprefix("models/"), chunk.response_id)
@@ -173,7 +207,14 @@ class ContentDecoder(DocumentDecoder):
         content = candidate.content
         if content is not None and content.parts:
             for number, part in enumerate(content.parts):
-                self._decode_part(part, place, number, events)
+                text, mark = part.text, part.thought
+                if text and mark is self._open_mark and part.thought_signature is None:
+                    # The usual part: more of the same text. No text is open while a call is.
+                    events.append(
+                        ThinkingDelta(text, self._block, "summary", "block") if mark else TextDelta(text, self._block)
+                    )
+                else:
+                    self._decode_part(part, place, number, events)
         if (
             candidate.grounding_metadata is not NOTHING
             or candidate.url_context_metadata is not NOTHING
@@ -199,7 +240,6 @@ class ContentDecoder(DocumentDecoder):
             self._split_text(text, signature, events)
             return
         if text and self._open_kind == ("thought" if is_thought else "text") and signature is None:
-            # The usual chunk: more of the same text. No text is open while a call is.
             events.append(
                 ThinkingDelta(text, self._block, "summary", "block") if is_thought else TextDelta(text, self._block)
             )
@@ -215,7 +255,7 @@ class ContentDecoder(DocumentDecoder):
         self._begin_block(None, events)
         # A picture inside a thought is not part of the answer.
         media = None if is_thought else _build_media(part)
-        arrived = media or self._build_part(find_raw_part(self.payloads[-1], candidate, number), events)
+        arrived = media or self._build_part(self._raw_parts.find(self.payloads[-1], candidate, number), events)
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)
 
@@ -255,6 +295,11 @@ class ContentDecoder(DocumentDecoder):
         self._finish_text(events)
         self._block += 1
         self._open_kind = kind
+        if kind == "thought":
+            self._open_mark = True
+        else:
+            # Text that may hold tags is never only added.
+            self._open_mark = None if kind == "text" and not self._has_tags else _NO_MARK
 
     def _seal(self, signature: str | None, events: list[Event]) -> None:
         if signature:
@@ -262,7 +307,7 @@ class ContentDecoder(DocumentDecoder):
             events.append(ThoughtSealed(seal, self._block, "hidden", "block"))
 
     def _decode_call(self, call: FunctionCall, signature: str | None, events: list[Event]) -> None:
-        if self._arguments is None and call == _END_OF_CALL and not signature:
+        if self._arguments is None and not signature and is_empty_call(call):
             return
         if self._arguments is None or call.name:
             self._finish_call(events, whole=True)
@@ -329,13 +374,6 @@ class ContentDecoder(DocumentDecoder):
         self.stop = StopReason(reason or "unknown", raw)
         self.ended = True
 
-    def _decode_usage(self, usage: WireUsage, chunk: Chunk, events: list[Event]) -> None:
-        self._usage = usage
-        counted = read_usage(usage)
-        if counted != Usage():
-            self._start(chunk, events)
-            events.append(UsageReported(counted))
-
 
 def _build_media(part: Part) -> Image | File | None:
     if part.file_data is not None:
@@ -351,19 +389,3 @@ def _build_media(part: Part) -> Image | File | None:
         return Image(data=data, media_type=media_type)
     name, _, form = media_type.partition(";")[0].partition("/")
     return File(name=f"{name}.{form}", data=data, media_type=media_type)
-
-
-def _find_whole_items(payload: bytes) -> list[bytes]:
-    """Return the complete items of a JSON list that was cut off."""
-    text = payload.decode("utf-8", "ignore")
-    decoder = json.JSONDecoder()
-    items: list[bytes] = []
-    start = 1
-    while (start := text.find("{", start)) >= 0:
-        try:
-            _, end = decoder.raw_decode(text, start)
-        except ValueError:
-            break
-        items.append(text[start:end].encode())
-        start = end
-    return items

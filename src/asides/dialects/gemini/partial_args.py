@@ -17,29 +17,35 @@ Step: TypeAlias = str | int
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 # A larger list index is no index that a model wrote.
 _FARTHEST = 10_000
+# The empty items before those indexes, in all lists of a call.
+_MOST_PADDING = 100_000
 
 
 class PartialArguments:
     """The arguments of one call, while they arrive."""
 
-    __slots__ = ("_growing", "_pieces", "_value")
+    __slots__ = ("_growing", "_padding", "_path", "_pieces", "_value")
 
     def __init__(self) -> None:
         self._value: dict[str, Any] = {}
         self._growing: str | None = None
         """The path of the text that is still open."""
+        self._path: list[Step] = []
+        """The steps of that path."""
         self._pieces: list[str] = []
+        self._padding = _MOST_PADDING
 
     def add(self, piece: PartialArg) -> bool:
         """Add a piece; False when its path cannot be parsed."""
-        path = _parse_path(piece.json_path)
-        if path is None:
-            return False
         value = _read_value(piece)
         if self._growing != piece.json_path or not isinstance(value, str):
+            path = _parse_path(piece.json_path)
+            if path is None:
+                return False
             self._finish_text()
-            _put(self._value, path, value)
-            self._growing = piece.json_path
+            if not self._put(path, value):
+                return False
+            self._growing, self._path = piece.json_path, path
         if isinstance(value, str):
             self._pieces.append(value)
         if not piece.will_continue:
@@ -48,10 +54,37 @@ class PartialArguments:
 
     def _finish_text(self) -> None:
         """Join the pieces of the open text: it is complete."""
-        path = _parse_path(self._growing) if self._growing is not None else None
-        if path is not None and self._pieces:
-            _put(self._value, path, "".join(self._pieces))
+        if self._growing is not None and self._pieces:
+            self._put(self._path, "".join(self._pieces))
         self._growing, self._pieces = None, []
+
+    def _put(self, path: list[Step], value: Any) -> bool:
+        """Put a value at its path and create the objects and lists on the way; do nothing where another type is.
+
+        False when the path needs more empty items than a call may have.
+        """
+        holder: Any = self._value
+        for step, following in zip(path, (*path[1:], None), strict=True):
+            if isinstance(step, int):
+                if not isinstance(holder, list):
+                    return True
+                missing = step + 1 - len(holder)
+                if missing > 1:
+                    self._padding -= missing - 1
+                    if self._padding < 0:
+                        return False
+                holder.extend([None] * missing)
+            elif not isinstance(holder, dict):
+                return True
+            else:
+                holder.setdefault(step, None)
+            place: Any = holder
+            if following is None:
+                place[step] = value
+            elif not isinstance(place[step], (dict, list)):
+                place[step] = [] if isinstance(following, int) else {}
+            holder = place[step]
+        return True
 
     def merge(self, whole: dict[str, Any]) -> None:
         """Add arguments that came whole."""
@@ -93,22 +126,3 @@ def _read_value(piece: PartialArg) -> Any:
     number = piece.number_value
     # Numbers come as floats; one without a fraction was an integer.
     return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-def _put(holder: Any, path: list[Step], value: Any) -> None:
-    """Put a value at its path and create the objects and lists on the way; do nothing where another type is."""
-    for step, following in zip(path, (*path[1:], None), strict=True):
-        if isinstance(step, int):
-            if not isinstance(holder, list):
-                return
-            holder.extend([None] * (step + 1 - len(holder)))
-        elif not isinstance(holder, dict):
-            return
-        else:
-            holder.setdefault(step, None)
-        place: Any = holder
-        if following is None:
-            place[step] = value
-        elif not isinstance(place[step], (dict, list)):
-            place[step] = [] if isinstance(following, int) else {}
-        holder = place[step]

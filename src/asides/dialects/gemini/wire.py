@@ -6,8 +6,9 @@ are written (encode, encode_contents, server).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -19,7 +20,7 @@ from asides.values.usage import Usage, normalise_usage
 NOTHING = msgspec.Raw(b"null")
 
 
-class PartialArg(msgspec.Struct, rename="camel"):
+class PartialArg(msgspec.Struct, rename="camel", gc=False):
     """A piece of one argument of an open call."""
 
     json_path: str = "$"
@@ -30,7 +31,7 @@ class PartialArg(msgspec.Struct, rename="camel"):
     will_continue: bool | None = None
 
 
-class FunctionCall(msgspec.Struct, rename="camel"):
+class FunctionCall(msgspec.Struct, rename="camel", gc=False):
     """A call, or a piece of one."""
 
     name: str | None = None
@@ -40,21 +41,21 @@ class FunctionCall(msgspec.Struct, rename="camel"):
     will_continue: bool | None = None
 
 
-class Blob(msgspec.Struct, rename="camel"):
+class Blob(msgspec.Struct, rename="camel", gc=False):
     """Data inside a response."""
 
     mime_type: str = ""
     data: str = ""
 
 
-class FileData(msgspec.Struct, rename="camel"):
+class FileData(msgspec.Struct, rename="camel", gc=False):
     """Data at an address."""
 
     mime_type: str = ""
     file_uri: str = ""
 
 
-class Part(msgspec.Struct, rename="camel"):
+class Part(msgspec.Struct, rename="camel", gc=False):
     """One part of the content. A part without these fields is read again from its raw JSON."""
 
     text: str | None = None
@@ -66,16 +67,16 @@ class Part(msgspec.Struct, rename="camel"):
     file_data: FileData | None = None
 
 
-class Content(msgspec.Struct):
+class Content(msgspec.Struct, gc=False):
     """The parts of the message, or of one chunk."""
 
     parts: list[Part] | None = None
 
 
-class Candidate(msgspec.Struct, rename="camel"):
+class Candidate(msgspec.Struct, rename="camel", gc=False):
     """One of possibly several answers."""
 
-    index: int | None = None
+    index: int | None = 0
     content: Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
@@ -84,7 +85,7 @@ class Candidate(msgspec.Struct, rename="camel"):
     citation_metadata: msgspec.Raw = NOTHING
 
 
-class WireUsage(msgspec.Struct, rename="camel"):
+class WireUsage(msgspec.Struct, rename="camel", gc=False):
     """The counts; each chunk of a stream has those known so far."""
 
     prompt_token_count: int | None = None
@@ -94,14 +95,14 @@ class WireUsage(msgspec.Struct, rename="camel"):
     total_token_count: int | None = None
 
 
-class PromptFeedback(msgspec.Struct, rename="camel"):
+class PromptFeedback(msgspec.Struct, rename="camel", gc=False):
     """The reason why a prompt was blocked."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None
 
 
-class Chunk(msgspec.Struct, rename="camel"):
+class Chunk(msgspec.Struct, rename="camel", gc=False):
     """A whole response, or one event of a stream: both have the same form."""
 
     candidates: list[Candidate] | None = None
@@ -113,6 +114,99 @@ class Chunk(msgspec.Struct, rename="camel"):
 
 
 CHUNKS = msgspec.json.Decoder(Chunk)
+
+
+def is_empty_call(call: FunctionCall) -> bool:
+    """Whether a call has no field at all: it only ends the one before."""
+    return (
+        call.name is None
+        and call.id is None
+        and call.args is None
+        and call.partial_args is None
+        and call.will_continue is None
+    )
+
+
+# --- whole bodies with nothing but these fields -----------------------------------------------------------------------
+#
+# Every field is read, and any other is an error. So a body that can be read like this has no invalid text anywhere, and
+# needs no search for it, which would take longer than the reading. All other bodies are read as `Chunk`.
+
+
+class WholeCall(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A call."""
+
+    partial_args: ClassVar[None] = None
+    will_continue: ClassVar[None] = None
+
+    name: str | None = None
+    id: str | None = None
+    args: Any = None
+
+
+class WholePart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A text or a call."""
+
+    inline_data: ClassVar[None] = None
+    file_data: ClassVar[None] = None
+
+    text: str | None = None
+    thought: Any = None
+    thought_signature: str | None = None
+    function_call: WholeCall | None = None
+
+
+class WholeContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The parts of the message."""
+
+    parts: list[WholePart] | None = None
+    role: Any = None
+
+
+class WholeCandidate(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """One of possibly several answers, made without tools of the provider."""
+
+    grounding_metadata: ClassVar[msgspec.Raw] = NOTHING
+    url_context_metadata: ClassVar[msgspec.Raw] = NOTHING
+    citation_metadata: ClassVar[msgspec.Raw] = NOTHING
+
+    index: int | None = 0
+    content: WholeContent | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+    safety_ratings: Any = None
+    avg_logprobs: Any = None
+    logprobs_result: Any = None
+    token_count: Any = None
+
+
+class WholeUsage(WireUsage, rename="camel", forbid_unknown_fields=True, gc=False):
+    """The counts, and those that are not read."""
+
+    prompt_tokens_details: Any = None
+    candidates_tokens_details: Any = None
+    cache_tokens_details: Any = None
+    tool_use_prompt_token_count: Any = None
+    tool_use_prompt_tokens_details: Any = None
+    traffic_type: Any = None
+    service_tier: Any = None
+
+
+class WholeChunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A whole response without an error."""
+
+    prompt_feedback: ClassVar[None] = None
+    error: ClassVar[None] = None
+
+    candidates: list[WholeCandidate] | None = None
+    usage_metadata: WholeUsage | None = None
+    model_version: str | None = None
+    response_id: str | None = None
+    create_time: Any = None
+
+
+# Each of these types has all attributes of the one that it stands for.
+WHOLES = cast("msgspec.json.Decoder[Chunk]", msgspec.json.Decoder(WholeChunk))
 
 
 class _RawContent(msgspec.Struct):
@@ -135,13 +229,44 @@ def compact(raw: msgspec.Raw) -> str:
     return msgspec.json.format(bytes(raw), indent=-1).decode()
 
 
-def find_raw_part(payload: bytes, candidate: int, place: int) -> str:
-    """Return the compact raw JSON of a part; "{}" if it is not found."""
-    try:
-        content = _RAW_CHUNKS.decode(payload).candidates[candidate].content
-        return compact(content.parts[place]) if content is not None else "{}"
-    except (msgspec.ValidationError, IndexError):
-        return "{}"
+def find_whole_items(payload: bytes) -> list[bytes]:
+    """Return the complete items of a JSON list that was cut off."""
+    text = payload.decode("utf-8", "ignore")
+    decoder = json.JSONDecoder()
+    items: list[bytes] = []
+    start = 1
+    while (start := text.find("{", start)) >= 0:
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except ValueError:
+            break
+        items.append(text[start:end].encode())
+        start = end
+    return items
+
+
+class RawParts:
+    """Finds the raw JSON of parts. A document is split once, however many of its parts are asked for."""
+
+    __slots__ = ("_candidates", "_payload")
+
+    def __init__(self) -> None:
+        self._payload = b""
+        self._candidates: list[_RawCandidate] = []
+
+    def find(self, payload: bytes, candidate: int, place: int) -> str:
+        """Return the compact raw JSON of a part; "{}" if it is not found."""
+        if payload is not self._payload:
+            self._payload = payload
+            try:
+                self._candidates = _RAW_CHUNKS.decode(payload).candidates
+            except msgspec.ValidationError:
+                self._candidates = []
+        try:
+            content = self._candidates[candidate].content
+            return compact(content.parts[place]) if content is not None else "{}"
+        except IndexError:
+            return "{}"
 
 
 def read_usage(usage: WireUsage) -> Usage:
