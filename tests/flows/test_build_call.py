@@ -514,3 +514,93 @@ def test_the_cache_breakpoint_of_a_tool_goes_to_a_chat_host_that_takes_it() -> N
     tool = {"name": "look", "input_schema": LOOK.parameters, "cache_control": {"type": "ephemeral"}}
     (sent,) = asides.explain("openrouter:openai/gpt-5", "?", tools=[tool]).body["tools"]
     assert sent["cache_control"] == {"type": "ephemeral"}
+
+
+# --- one target ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"family": "qwen3-8b"},
+        {"thinking": {"show": "raw"}},
+        {"tags": ["think"]},
+        {"tags": "think", "tag_position": "leading"},
+        {"starts_inside": True},
+        {"thinking_field": ["thoughts", "why"], "heuristics": False},
+        {"endpoint": "chat"},
+        {"model": "openai:gpt-6", "base_url": None, "api_key": "k"},
+        {"model": "openai:gpt-6", "base_url": None, "api_key": "k", "endpoint": "chat"},
+    ],
+)
+def test_equal_calls_have_one_target_also_of_other_builders(options: dict[str, Any]) -> None:
+    first = call(**options)
+    assert call("something else", temperature=0.5, retries=1, **options).target is first.target
+    assert (
+        CallBuilder(Options(max_tokens=9), settings=Settings(retries=1))
+        .build(
+            options.get("model", "openai-compatible:made-up"),
+            "?",
+            Options(**({"base_url": HERE} | {k: v for k, v in options.items() if k != "model"})),  # type: ignore[typeddict-item]
+            stream=True,
+        )
+        .target
+        is first.target
+    )
+
+
+def test_what_shapes_the_target_makes_another() -> None:
+    made = [
+        call(),
+        call(family="qwen3-8b"),
+        call(thinking={"show": "raw"}),
+        call(tags=["think"]),
+        call(tags=["thought"]),
+        call(tag_position="leading"),
+        call(starts_inside=True),
+        call(starts_inside=False),
+        call(heuristics=False),
+        call(heuristics=True),
+        call(thinking_field="why"),
+        call(base_url="http://127.0.0.1:10/v1"),
+        call(model="openai-compatible:other"),
+        call(model="openai:made-up", api_key="k"),
+    ]
+    assert len({id(each.target) for each in made}) == len(made)
+    assert made[3].target.facts.tags == ("think",)
+    assert made[6].target.facts.starts_inside is True
+
+
+def test_settings_that_shape_the_target_make_another() -> None:
+    plain, named = (
+        CallBuilder(settings=settings).build("openai-compatible:m", "?", Options(base_url=HERE), stream=False).target
+        for settings in (Settings(), Settings(thinking_field="why"))
+    )
+    assert (plain.facts.thinking_in[0], named.facts.thinking_in) == ("reasoning_content", ("why",))
+
+
+def test_a_list_of_tags_is_checked_as_a_list_though_a_pair_of_them_was_used() -> None:
+    assert call(tags=("<a>", "</a>")).target.facts.tags == ("<a>", "</a>")
+    with pytest.raises(ConfigError, match="tags"):
+        call(tags=["<a>", "</a>"])
+
+
+def test_a_variable_switches_the_endpoint_of_a_known_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> str:
+        return call(model="openai:gpt-5", base_url=None, api_key="k").target.dialect
+
+    monkeypatch.delenv("OPENAI_RESPONSES_DISABLE", raising=False)
+    assert ask() == "openai_responses"
+    monkeypatch.setenv("OPENAI_RESPONSES_DISABLE", "true")
+    assert ask() == "openai_chat"
+    monkeypatch.delenv("OPENAI_RESPONSES_DISABLE")
+    assert ask() == "openai_responses"
+
+
+def test_bad_tags_of_a_row_are_an_error_with_every_call() -> None:
+    row = asides.Provider(name="mine", base_url=HERE, quirks=asides.Quirks(tags=("",)))
+    builder = CallBuilder(providers=[row], settings=Settings())
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="tags"):
+            builder.build("mine:m", "?", Options(), stream=False)

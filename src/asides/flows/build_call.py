@@ -6,7 +6,7 @@ Prompts, tools and timeouts have many forms, which are read here. Not here: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +32,10 @@ from asides.options import (
 )
 from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import RESPONSES, Choice, EndpointRequest, choose_endpoint, is_responses_disabled
-from asides.providers.find import find_host, find_rule, find_target
+from asides.providers.find import find_host, find_rule
+from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTargets
 from asides.providers.provider import Provider, Target, settle
-from asides.providers.quirks import trim_names
+from asides.providers.quirks import Tags, trim_names
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey, UnknownProvider
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
@@ -63,12 +64,11 @@ class CallBuilder:
         """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
         given = read_options(self._defaults, options)
         try:
-            found = find_target(model, base_url=given.base_url, family=given.family, rows=self.rows)
+            known = self._targets.find(model, given.base_url, given.family)
         except UnknownProvider as problem:
             raise self._mention_ignored(problem) from None
         read, notices = read_prompt(prompt, given, stream)
-        choice = _choose_dialect(found, read, given)
-        target = self._adjust_target(found, choice, read, given)
+        choice, target = self._choose_target(known, read, given)
         self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices, *_report_target(read, target))
         return Call(read, target, _read_policy(given), _find_key(target, given, needs_key), notices, choice.why)
@@ -112,10 +112,27 @@ class CallBuilder:
         return merge_options(below, self._options)
 
     @cached_property
-    def _settings_facts(self) -> dict[str, Any]:
-        return self.settings.collect_decoding_facts()
+    def _targets(self) -> KnownTargets:
+        return KnownTargets(self.rows) if self.rows else SHARED_TARGETS
 
-    def _adjust_target(self, found: Target, choice: Choice, prompt: Prompt, given: CallOptions) -> Target:
+    @cached_property
+    def _settings_facts(self) -> tuple[tuple[str, Any], ...]:
+        return tuple(self.settings.collect_decoding_facts().items())
+
+    def _choose_target(self, known: KnownTarget, prompt: Prompt, given: CallOptions) -> tuple[Choice, Target]:
+        """The dialect of the call, and its target: the same object for all calls that are equal in what decides it."""
+        request = _read_endpoint_request(known.found, prompt, given)
+        shows_raw = prompt.thinking.show == "raw"
+        facts = (*self._settings_facts, *_read_decoding_facts(given))
+        kind = (request, shows_raw, facts)
+        chosen = known.choices.get(kind)
+        if chosen is None:
+            found = known.found
+            choice = Choice(found.provider.dialect, "") if request is None else choose_endpoint(found, request)
+            chosen = known.keep_choice(kind, choice, self._adjust_target(found, choice, shows_raw, dict(facts)))
+        return chosen
+
+    def _adjust_target(self, found: Target, choice: Choice, shows_raw: bool, facts: dict[str, Any]) -> Target:
         """The target in its chosen dialect, with the decoding facts that settings and options override."""
         changes: dict[str, Any] = {}
         tags = found.facts.tags
@@ -123,9 +140,12 @@ class CallBuilder:
             rule = find_rule(row, found.family or found.model, foreign=found.foreign)
             tags = settle(rule, row.quirks).tags
             changes = {"provider": row, "rule": rule, "chosen_dialect": choice.dialect}
-        if prompt.thinking.show == "raw":
+        if shows_raw:
             changes["shows_raw"] = True
-        if facts := {**self._settings_facts, **_read_decoding_facts(given, tags)}:
+        if "tags" not in facts and not tags and (facts.get("starts_inside") or "tag_position" in facts):
+            # The row lists no inline tags for this host, but the caller says that it sends them.
+            facts["tags"] = DEFAULT_TAGS
+        if facts:
             changes["overrides"] = tuple(facts.items())
         if self.rows:
             # Only a row of the caller can have bad tags.
@@ -149,20 +169,18 @@ class CallBuilder:
 # --- target, key and policy ---------------------------------------------------------------------------------------
 
 
-def _choose_dialect(found: Target, prompt: Prompt, given: CallOptions) -> Choice:
-    """Choose the dialect of the call. Most hosts speak only one."""
-    row = found.provider
-    if not (row.also or given.endpoint or found.rule.endpoint == "responses"):
-        return Choice(row.dialect, "")
+def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) -> EndpointRequest | None:
+    """The facts that choose the dialect of the call; None for most hosts, which speak only one."""
+    if not (found.provider.also or given.endpoint or found.rule.endpoint == "responses"):
+        return None
     state = prompt.state
-    request = EndpointRequest(
+    return EndpointRequest(
         thinking=prompt.thinking.wanted,
         stateful=state.continues or state.resume or state.store is True,
         endpoint=given.endpoint,
         enabled=given.openai_responses_enabled,
         disabled=is_responses_disabled(),
     )
-    return choose_endpoint(found, request)
 
 
 def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
@@ -177,29 +195,24 @@ def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     return notices
 
 
-def _read_decoding_facts(given: CallOptions, row_tags: object) -> dict[str, Any]:
+def _read_decoding_facts(given: CallOptions) -> Iterator[tuple[str, Any]]:
     """The facts about decoding a response that the options override."""
-    facts: dict[str, Any] = {}
     names = given.thinking_field or ()
     if names and (fields := trim_names((names,) if isinstance(names, str) else names)):
-        facts["thinking_in"] = fields
+        yield "thinking_in", fields
     if given.heuristics is not None:
-        facts["heuristics"] = given.heuristics
+        yield "heuristics", given.heuristics
     if given.tags is not None:
-        facts["tags"] = _read_tags(given.tags)
+        yield "tags", _read_tags(given.tags)
     if given.tag_position is not None:
-        facts["tag_position"] = given.tag_position
+        yield "tag_position", given.tag_position
     if given.starts_inside is not None:
-        facts["starts_inside"] = given.starts_inside
-    if (given.starts_inside or given.tag_position is not None) and "tags" not in facts and not row_tags:
-        # The row lists no inline tags for this host, but the caller says that it sends them.
-        facts["tags"] = DEFAULT_TAGS
-    return facts
+        yield "starts_inside", given.starts_inside
 
 
-def _read_tags(tags: TagsLike) -> tuple[str | tuple[str, str], ...]:
+def _read_tags(tags: TagsLike) -> Tags:
     """Read and check the tags."""
-    read = (tags,) if isinstance(tags, str) else convert_option("tags", tags, tuple[str | tuple[str, str], ...])
+    read = (tags,) if isinstance(tags, str) else convert_option("tags", tags, Tags)
     _check_tags(tags)
     return read
 
