@@ -128,7 +128,7 @@ def _drop_thoughts(prompt: Prompt, error_text: str) -> Prompt | None:
     """Drop the thoughts that the error names, or else all thoughts; None when the prompt has none."""
     named = set(_ITEM_ID.findall(error_text))
     turns = [number for number, message in enumerate(prompt.messages) if _find_thoughts(message) or _is_sealed(message)]
-    chosen = [number for number in turns if named & _find_item_ids(prompt.messages[number])] or turns
+    chosen = {number for number in turns if named & _find_item_ids(prompt.messages[number])} or set(turns)
     if not chosen:
         return None
     messages = tuple(
