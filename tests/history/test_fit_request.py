@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.fit_request import (
@@ -209,6 +209,7 @@ _MESSAGES = [
 ]
 
 
-@given(st.lists(st.sampled_from(_MESSAGES), max_size=9).map(tuple))
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(_MESSAGES), min_size=1, max_size=6).map(tuple))
 def test_a_turn_of_any_messages_lacks_thinking_by_the_words(messages: tuple[Message, ...]) -> None:
     assert lacks_thinking(messages) is lacks_thinking_by_the_words(messages)
