@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.dialects import plain_row
-from asides.dialects.openai_chat.import_messages import import_message
 from asides.flows.call import POLICY_OPTIONS, Call, Policy, read_policy
-from asides.flows.list_models import ModelListCall
 from asides.options import (
     LIST_OPTIONS,
     THINKING_OPTIONS,
@@ -47,7 +45,9 @@ from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import find_rules
 
 if TYPE_CHECKING:
+    # A plain call loads none of these.
     from asides.agents.tools.function_tool import ToolLike
+    from asides.flows.list_models import ModelListCall
 
 
 class CallBuilder:
@@ -76,6 +76,8 @@ class CallBuilder:
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
         """Build the call that lists the models of a provider. Raises before a byte is sent."""
+        from asides.flows.list_models import ModelListCall
+
         if unknown := sorted(options.keys() - LIST_OPTIONS):
             raise TypeError(f"{unknown[0]} is no option of models; the options are {', '.join(sorted(LIST_OPTIONS))}.")
         given, _ = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
@@ -376,6 +378,8 @@ def _read_message(item: object, index: int, legacy_calls: int) -> Message | None
         return item.to_message()
     if not isinstance(item, Mapping):
         raise ConfigError(f"messages[{index}] is {type(item).__name__}, not a message. To do: use user(…) or a dict.")
+    from asides.dialects.openai_chat.import_messages import import_message
+
     try:
         return import_message(item, legacy_calls)
     except ConfigError as problem:
