@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -344,7 +344,7 @@ def read_messages(prompt: PromptLike, *, after: Sequence[Message] = ()) -> tuple
     items = tuple(items)
     if set(map(type, items)) == _ONLY_MESSAGES:
         # A conversation's, perhaps thousands: nothing to read.
-        return items
+        return cast("tuple[Message, ...]", items)
     messages: list[Message] = []
     legacy_calls = _count_legacy_calls(after) if any(map(_is_legacy, items)) else 0
     for index, item in enumerate(items):
