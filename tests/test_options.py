@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import asides
-from asides.flows import build_call
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import OPTIONS, CallOptions, Options, Timeout
@@ -72,10 +70,79 @@ def test_the_fields_of_a_call_are_the_options() -> None:
     assert set(CallOptions.__struct_fields__) == OPTIONS
 
 
-@pytest.mark.parametrize("name", sorted(OPTIONS))
-def test_every_option_is_read(name: str) -> None:
-    source = inspect.getsource(build_call)
-    assert name in Sampling.__struct_fields__ or f'"{name}"' in source or f"given.{name}" in source
+# For each option a value that changes the call.
+_EXAMPLES: dict[str, Any] = {
+    "system": "be brief",
+    "thinking": "low",
+    "reasoning_effort": "low",
+    "reasoning": {"effort": "low"},
+    "tools": [{"name": "f"}],
+    "tool_choice": "auto",
+    "parallel_tool_calls": False,
+    "max_tokens": 7,
+    "stop": "!",
+    **dict.fromkeys(Sampling.__struct_fields__, 1),
+    "logit_bias": {"7": 1},
+    "logprobs": False,
+    "user": "u",
+    "metadata": {"a": "b"},
+    "extra": {"a": 0},
+    "stream": True,
+    "output": "json",
+    "store": False,
+    "stateful": True,
+    "previous_response_id": "resp_1",
+    "conversation_id": "conv_1",
+    "truncation": "auto",
+    "include": ["a"],
+    "reasoning_context": "auto",
+    "reasoning_mode": "pro",
+    "base_url": "http://127.0.0.1:10/v1",
+    "api_key": "k",
+    "family": "qwen3",
+    "endpoint": "responses",
+    "openai_responses_enabled": True,
+    "thinking_field": "why",
+    "tags": ["think"],
+    "tag_position": "leading",
+    "starts_inside": False,
+    "heuristics": False,
+    "keep_raw": False,
+    "thinking_encrypted": True,
+    "reply_limits": {"events": 1},
+    "timeout": 7,
+    "retries": 0,
+    "max_wait": 0.0,
+    "on_conflict": "adjust",
+}
+_CHECKED_ONLY = {"tools_max_count", "tools_max_json_kb"}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS - _CHECKED_ONLY))
+def test_every_option_alone_changes_the_call_from_any_layer(name: str) -> None:
+    given, bare = {name: _EXAMPLES[name]}, layered(Settings(), {})
+    assert layered(Settings(), {}, **given) != bare
+    assert layered(Settings(), given, base_url=given.get("base_url", HERE)) == layered(Settings(), {}, **given)
+    assert layered(Settings(), {}, **{name: None, "base_url": HERE}) == bare
+
+
+@pytest.mark.parametrize("name", sorted(_CHECKED_ONLY))
+def test_a_limit_on_tools_is_read(name: str) -> None:
+    tools = [{"name": f"f{number}", "description": "x" * 900} for number in range(2)]
+    layered(Settings(), {}, tools=tools)
+    with pytest.raises(asides.TooManyTools):
+        layered(Settings(), {}, tools=tools, **{name: 1})
+
+
+@pytest.mark.parametrize(("name", "bad"), [("timeout", -1), ("retries", -1), ("max_wait", -1.0), ("timeout", True)])
+def test_a_bad_value_of_any_layer_is_an_error_of_each_call(name: str, bad: Any) -> None:
+    options: Any = {name: bad, "base_url": HERE}
+    builder = CallBuilder(options, settings=Settings())
+    for _ in range(2):
+        with pytest.raises(asides.ConfigError):
+            builder.build("openai-compatible:m", "?", Options(), stream=False)
+    good: Any = {name: 1}
+    assert builder.build("openai-compatible:m", "?", good, stream=False).policy == layered(Settings(), good).policy
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))

@@ -456,7 +456,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
     assert [entry.name for entry in settings.ignored] == ["keep_thinking"]
     assert not settings.keep_thinking
     counted = {name for name in SETTINGS if settings.origin(name) != "default"}
-    assert counted == SETTINGS.keys() - {"keep_thinking"}
+    assert counted == set(SETTINGS) - {"keep_thinking"}
 
 
 @pytest.mark.parametrize(

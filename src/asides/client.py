@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
 from asides.flows.build_call import CallBuilder
-from asides.flows.list_models import list_models
 from asides.options import ListOptions, Options, PromptLike
 from asides.providers.provider import Provider
 from asides.settings import Settings
@@ -61,6 +60,8 @@ class Client:
 
     def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
         """The models that a provider offers today, as the provider describes them."""
+        from asides.flows.list_models import list_models
+
         call = self._call_builder.build_model_list(provider, options)
         return run_flow(call, lambda: list_models(call), self._transport)
 

@@ -1,13 +1,13 @@
 """The options of a call: their names and types, how layers merge, and how values are checked.
 
 A new option takes four lines: in `SharedOptions` (the type for callers), in `CallOptions` (the type after reading),
-where flows/build_call uses it, and in docs/options.md. Tests fail until all four exist.
+where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail until all four exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args, get_origin
+from collections.abc import KeysView, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -219,16 +219,16 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_conflict: OnConflict | None = None
 
 
-def read_options(below: Options, above: Options) -> CallOptions:
-    """Merge two layers and convert every option to its type.
+def read_options(below: Options, above: Options) -> tuple[CallOptions, KeysView[str]]:
+    """Merge two layers and convert every option to its type. Returns also the names of the options that are given.
 
     Raises a TypeError for a name that is no option, and a ConfigError that names an option with a wrong value.
     """
-    merged: dict[str, Any] = dict(merge_options(below, reject_unknown(above)))
-    if isinstance(bias := merged.get("logit_bias"), Mapping):
+    merged: dict[str, Any] = cast(dict[str, Any], merge_options(below, reject_unknown(above)))
+    if (bias := merged.get("logit_bias")) is not None and isinstance(bias, Mapping):
         merged["logit_bias"] = {str(token): value for token, value in bias.items()}
     try:
-        return msgspec.convert(merged, CallOptions)
+        return msgspec.convert(merged, CallOptions), merged.keys()
     except msgspec.ValidationError:
         types = {field.name: field.type for field in msgspec.structs.fields(CallOptions)}
         for name, value in merged.items():
@@ -240,25 +240,25 @@ def merge_options(below: Options, above: Options) -> Options:
     """Merge two layers. The upper one wins; of `extra` it wins field by field. None counts as not given."""
     upper: dict[str, Any] = {name: value for name, value in above.items() if value is not None}
     lower: dict[str, Any] = {name: value for name, value in below.items() if value is not None}
-    if THINKING_OPTIONS & upper.keys():
+    if not THINKING_OPTIONS.isdisjoint(upper):
         # One option under three names: the upper layer replaces it under every name.
         lower = {name: value for name, value in lower.items() if name not in THINKING_OPTIONS}
     if lower.get("extra") and upper.get("extra"):
         upper["extra"] = {**lower["extra"], **upper["extra"]}
-    return Options(**{**lower, **upper})  # type: ignore[typeddict-item]
+    return cast(Options, {**lower, **upper})
 
 
 def reject_unknown(options: Options) -> Options:
     """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option."""
-    for name in options:
-        if name not in OPTIONS:
-            from difflib import get_close_matches
+    if not OPTIONS.issuperset(options):
+        from difflib import get_close_matches
 
-            close = get_close_matches(name, OPTIONS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(sorted(OPTIONS))}."
-            raise TypeError(
-                f"{name} is no option of ask and stream; {hint} Pass a field that only this provider has in extra=."
-            )
+        name = next(name for name in options if name not in OPTIONS)
+        close = get_close_matches(name, OPTIONS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(sorted(OPTIONS))}."
+        raise TypeError(
+            f"{name} is no option of ask and stream; {hint} Pass a field that only this provider has in extra=."
+        )
     return options
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -142,18 +143,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return facts
 
 
-def _list_types() -> dict[str, Any]:
-    """The type of each setting by its name. A setting of a group is named group.name."""
-    types: dict[str, Any] = {}
-    for field in msgspec.structs.fields(Settings):
-        if field.name == "timeouts":
-            types |= {f"timeouts.{part.name}": part.type for part in msgspec.structs.fields(Timeouts)}
-        elif field.name not in (_ROWS, "files", "notices", "origins", "ignored"):
-            types[field.name] = field.type
-    return types
+def _list_names() -> Iterator[str]:
+    for name in Settings.__struct_fields__:
+        if name == "timeouts":
+            yield from (f"timeouts.{part}" for part in Timeouts.__struct_fields__)
+        elif name not in (_ROWS, "files", "notices", "origins", "ignored"):
+            yield name
 
 
-SETTINGS = _list_types()
+SETTINGS = tuple(_list_names())
+"""The name of each setting. A setting of a group is named group.name."""
+
+
+@cache
+def _find_types() -> dict[str, Any]:
+    """The type of each setting by its name. Reading the types takes a while, and most processes set nothing."""
+    types = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    return types | {f"timeouts.{part.name}": part.type for part in msgspec.structs.fields(Timeouts)}
 
 
 def load_settings(
@@ -248,7 +254,7 @@ class _Collector:
             if name == "thinking":
                 read: Any = self._read_thinking(value)
             else:
-                read = msgspec.convert(value, SETTINGS[name], strict=strict)
+                read = msgspec.convert(value, _find_types()[name], strict=strict)
         except InvalidThinking as problem:
             raise InvalidThinking(f"{origin}: {problem}", setting="thinking") from None
         except msgspec.ValidationError as problem:
@@ -260,7 +266,7 @@ class _Collector:
     def take_text(self, name: str, text: str, origin: str) -> None:
         if name == "reasoning_allowed_models":
             self.take(name, [part.strip() for part in text.split(",") if part.strip()], origin)
-        elif SETTINGS[name] in (bool, bool | None):
+        elif _find_types()[name] in (bool, bool | None):
             self.take(name, _BOOL_WORDS.get(text.lower(), text), origin, strict=False)
         else:
             self.take(name, text, origin, strict=False)

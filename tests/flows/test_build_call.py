@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import asides
-from asides.flows.build_call import CallBuilder
+from asides.flows.build_call import CallBuilder, read_messages
 from asides.flows.call import Call
 from asides.options import Options, ReplyLimits, Timeout
 from asides.settings import Settings
@@ -514,6 +514,41 @@ def test_the_cache_breakpoint_of_a_tool_goes_to_a_chat_host_that_takes_it() -> N
     tool = {"name": "look", "input_schema": LOOK.parameters, "cache_control": {"type": "ephemeral"}}
     (sent,) = asides.explain("openrouter:openai/gpt-5", "?", tools=[tool]).body["tools"]
     assert sent["cache_control"] == {"type": "ephemeral"}
+
+
+class Named(asides.Message, frozen=True):
+    """A message of someone's own kind."""
+
+
+def test_messages_alone_are_taken_as_they_are() -> None:
+    many = tuple(asides.user(str(number)) for number in range(1_000))
+    assert read_messages(many) is many
+    assert read_messages(list(many)) == many
+    assert read_messages(iter(many)) == many  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        {"role": "user", "content": "hello"},
+        asides.Reply((asides.Text("hi"),)),
+        Named("user", (asides.Text("hi"),)),
+        {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_stranger_among_messages_is_read_as_alone(stranger: Any, place: int) -> None:
+    mixed: list[Any] = [HELLO, HELLO]
+    mixed.insert(place, stranger)
+    assert read_messages(mixed)[place] == read_messages([stranger])[0]
+    assert read_messages(mixed)[:place] == (HELLO,) * place
+
+
+@pytest.mark.parametrize("stranger", [None, "hello", 7, asides.Message])
+def test_what_is_no_message_is_an_error_wherever_it_stands(stranger: Any) -> None:
+    for mixed in ([stranger], [HELLO, stranger], [stranger, HELLO]):
+        with pytest.raises(ConfigError, match=rf"messages\[{mixed.index(stranger)}\]"):
+            read_messages(mixed)
 
 
 # --- one target ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import tracemalloc
@@ -16,7 +17,7 @@ import asides
 from asides.dialects import plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
-from asides.flows.exchange import Exchange
+from asides.flows.exchange import Exchange, ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
 from asides.options import ReplyLimits
@@ -580,3 +581,17 @@ def test_empty_events_take_no_memory() -> None:
         tracemalloc.stop()
     assert grown < sum(map(len, pieces))
     flow.close()
+
+
+def test_a_call_that_ended_leaves_nothing_that_holds_itself() -> None:
+    def count() -> int:
+        return sum(type(found) in (Exchange, ResponseReader) for found in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = count()
+        assert Played(Exchange(call()), [OK, GOOD, b""]).reply is not None
+        assert count() == before
+    finally:
+        gc.enable()

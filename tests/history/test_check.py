@@ -316,3 +316,13 @@ def test_an_assumed_rule_adjusts_and_never_raises() -> None:
     sent, notices = check(rule, prompt(thinking=Thinking(mode="off")), "raise")
     assert sent.thinking == Thinking(effort="low")
     assert [notice.code for notice in notices] == ["unknown_model", "thinking_cannot_stop"]
+
+
+def test_a_prompt_in_which_nothing_changes_is_returned_itself() -> None:
+    for rule in (ModelRule(), OPTIONAL, CLAUDE):
+        for given in (prompt(), prompt(system="s", max_tokens=9, tools=TOOLS, tool_choice="auto")):
+            checked, notices = check(rule, given, "raise")
+            assert checked is given
+            assert notices == []
+    blank = check(OPTIONAL, prompt(system=""))[0]
+    assert blank.system is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from asides.history.fit_request import (
     Contradiction,
@@ -13,7 +15,7 @@ from asides.history.fit_request import (
     lacks_thinking,
 )
 from asides.providers.provider import ModelRule
-from asides.values.messages import Message, Sampling, ServerTool, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, Sampling, ServerTool, Text, ToolCall, ToolResult, assistant, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, Thought
 
@@ -174,3 +176,40 @@ RESULT = Message("tool", (ToolResult("c1", "42"),))
 )
 def test_a_turn_with_calls_lacks_thinking_unless_it_begins_with_it(messages: tuple[Message, ...], lacks: bool) -> None:
     assert lacks_thinking(messages) is lacks
+
+
+def lacks_thinking_by_the_words(messages: tuple[Message, ...]) -> bool:
+    """The same from the front: collect the messages of the current turn, then look at them."""
+    end = 1 + max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    if not any(isinstance(part, ToolResult) for message in messages[end:] for part in message.parts):
+        end = len(messages)
+    turn: list[Message] = []
+    for message in messages[:end]:
+        if message.role == "assistant":
+            turn += [message] if message.parts else []
+        elif any(not isinstance(part, ToolResult) for part in message.parts):
+            turn = []
+    return any(message.tool_calls for message in turn) and not isinstance(turn[0].parts[0], Thought)
+
+
+_MESSAGES = [
+    user("?"),
+    user(),
+    Message("user", (ToolResult("c1", "42"),)),
+    Message("user", (ToolResult("c1", "42"), Text("and?"))),
+    RESULT,
+    Message("tool"),
+    Message("system", (Text("s"),)),
+    assistant(),
+    assistant("a"),
+    assistant(CALL),
+    assistant(THOUGHT, CALL),
+    assistant(THOUGHT),
+    assistant("a", THOUGHT, CALL),
+]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(_MESSAGES), min_size=1, max_size=6).map(tuple))
+def test_a_turn_of_any_messages_lacks_thinking_by_the_words(messages: tuple[Message, ...]) -> None:
+    assert lacks_thinking(messages) is lacks_thinking_by_the_words(messages)

@@ -349,3 +349,30 @@ def test_one_rule_for_several_models_has_the_tags_of_each_at_a_foreign_address()
             found = find_target(f"mine:{model}", base_url="https://proxy.example/v1", rows=[row])
             assert found.foreign
             assert found.rule.tags == plain_row("openai_chat").rule(model).tags, model
+
+
+@pytest.mark.parametrize(
+    ("address", "own"),
+    [
+        ("https://api.made-up.example/v1", True),
+        ("https://api.made-up.example:443/v1", True),
+        ("https://api-made-up.example/v1", False),
+        ("https://apixmade-up.example/v1", False),
+        ("https://api.made-up.example.evil.example/v1", False),
+        ("https://api.made-up.example:8443/v1", False),
+        ("http://api.made-up.example/v1", False),
+        ("https://eu-1.cloud.example/v1", True),
+        ("https://a.b.cloud.example/v1", False),
+        ("https://x.sub.example/v1", True),
+        ("https://sub.example/v1", False),
+        ("https://second.example/v1", True),
+        ("https://second.example\n/v1", True),  # urlsplit removes line breaks
+    ],
+)
+def test_an_own_host_is_exactly_that_host(address: str, own: bool) -> None:
+    row = Provider(
+        name="made-up",
+        base_url="https://api.made-up.example/v1",
+        own_hosts=("second.example", "$REGION.cloud.example", ".sub.example"),
+    )
+    assert is_own_address(row, address) is own

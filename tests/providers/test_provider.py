@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any, Literal
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from asides.providers.find import list_providers
 from asides.providers.provider import Facts, ModelRule, Provider, Quirks, Target, settle
@@ -133,3 +136,32 @@ def test_the_nearest_effort_is_the_closest_and_of_two_the_lower(
     asked: Effort, supported: tuple[Effort, ...], expected: Effort
 ) -> None:
     assert nearest_effort(asked, supported) == expected
+
+
+_GLOBS = st.lists(st.sampled_from(["a", "b", "*", "?", "[ab]", "[*]", "[!a]", "[", "]"]), max_size=5).map("".join)
+
+
+@settings(max_examples=1000)
+@given(st.text("ab*[]", max_size=5), _GLOBS)
+def test_a_glob_means_what_it_means_everywhere(name: str, glob: str) -> None:
+    row = Provider(name="made-up", models=(ModelRule(models=glob, kind="summary"),))
+    assert (row.rule(name).kind == "summary") is fnmatchcase(name, glob)
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "fits"),
+    [
+        ("*", "", True),
+        ("*qwen3*thinking*", "x/qwen3-8b-thinking-2507", True),
+        ("*qwen3*thinking*", "thinking-qwen3", False),
+        ("*glm-[45].[1-9]*", "glm-4.6", True),
+        ("*glm-[45].[1-9]*", "glm-4", False),
+        ("a[*]b", "a*b", True),
+        ("a[*]b", "axb", False),
+        ("a[b", "a[b", True),
+        ("gpt-?o*", "gpt-4o-mini", True),
+    ],
+)
+def test_a_glob_of_a_row(glob: str, name: str, fits: bool) -> None:
+    row = Provider(name="made-up", models=(ModelRule(models=glob, kind="summary"),))
+    assert (row.rule(name).kind == "summary") is fits

@@ -82,6 +82,15 @@ def test_every_fact_has_a_date_and_a_source_and_is_no_younger_than_its_row(row: 
 
 
 @ROWS
+def test_every_fact_has_the_type_of_its_field(row: Provider) -> None:
+    # Rows in code are not converted, so nothing else checks them.
+    for dialect in (row.dialect, *(variant.dialect for variant in row.also)):
+        spoken = row.with_dialect(dialect)
+        assert spoken is not None
+        assert msgspec.convert(msgspec.to_builtins(spoken), Provider) == spoken
+
+
+@ROWS
 def test_an_address_is_https_or_on_this_machine_and_can_be_had(row: Provider) -> None:
     if not row.base_url:
         assert row.base_url_env, "a row needs an address or a variable for it"

@@ -32,8 +32,8 @@ ALIASES = {
 ENTRY_POINTS = "asides.dialects"
 """The group of entry points in which a package declares its dialects: `lines = "my_package.lines:dialect"`."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_PLACE = re.compile(r"[\w.]+:[\w.]+")
+_NAME = r"[a-z][a-z0-9_]*"
+_PLACE = r"[\w.]+:[\w.]+"
 
 _registered: dict[str, Dialect | str] = {}
 
@@ -108,13 +108,13 @@ def register_dialect(name: str, dialect: Dialect | str) -> None:
     name again replaces the earlier dialect; the names of our dialects are taken. An installed package can declare its
     dialects as entry points of the group "asides.dialects" instead.
     """
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise ConfigError(f"{name!r} is no name for a dialect; use lower case letters, digits and '_'.")
     if resolve_alias(name) in DIALECTS:
         raise ConfigError(f"{name!r} is a dialect of asides; give yours another name.")
     if not isinstance(dialect, str):
         _validate(name, dialect)
-    elif not _PLACE.fullmatch(dialect):
+    elif not re.fullmatch(_PLACE, dialect):
         raise ConfigError(f"the dialect {name!r} is given as a text that is not module:object.")
     _registered[name] = dialect
     find_dialect.cache_clear()
@@ -160,7 +160,7 @@ def _list_installed() -> dict[str, str]:
     from importlib.metadata import entry_points
 
     found = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
-    return {name: place for name, place in found.items() if _NAME.fullmatch(name)}
+    return {name: place for name, place in found.items() if re.fullmatch(_NAME, name)}
 
 
 def _load(name: str, place: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -16,8 +16,11 @@ from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProviderError
 from asides.values.events import Event
 from asides.values.messages import Prompt
-from asides.values.model_info import ModelInfo, ModelPage
 from asides.values.notices import Notice
+
+if TYPE_CHECKING:
+    # A plain call loads nothing that lists models.
+    from asides.values.model_info import ModelInfo, ModelPage
 
 
 class HttpRequest(msgspec.Struct, frozen=True):

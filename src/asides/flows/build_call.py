@@ -6,23 +6,21 @@ Prompts, tools and timeouts have many forms, which are read here. Not here: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from asides.dialects import plain_row
-from asides.dialects.openai_chat.import_messages import import_message
-from asides.flows.call import Call, Policy
-from asides.flows.list_models import ModelListCall
+from asides.flows.call import POLICY_OPTIONS, Call, Policy, read_policy
 from asides.options import (
     LIST_OPTIONS,
+    THINKING_OPTIONS,
     CallOptions,
     ListOptions,
     Options,
     PromptLike,
-    ReplyLimits,
     TagsLike,
     Timeout,
     convert_option,
@@ -47,7 +45,9 @@ from asides.wire.inline_tags import DEFAULT_TAGS
 from asides.wire.inline_tags.grammars import find_rules
 
 if TYPE_CHECKING:
+    # A plain call loads none of these.
     from asides.agents.tools.function_tool import ToolLike
+    from asides.flows.list_models import ModelListCall
 
 
 class CallBuilder:
@@ -62,24 +62,27 @@ class CallBuilder:
 
     def build(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
         """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
-        given = read_options(self._defaults, options)
+        given, names = read_options(self._defaults, options)
         try:
             known = self._targets.find(model, given.base_url, given.family)
         except UnknownProvider as problem:
             raise self._mention_ignored(problem) from None
-        read, notices = read_prompt(prompt, given, stream)
-        choice, target = self._choose_target(known, read, given)
+        read, notices = read_prompt(prompt, given, names, stream)
+        choice, target = self._choose_target(known, read, given, names)
         self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices, *_report_target(read, target))
-        return Call(read, target, _read_policy(given), _find_key(target, given, needs_key), notices, choice.why)
+        policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
+        return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why)
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
         """Build the call that lists the models of a provider. Raises before a byte is sent."""
+        from asides.flows.list_models import ModelListCall
+
         if unknown := sorted(options.keys() - LIST_OPTIONS):
             raise TypeError(f"{unknown[0]} is no option of models; the options are {', '.join(sorted(LIST_OPTIONS))}.")
-        given = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
+        given, _ = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
-        return ModelListCall(target, _read_policy(given), _find_key(target, given, True))
+        return ModelListCall(target, read_policy(given), _find_key(target, given, True))
 
     def _mention_ignored(self, problem: UnknownProvider) -> UnknownProvider:
         """The error, and the files whose rows were ignored: one of them may define the provider."""
@@ -112,6 +115,11 @@ class CallBuilder:
         return merge_options(below, self._options)
 
     @cached_property
+    def _usual_policy(self) -> Policy:
+        """The policy of calls that set nothing of it themselves."""
+        return read_policy(read_options(self._defaults, Options())[0])
+
+    @cached_property
     def _targets(self) -> KnownTargets:
         return KnownTargets(self.rows) if self.rows else SHARED_TARGETS
 
@@ -119,16 +127,22 @@ class CallBuilder:
     def _settings_facts(self) -> tuple[tuple[str, Any], ...]:
         return tuple(self.settings.collect_decoding_facts().items())
 
-    def _choose_target(self, known: KnownTarget, prompt: Prompt, given: CallOptions) -> tuple[Choice, Target]:
+    def _choose_target(
+        self, known: KnownTarget, prompt: Prompt, given: CallOptions, names: KeysView[str]
+    ) -> tuple[Choice, Target]:
         """The dialect of the call, and its target: the same object for all calls that are equal in what decides it."""
         request = _read_endpoint_request(known.found, prompt, given)
         shows_raw = prompt.thinking.show == "raw"
-        facts = (*self._settings_facts, *_read_decoding_facts(given))
+        facts = self._settings_facts
+        if not _DECODING_OPTIONS.isdisjoint(names):
+            facts = (*facts, *_read_decoding_facts(given))
         kind = (request, shows_raw, facts)
         chosen = known.choices.get(kind)
         if chosen is None:
             found = known.found
-            choice = Choice(found.provider.dialect, "") if request is None else choose_endpoint(found, request)
+            choice = Choice(found.provider.dialect, "")
+            if request is not None:
+                choice = choose_endpoint(found, EndpointRequest(*request))
             chosen = known.keep_choice(kind, choice, self._adjust_target(found, choice, shows_raw, dict(facts)))
         return chosen
 
@@ -169,18 +183,15 @@ class CallBuilder:
 # --- target, key and policy ---------------------------------------------------------------------------------------
 
 
-def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) -> EndpointRequest | None:
-    """The facts that choose the dialect of the call; None for most hosts, which speak only one."""
+def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) -> tuple[Any, ...] | None:
+    """The facts that choose the dialect of the call, as `EndpointRequest` has them. None for most hosts: they speak
+    only one.
+    """
     if not (found.provider.also or given.endpoint or found.rule.endpoint == "responses"):
         return None
     state = prompt.state
-    return EndpointRequest(
-        thinking=prompt.thinking.wanted,
-        stateful=state.continues or state.resume or state.store is True,
-        endpoint=given.endpoint,
-        enabled=given.openai_responses_enabled,
-        disabled=is_responses_disabled(),
-    )
+    stateful = state.continues or state.resume or state.store is True
+    return prompt.thinking.wanted, stateful, given.endpoint, given.openai_responses_enabled, is_responses_disabled()
 
 
 def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
@@ -190,9 +201,12 @@ def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
         notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
-    if prompt.state != ProviderState() and target.dialect != RESPONSES:
+    if prompt.state != _NO_STATE and target.dialect != RESPONSES:
         notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
     return notices
+
+
+_DECODING_OPTIONS = frozenset({"thinking_field", "heuristics", "tags", "tag_position", "starts_inside"})
 
 
 def _read_decoding_facts(given: CallOptions) -> Iterator[tuple[str, Any]]:
@@ -236,48 +250,6 @@ def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None
         return None
 
 
-def _read_policy(given: CallOptions) -> Policy:
-    names = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
-    changes = {name: value for name in names if (value := getattr(given, name)) is not None}
-    if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
-        raise ConfigError("retries and max_wait cannot be below zero.")
-    if "max_wait" in changes:
-        changes["max_wait"] = min(changes["max_wait"], _LONGEST_WAIT)
-    if given.reply_limits is not None:
-        changes["reply_limits"] = _read_reply_limits(given.reply_limits)
-    return Policy(_read_timeout(given.timeout), **changes)
-
-
-def _read_reply_limits(given: object) -> ReplyLimits:
-    """A ReplyLimits, or a mapping of its fields."""
-    limits = convert_option("reply_limits", dict(given) if isinstance(given, Mapping) else given, ReplyLimits)
-    for name, limit in msgspec.structs.asdict(limits).items():
-        if limit is not None and limit < 1:
-            raise ConfigError(f"reply_limits: {name} is {limit}; give a number above zero, or None for no limit.")
-    return limits
-
-
-# Some decades. No clock of a system or an event loop takes much more, and infinity is how some write "for ever".
-_LONGEST_WAIT = 1e9
-
-
-def _read_timeout(given: object) -> Timeout:
-    """A number limits every wait; a Timeout, or a mapping of its fields, sets each limit."""
-    default = Timeout()
-    if given is None:
-        return default
-    if isinstance(given, Mapping):
-        given = convert_option("timeout", dict(given), Timeout)
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        given = Timeout(connect=min(given, default.connect or given), first_byte=given, idle=given)
-    if not isinstance(given, Timeout):
-        raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
-    if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
-        raise ConfigError("a timeout is a number of seconds above zero; None waits for ever.")
-    endless = [name for name, seconds in msgspec.structs.asdict(given).items() if (seconds or 0) > _LONGEST_WAIT]
-    return msgspec.structs.replace(given, **dict.fromkeys(endless)) if endless else given
-
-
 # --- the prompt ---------------------------------------------------------------------------------------------------
 
 # Fields of a ProviderState → the names of their options.
@@ -293,6 +265,11 @@ _STATE_OPTIONS = {
 }
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
 _PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata")}
+_OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra")
+_ALL_PROMPT_OPTIONS = frozenset(
+    (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
+)
+_NO_STATE = ProviderState()
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
@@ -300,13 +277,26 @@ def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
     return {field: value for field, name in options.items() if (value := getattr(given, name)) is not None}
 
 
-def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[Prompt, tuple[Notice, ...]]:
-    """Build the prompt of a call; returns it with notices. Options override the fields of a `Prompt`."""
+def read_prompt(
+    prompt: PromptLike, given: CallOptions, names: KeysView[str], stream: bool
+) -> tuple[Prompt, tuple[Notice, ...]]:
+    """Build the prompt of a call; returns it with notices. Options override the fields of a `Prompt`. `names` are the
+    options that were given.
+    """
+    stream = stream if given.stream is None else given.stream
     if isinstance(prompt, Prompt):
-        start = prompt
+        start = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
     else:
         system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)  # a conversation's
-        start = Prompt(read_messages(prompt), system=system if isinstance(system, str) else None)
+        start = Prompt(read_messages(prompt), system=system if isinstance(system, str) else None, stream=stream)
+    if _ALL_PROMPT_OPTIONS.isdisjoint(names):
+        return start, ()
+    changes, notices = _read_prompt_options(start, given)
+    return msgspec.structs.replace(start, **changes), notices
+
+
+def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    """The fields of the prompt that options change."""
     notices: tuple[Notice, ...] = ()
     changes = _collect(given, _PROMPT_OPTIONS)
     if changes.get("max_tokens", 1) < 1:
@@ -314,7 +304,6 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
     if isinstance(given.system, list):
         blocks = {"role": "system", "content": given.system}
         changes |= {"system": None, "messages": (*read_messages([blocks]), *start.messages)}
-    changes["stream"] = stream if given.stream is None else given.stream
     if (given.thinking, given.reasoning_effort, given.reasoning) != (None, None, None):
         changes["thinking"], notices = read_thinking(
             given.thinking, reasoning_effort=given.reasoning_effort, reasoning=given.reasoning
@@ -335,7 +324,7 @@ def read_prompt(prompt: PromptLike, given: CallOptions, stream: bool) -> tuple[P
         changes["state"] = msgspec.structs.replace(start.state, **state)
     if sampling := _collect(given, _SAMPLING_OPTIONS):
         changes["sampling"] = msgspec.structs.replace(start.sampling, **sampling)
-    return msgspec.structs.replace(start, **changes), notices
+    return changes, notices
 
 
 def read_messages(prompt: PromptLike, *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
@@ -352,8 +341,11 @@ def read_messages(prompt: PromptLike, *, after: Sequence[Message] = ()) -> tuple
         raise ConfigError(
             f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: pass one of these."
         )
+    items = tuple(items)
+    if set(map(type, items)) == _ONLY_MESSAGES:
+        # A conversation's, perhaps thousands: nothing to read.
+        return cast("tuple[Message, ...]", items)
     messages: list[Message] = []
-    items = list(items)
     legacy_calls = _count_legacy_calls(after) if any(map(_is_legacy, items)) else 0
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and item.get("function_call"):
@@ -364,6 +356,9 @@ def read_messages(prompt: PromptLike, *, after: Sequence[Message] = ()) -> tuple
     if not messages:
         raise ConfigError("the prompt has no message. To do: pass at least one.")
     return tuple(messages)
+
+
+_ONLY_MESSAGES = {Message}
 
 
 def _is_legacy(item: object) -> bool:
@@ -383,6 +378,8 @@ def _read_message(item: object, index: int, legacy_calls: int) -> Message | None
         return item.to_message()
     if not isinstance(item, Mapping):
         raise ConfigError(f"messages[{index}] is {type(item).__name__}, not a message. To do: use user(…) or a dict.")
+    from asides.dialects.openai_chat.import_messages import import_message
+
     try:
         return import_message(item, legacy_calls)
     except ConfigError as problem:

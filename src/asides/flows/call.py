@@ -1,15 +1,20 @@
-"""One call as a value: a prompt, its target, and the policy that carries it out. `exchange` runs it."""
+"""One call as a value: a prompt, its target, and the policy that carries it out. `exchange` runs it.
+
+The policy is read from the options here. Not here: the rest of a call (build_call).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
 
 from asides.history.check import OnConflict
-from asides.options import ReplyLimits, Timeout
+from asides.options import CallOptions, ReplyLimits, Timeout, convert_option
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
+from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 
@@ -66,3 +71,52 @@ class Call(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Call({self.target.provider.name}:{self.target.model}, {self.prompt!r})"
+
+
+# --- the policy ---------------------------------------------------------------------------------------------------
+
+# Options that are fields of a policy as they are.
+_PLAIN_OPTIONS = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
+POLICY_OPTIONS = frozenset({*_PLAIN_OPTIONS, "reply_limits", "timeout"})
+
+
+def read_policy(given: CallOptions) -> Policy:
+    """The policy that the options set. Raises a ConfigError for a value that makes no sense."""
+    changes = {name: value for name in _PLAIN_OPTIONS if (value := getattr(given, name)) is not None}
+    if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
+        raise ConfigError("retries and max_wait cannot be below zero.")
+    if "max_wait" in changes:
+        changes["max_wait"] = min(changes["max_wait"], _LONGEST_WAIT)
+    if given.reply_limits is not None:
+        changes["reply_limits"] = _read_reply_limits(given.reply_limits)
+    return Policy(_read_timeout(given.timeout), **changes)
+
+
+def _read_reply_limits(given: object) -> ReplyLimits:
+    """A ReplyLimits, or a mapping of its fields."""
+    limits = convert_option("reply_limits", dict(given) if isinstance(given, Mapping) else given, ReplyLimits)
+    for name, limit in msgspec.structs.asdict(limits).items():
+        if limit is not None and limit < 1:
+            raise ConfigError(f"reply_limits: {name} is {limit}; give a number above zero, or None for no limit.")
+    return limits
+
+
+# Some decades. No clock of a system or an event loop takes much more, and infinity is how some write "for ever".
+_LONGEST_WAIT = 1e9
+
+
+def _read_timeout(given: object) -> Timeout:
+    """A number limits every wait; a Timeout, or a mapping of its fields, sets each limit."""
+    default = Timeout()
+    if given is None:
+        return default
+    if isinstance(given, Mapping):
+        given = convert_option("timeout", dict(given), Timeout)
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        given = Timeout(connect=min(given, default.connect or given), first_byte=given, idle=given)
+    if not isinstance(given, Timeout):
+        raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
+    if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
+        raise ConfigError("a timeout is a number of seconds above zero; None waits for ever.")
+    endless = [name for name, seconds in msgspec.structs.asdict(given).items() if (seconds or 0) > _LONGEST_WAIT]
+    return msgspec.structs.replace(given, **dict.fromkeys(endless)) if endless else given

@@ -10,8 +10,8 @@ import logging
 import random
 import sys
 from array import array
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -24,7 +24,7 @@ from asides.flows.retry import NO_HEAD, clean_error, receive_error, wait_before_
 from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
 from asides.history.plan import Plan, encode_plan, plan
 from asides.options import ReplyLimits
-from asides.providers.credentials import collect_secrets
+from asides.providers.credentials import Secret, collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.events import Event, ReplyStarted, ThinkingDelta, UsageReported, Warned
@@ -261,7 +261,7 @@ class Exchange:
     def steps(self) -> Flow[Reply]:
         """The flow. Every AsidesError that leaves it carries the reply so far, and shows no key and no prompt."""
         call = self._call
-        with self._attach_partial():
+        try:
             dialect = find_dialect(call.target.dialect)
             prompt = call.prompt
             notices = [*call.notices]
@@ -293,6 +293,11 @@ class Exchange:
                     continue
                 _log.debug("%s: trying again in %.2f s", call.target.provider.name, seconds)
                 yield Sleep(seconds)
+        except AsidesError as error:
+            if error.partial is None:
+                error.partial = self.partial
+            clean_error(error, call.target, call.key, call.prompt)
+            raise
 
     def _encode(
         self, prompt: Prompt, dialect: Dialect, notices: Sequence[Notice]
@@ -314,16 +319,6 @@ class Exchange:
                 remember_refusal(self._call.target, self._call.key)
         return repair
 
-    @contextmanager
-    def _attach_partial(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except AsidesError as error:
-            if error.partial is None:
-                error.partial = self.partial
-            clean_error(error, self._call.target, self._call.key, self._call.prompt)
-            raise
-
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
         """The seconds until the next attempt. Raises the error when there is none."""
         if self.emitted:
@@ -342,7 +337,8 @@ class Exchange:
             revealed=self._list_revealed(),
             off=not self._thinks,
             nonce=self._nonce(),
-            redact=self._redact,
+            # Not a method: with it, reader and exchange would hold each other, and with them the key.
+            redact=partial(_redact, self._call.target, self._call.key),
         )
         feed = reader.feed
         step = _READ
@@ -366,9 +362,6 @@ class Exchange:
         _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
         return reply
 
-    def _redact(self, text: str) -> str:
-        return build_redactor(collect_secrets(self._call.target, self._call.key))(text)
-
     def _choose_decode_target(self) -> Target:
         """The target for the decoder. With thinking off, the chat template does not open a thinking tag."""
         target = self._call.target
@@ -383,6 +376,10 @@ class Exchange:
         if self._call.policy.thinking_encrypted:
             revealed.append("thinking_encrypted")
         return tuple(revealed)
+
+
+def _redact(target: Target, key: Secret | None, text: str) -> str:
+    return build_redactor(collect_secrets(target, key))(text)
 
 
 def _is_thinking(event: Event) -> bool:

@@ -32,15 +32,15 @@ class Repair(msgspec.Struct, frozen=True):
     notice: Notice
 
 
+# Patterns are text: `re` compiles and keeps one when it is first used, which is rarely.
 # "Your organization must be verified to generate reasoning summaries", param reasoning.summary (openai, 2025-05).
-_SUMMARY = re.compile(r"reasoning[._ ]summar", re.IGNORECASE)
-_PARENT = re.compile(r"previous[_ ]response", re.IGNORECASE)
-_REASONING = re.compile(
-    r"encrypted[_ ]content|required (?:following|'?reasoning'?) item|of type '?reasoning'?|Items are not persisted"
-    r"|redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified",
-    re.IGNORECASE,
+_SUMMARY = r"(?i)reasoning[._ ]summar"
+_PARENT = r"(?i)previous[_ ]response"
+_REASONING = (
+    r"(?i)encrypted[_ ]content|required (?:following|'?reasoning'?) item|of type '?reasoning'?|Items are not persisted"
+    r"|redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified"
 )
-_ITEM_ID = re.compile(r"\brs_[\w-]+")
+_ITEM_ID = r"\brs_[\w-]+"
 _MOST_REMEMBERED = 1024
 _SUMMARY_NOTICE = Notice(
     "summary_refused",
@@ -54,18 +54,18 @@ _SUMMARY_NOTICE = Notice(
 def heal(error: ProviderError, prompt: Prompt, done: Collection[RepairKind]) -> Repair | None:
     """Find the repair of a prompt that a provider rejected; None when none is left to try."""
     text = f"{error.code or ''} {error} {error.body.decode('utf-8', 'replace')}"
-    if isinstance(error, BadRequest) and _SUMMARY.search(text) and _asks_summary(prompt) and "summary" not in done:
+    if isinstance(error, BadRequest) and re.search(_SUMMARY, text) and _asks_summary(prompt) and "summary" not in done:
         return Repair("summary", _drop_summary(prompt), _SUMMARY_NOTICE)
     whole = _send_whole_history(prompt)
     if whole is not None:
-        if isinstance(error, (BadRequest, NotFound)) and _PARENT.search(text) and "parent" not in done:
+        if isinstance(error, (BadRequest, NotFound)) and re.search(_PARENT, text) and "parent" not in done:
             detail = "the provider does not have the turn to continue from; everything was sent instead"
             return Repair("parent", whole, Notice("parent_rejected", detail, "previous_response_id"))
         if isinstance(error, ContextTooLong) and "context" not in done:
             detail = "the stored conversation did not fit into the context; the history known here was sent instead"
             return Repair("context", whole, Notice("parent_dropped", detail, "previous_response_id"))
     rejected = isinstance(error, ReplayRejected) or (
-        isinstance(error, (BadRequest, NotFound)) and _REASONING.search(text)
+        isinstance(error, (BadRequest, NotFound)) and re.search(_REASONING, text)
     )
     if rejected and "reasoning" not in done and (stripped := _drop_thoughts(prompt, text)) is not None:
         detail = "the provider rejects thoughts of earlier turns; they were left out"
@@ -126,9 +126,9 @@ def _send_whole_history(prompt: Prompt) -> Prompt | None:
 
 def _drop_thoughts(prompt: Prompt, error_text: str) -> Prompt | None:
     """Drop the thoughts that the error names, or else all thoughts; None when the prompt has none."""
-    named = set(_ITEM_ID.findall(error_text))
+    named = set(re.findall(_ITEM_ID, error_text))
     turns = [number for number, message in enumerate(prompt.messages) if _find_thoughts(message) or _is_sealed(message)]
-    chosen = [number for number in turns if named & _find_item_ids(prompt.messages[number])] or turns
+    chosen = {number for number in turns if named & _find_item_ids(prompt.messages[number])} or set(turns)
     if not chosen:
         return None
     messages = tuple(
@@ -149,7 +149,7 @@ def _is_sealed(message: Message) -> bool:
 
 def _find_item_ids(message: Message) -> set[str]:
     entries = [seal.entry for thought in _find_thoughts(message) for seal in thought.seals if seal.entry is not None]
-    return {found for entry in entries for found in _ITEM_ID.findall(entry)}
+    return {found for entry in entries for found in re.findall(_ITEM_ID, entry)}
 
 
 def _drop_turn_thoughts(message: Message) -> Message:

@@ -21,13 +21,14 @@ from asides.history.fit_request import (
 )
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, Text
+from asides.values.messages import Message, Prompt, Sampling, Text
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thinking, nearest_effort
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
 _FREE_CHOICES = (None, "auto", "none")
+_NO_SAMPLING = Sampling()
 
 
 def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
@@ -45,28 +46,39 @@ class _RequestCheck:
         # A rule that is only assumed never refuses anything.
         self.adjusts = on_conflict == "adjust" or target.rule.assumed
         self.notices = notices
-        self.model_name = f"{target.provider.name}:{target.model}"
+
+    @property
+    def model_name(self) -> str:
+        """The model as its caller names it."""
+        return f"{self.target.provider.name}:{self.target.model}"
 
     def run(self) -> Prompt:
-        """Return the checked prompt."""
-        thinking = self._check_amount(self.prompt.thinking)
+        """Return the checked prompt: the same one if nothing changes."""
+        prompt = self.prompt
+        thinking = self._check_amount(prompt.thinking)
         thinking, max_tokens = self._check_budget(thinking)
         on = bool(self.target.thinks(thinking))
-        changes: dict[str, Any] = {"max_tokens": max_tokens, "system": self.prompt.system or None}
-        if self.rule.prefill != "yes" and ends_with_assistant(self.prompt.messages):
+        changes: dict[str, Any] = {}
+        if max_tokens is not prompt.max_tokens:
+            changes["max_tokens"] = max_tokens
+        if prompt.system is not None and not prompt.system:
+            changes["system"] = None
+        if self.rule.prefill != "yes" and ends_with_assistant(prompt.messages):
             thinking, more = self._check_prefill(thinking, on)
             changes |= more
             on = on and thinking.mode != "off"
         if on and thinking.budget is not None and self.rule.begins_with_thinking:
             thinking = self._pause_thinking(thinking)
             on = thinking.mode != "off"
-        changes["thinking"] = thinking
-        changes |= self._check_sampling(thinking, on)
-        if on:
+        if prompt.stop or prompt.sampling != _NO_SAMPLING:
+            changes |= self._check_sampling(thinking, on)
+        if on and prompt.tool_choice not in _FREE_CHOICES:
             changes |= self._check_forced_tool(thinking)
-        if self.prompt.tools and not self.rule.tools_while_thinking and thinking.wanted:
-            changes["thinking"] = self._drop_thinking_for_tools(thinking)
-        return msgspec.structs.replace(self.prompt, **changes)
+        if prompt.tools and not self.rule.tools_while_thinking and thinking.wanted:
+            thinking = self._drop_thinking_for_tools(thinking)
+        if thinking is not prompt.thinking:
+            changes["thinking"] = thinking
+        return msgspec.structs.replace(prompt, **changes) if changes else prompt
 
     def _report_conflict(
         self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str
@@ -283,7 +295,7 @@ class _RequestCheck:
         choice = self.prompt.tool_choice
         forced = self.rule.forced_tools
         allowed = forced is True or forced == choice
-        if (allowed and (thinking.budget is None or self.rule.forced_tools_with_budget)) or choice in _FREE_CHOICES:
+        if allowed and (thinking.budget is None or self.rule.forced_tools_with_budget):
             return {}
         sent = "auto" if forced != "required" else "required"
         self._report_conflict(

@@ -144,16 +144,20 @@ def lacks_thinking(messages: Sequence[Message]) -> bool:
 
     Results that the last user message brings beside its text belong to the current turn: they are one message there.
     """
-    end = 1 + max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    end = len(messages)
+    # From the end: a history may be long, and its current turn is not.
+    while end and messages[end - 1].role != "assistant":
+        end -= 1
     if not any(isinstance(part, ToolResult) for message in messages[end:] for part in message.parts):
         end = len(messages)
-    current: list[Message] = []
-    for message in reversed(messages[:end]):
+    first: Message | None = None
+    calls_tools = False
+    for place in range(end - 1, -1, -1):
+        message = messages[place]
         if message.role == "assistant":
             if message.parts:
-                current.insert(0, message)
+                first = message
+                calls_tools = calls_tools or bool(message.tool_calls)
         elif any(not isinstance(part, ToolResult) for part in message.parts):
             break
-    if not any(message.tool_calls for message in current):
-        return False
-    return not isinstance(current[0].parts[0], Thought)
+    return calls_tools and first is not None and not isinstance(first.parts[0], Thought)

@@ -18,7 +18,7 @@ from asides.values.errors import ConfigError, MissingKey
 
 _AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 _AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_AWS_HOST = re.compile(r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\.")
+_AWS_HOST = r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\."
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Proxies and HTTP libraries may change other headers on the way.
@@ -119,7 +119,7 @@ def _read_aws_credentials(
     if _AWS_ACCESS_KEY not in given or _AWS_SECRET not in given:
         return None
     keys = {name: _read_key(value, provider, name).reveal() for name, value in given.items()}
-    named = _AWS_HOST.match((urlsplit(base_url or provider.base_url).hostname or "").lower())
+    named = re.match(_AWS_HOST, (urlsplit(base_url or provider.base_url).hostname or "").lower())
     default = next((value for name in _AWS_REGIONS if (value := environ.get(name, "").strip())), "us-east-1")
     region = default if named is None else named["region"]
     access_key, secret, token = (keys.get(name, "") for name in names)
@@ -154,9 +154,10 @@ def is_loopback(url: str) -> bool:
 
 # --- what must not be shown -------------------------------------------------------------------------------------------
 
-_SECRETIVE = re.compile(r"key|token|secret|auth|pass|sig|cred|cookie|session|bearer|jwt", re.IGNORECASE)
+# Patterns are text: `re` compiles and keeps one when it is first used, and most rows need none.
+_SECRETIVE = r"(?i)key|token|secret|auth|pass|sig|cred|cookie|session|bearer|jwt"
 _HARMLESS_QUERY = frozenset({"api-version", "api_version", "version", "alt", "beta", "region", "location", "stream"})
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_VARIABLE = r"[A-Z][A-Z0-9_]*"
 
 
 def collect_secrets(target: Target, key: Secret | None, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -172,7 +173,9 @@ def collect_secrets(target: Target, key: Secret | None, environ: Mapping[str, st
     for name, value in row.headers:
         if is_secret_header(name):
             found += [value, *value.split()[1:]]  # Without `Bearer`, too.
-    found += [environ.get(name, "").strip() for name in _VARIABLE.findall(row.base_url) if _SECRETIVE.search(name)]
+    if row.base_url != row.base_url.lower():
+        variables = filter(is_secret_header, re.findall(_VARIABLE, row.base_url))
+        found += [environ.get(name, "").strip() for name in variables]
     # The password of `user:password`.
     found += [value.partition(":")[2] for value in found]
     return tuple(dict.fromkeys(value for value in found if value and value.lower() != row.name))
@@ -185,7 +188,7 @@ def is_secret_query(name: str) -> bool:
 
 def is_secret_header(name: str) -> bool:
     """Whether the value of a header of a row is hidden."""
-    return bool(_SECRETIVE.search(name))
+    return re.search(_SECRETIVE, name) is not None
 
 
 # --- signing for AWS --------------------------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
 __all__ = ["find_candidates", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
 
-_VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)")
+# Patterns are text: `re` compiles and keeps one when it is first used, and few addresses need any.
+_VARIABLE = r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)"
 # A variable may fill a part of a host or path, but never turn the address into another one.
-_ADDRESS_PART = re.compile(r"[A-Za-z0-9._-]+")
+_ADDRESS_PART = r"[A-Za-z0-9._-]+"
 _MOST_CANDIDATES = 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Values of api-version that mean the undated interface.
@@ -217,7 +218,9 @@ def _find_base_url(provider: Provider, explicit: str | None, environ: Mapping[st
     if not provider.base_url:
         hint = f", or set {' or '.join(provider.base_url_env)}" if provider.base_url_env else ""
         raise ConfigError(f"{provider.name} has no address of its own: pass base_url={hint}.")
-    return _VARIABLE.sub(lambda found: _fill_variable(found[1], provider, environ), provider.base_url)
+    if "$" not in provider.base_url:
+        return provider.base_url
+    return re.sub(_VARIABLE, lambda found: _fill_variable(found[1], provider, environ), provider.base_url)
 
 
 def _complete_url(value: str, provider: Provider) -> str:
@@ -241,7 +244,7 @@ def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -
             f"the address of {provider.name} needs {variables}: set it in the environment, or pass base_url=."
         )
     value = environ[name].strip()
-    if not _ADDRESS_PART.fullmatch(value):
+    if not re.fullmatch(_ADDRESS_PART, value):
         raise ConfigError(f"{name} becomes a part of an address and may hold only letters, digits, '.', '_' and '-'.")
     return value
 
@@ -293,7 +296,7 @@ def is_own_address(row: Provider, address: str) -> bool:
     They hold at the provider's own hosts. The facts of software that people run themselves, and of a row without an
     address, hold wherever its user says.
     """
-    own = urlsplit(_VARIABLE.sub("0", row.base_url))
+    own = urlsplit(re.sub(_VARIABLE, "0", row.base_url) if "$" in row.base_url else row.base_url)
     if not own.hostname:
         own_hosts = row.own_hosts
     elif row.launcher or is_loopback(row.base_url):
@@ -311,8 +314,10 @@ def is_own_address(row: Provider, address: str) -> bool:
 def _matches_host(given: str, own: str) -> bool:
     if own.startswith("."):
         return given.endswith(own) and all(given.removesuffix(own).split("."))
+    if "$" not in own:
+        return given == own
     # "$REGION" stands for one part of a host name.
-    pattern = "[^.]+".join(map(re.escape, _VARIABLE.split(own)[::2]))
+    pattern = "[^.]+".join(map(re.escape, re.split(_VARIABLE, own)[::2]))
     return re.fullmatch(pattern, given) is not None
 
 

@@ -178,6 +178,12 @@ _MOST_FOUND = 4096
 _SETTLED: dict[tuple[int, int], tuple[ModelRule, Quirks, Facts]] = {}
 
 
+def _matches(name: str, glob: str) -> bool:
+    """Whether a name fits a glob. Most are refused by a word that is missing, which needs no compiled expression."""
+    words = glob.partition("[")[0].split("*")
+    return all(word in name for word in words if "?" not in word) and fnmatchcase(name, glob)
+
+
 class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a host differs in a second dialect. A field that is left out is as in its first."""
 
@@ -257,7 +263,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         known = _FOUND.get(key)
         if known is None:
             name = model.lower()
-            found = next((rule for rule in self.models if fnmatchcase(name, rule.models)), _ANY_MODEL)
+            found = next((rule for rule in self.models if _matches(name, rule.models)), _ANY_MODEL)
             if len(_FOUND) >= _MOST_FOUND:
                 _FOUND.clear()
             # Stored with the rules, so that no other tuple can take their id.
@@ -267,7 +273,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def replay_rule(self, model: str) -> ReplayRule:
         """When earlier thinking goes back to this model."""
         name = model.lower()
-        return next((rule for rule in self.replay if fnmatchcase(name, rule.models)), ReplayRule())
+        return next((rule for rule in self.replay if _matches(name, rule.models)), ReplayRule())
 
     def capabilities(self, model: str) -> Capabilities:
         """The known facts of this model."""

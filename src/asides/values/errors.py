@@ -249,15 +249,14 @@ _ADVICE: dict[type[ProviderError], str] = {
     ProviderError: "see .body for the response.",
 }
 
-_CONTEXT = re.compile(
-    r"context.{0,12}(length|window|size)|too many tokens|prompt is too long"
-    r"|maximum.{0,20}tokens.{0,40}(exceed|request)|exceed.{0,30}context|token count.{0,40}exceeds",
-    re.IGNORECASE,
+# Patterns are text here: most programs never see an error, and `re` compiles and keeps a pattern when it is first used.
+_CONTEXT = (
+    r"(?i)context.{0,12}(length|window|size)|too many tokens|prompt is too long"
+    r"|maximum.{0,20}tokens.{0,40}(exceed|request)|exceed.{0,30}context|token count.{0,40}exceeds"
 )
-_REPLAY = re.compile(
-    r"reasoning_content|thought[_ ]?signature|encrypted_content|signature. in .thinking"
-    r"|.?thinking.? or .?redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified|reasoning.{0,40}required",
-    re.IGNORECASE,
+_REPLAY = (
+    r"(?i)reasoning_content|thought[_ ]?signature|encrypted_content|signature. in .thinking"
+    r"|.?thinking.? or .?redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified|reasoning.{0,40}required"
 )
 # As servers say that a kind of input is not taken: llama.cpp (500), Ollama, vLLM and hosted ones (400), routers (404).
 _INPUT = r"(?:images?(?:_url)?|input_audio|pictures?|vision|audio|videos?|pdfs?|multi-?modal)\b"
@@ -274,30 +273,28 @@ _REFUSALS = (
     rf"unsupported content[^.;\n]{{0,20}}type\W{{0,4}}{_INPUT}",
     r"unsupported content\[\]\.type|only .?text.? content types? (?:is|are) supported|vision add-?on is not loaded",
 )
-_UNSUPPORTED_INPUT = re.compile("|".join(_REFUSALS), re.IGNORECASE)
+_UNSUPPORTED_INPUT = "(?i)" + "|".join(_REFUSALS)
 _INPUT_STATUSES = frozenset({400, 404, 413, 415, 422, 500, 501, 503})
-_FILTER = re.compile(r"content.?(filter|management|policy)|responsibleai|safety system|moderation", re.IGNORECASE)
-_WRONG_KEY = re.compile(r"api[_ ]key.{0,12}(invalid|not valid|expired)", re.IGNORECASE)
-_KEY_LIKE = re.compile(
-    r"\b(?:sk|pk|gsk|xai|nvapi|hf|r8)[-_][\w*-]{6,}|\bAIza[\w*-]{6,}|\bya29\.[\w.*-]{6,}|Bearer\s+\S+", re.IGNORECASE
-)
+_FILTER = r"(?i)content.?(filter|management|policy)|responsibleai|safety system|moderation"
+_WRONG_KEY = r"(?i)api[_ ]key.{0,12}(invalid|not valid|expired)"
+_KEY_LIKE = r"(?i)\b(?:sk|pk|gsk|xai|nvapi|hf|r8)[-_][\w*-]{6,}|\bAIza[\w*-]{6,}|\bya29\.[\w.*-]{6,}|Bearer\s+\S+"
 _MESSAGE_LIMIT = 500
 
 
-_LINE_BREAKS = re.compile("\\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*")
+_LINE_BREAKS = "\\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*"
 # What may stand in the text of an error as it came: no sentence fits into it.
-_CODE = re.compile(r"[\w.:/-]{1,64}")
-_REQUEST_ID = re.compile(r"[\w.:/=+-]{1,128}")
+_CODE = r"[\w.:/-]{1,64}"
+_REQUEST_ID = r"[\w.:/=+-]{1,128}"
 
 
 def redact_keys(text: str) -> str:
     """Replace everything in `text` that looks like a key."""
-    return _KEY_LIKE.sub("***", text)
+    return re.sub(_KEY_LIKE, "***", text)
 
 
 def to_line(text: str) -> str:
     """Return the text as one line, with control characters escaped."""
-    return escape_controls(_LINE_BREAKS.sub(" ", text))
+    return escape_controls(re.sub(_LINE_BREAKS, " ", text))
 
 
 def quote_message(message: str) -> str:
@@ -319,11 +316,11 @@ def from_status(
     kind = _choose_kind(status, message, code)
     detail = quote_message(message)
     event = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
-    if code and code != str(status) and _CODE.fullmatch(code) and code.lower() not in detail.lower():
+    if code and code != str(status) and re.fullmatch(_CODE, code) and code.lower() not in detail.lower():
         event += f" ({code})"
     text = f"{event}: {detail}." if detail else f"{event}."
     text += f" To do: {_ADVICE[kind]}"
-    if request_id and _REQUEST_ID.fullmatch(request_id):
+    if request_id and re.fullmatch(_REQUEST_ID, request_id):
         text += f" (request {request_id})"
     error = kind(text, status=status, code=code, request_id=request_id, retry_after=retry_after, body=body[: 64 * 1024])
     error._said = (message[: 4 * _MESSAGE_LIMIT], detail)
@@ -335,16 +332,16 @@ def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderEr
     if status < 400:
         # Reported inside a successful response: only the code and the text show the kind.
         status = int(code) if code and code.isdecimal() and 400 <= int(code) < 600 else _guess_status(code, message)
-    if status in _INPUT_STATUSES and _UNSUPPORTED_INPUT.search(text):
+    if status in _INPUT_STATUSES and re.search(_UNSUPPORTED_INPUT, text):
         return UnsupportedInput
     if status in (400, 413, 422):
-        if _CONTEXT.search(text):
+        if re.search(_CONTEXT, text):
             return ContextTooLong
-        if _FILTER.search(text):
+        if re.search(_FILTER, text):
             return ContentFiltered
-        if _WRONG_KEY.search(text):
+        if re.search(_WRONG_KEY, text):
             return AuthError  # some hosts report a wrong key as a bad request
-        return ReplayRejected if _REPLAY.search(text) else BadRequest
+        return ReplayRejected if re.search(_REPLAY, text) else BadRequest
     if status in (401, 403, 407):
         return AuthError
     if status in (404, 405, 410):
@@ -356,18 +353,18 @@ def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderEr
     return BadRequest if 400 <= status < 500 else ProviderError
 
 
-_CODES: tuple[tuple[re.Pattern[str], int], ...] = (
-    (re.compile(r"auth|api.?key|permission|forbidden", re.IGNORECASE), 401),
-    (re.compile(r"rate.?limit|quota|insufficient|too.?many.?requests|balance", re.IGNORECASE), 429),
-    (re.compile(r"overload|unavailable|server.?error|internal|timeout|capacity", re.IGNORECASE), 503),
-    (re.compile(r"not.?found|no such model", re.IGNORECASE), 404),
-    (re.compile(r"invalid|bad.?request|unsupported|too long|context|content.?filter|tool", re.IGNORECASE), 400),
+_CODES = (
+    (r"(?i)auth|api.?key|permission|forbidden", 401),
+    (r"(?i)rate.?limit|quota|insufficient|too.?many.?requests|balance", 429),
+    (r"(?i)overload|unavailable|server.?error|internal|timeout|capacity", 503),
+    (r"(?i)not.?found|no such model", 404),
+    (r"(?i)invalid|bad.?request|unsupported|too long|context|content.?filter|tool", 400),
 )
 
 
 def _guess_status(code: str | None, message: str) -> int:
     for text in (code or "", message):
         for pattern, status in _CODES:
-            if pattern.search(text):
+            if re.search(pattern, text):
                 return status
     return 0

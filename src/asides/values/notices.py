@@ -10,7 +10,8 @@ import re
 import msgspec
 
 # Characters that move the cursor, change the order of other characters, break a line, or cannot be seen.
-_CONTROLS = re.compile(
+# Text, since few programs need it: `re` compiles it when it is first used.
+_CONTROLS = (
     "["
     "\\x00-\\x1f\\x7f-\\x9f"  # C0, DEL, C1
     "\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"  # format and separators
@@ -45,7 +46,7 @@ def escape_controls(text: str) -> str:
     """Write control, format and invisible characters as \\xNN, \\uNNNN or \\UNNNNNNNN, so that no text of a model or a
     provider can forge a line or hide a part of it. Other characters stay; a second call changes nothing.
     """
-    return _CONTROLS.sub(_escape, text)
+    return re.sub(_CONTROLS, _escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -114,10 +114,10 @@ _QUOTE = 16
 _STEP = _QUOTE // 2
 # A whole text that is shorter is a quote too, between other words.
 _SHORTEST_QUOTE = 3
-_NO_LETTER = re.compile(r"[\W_]+")
+_NO_LETTER = r"[\W_]+"
 # One character, or the escape of one as JSON writes it.
-_CHARACTER = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrtbfv0\"'/\\]|(.)", re.DOTALL)
-_TOKEN = re.compile(r"[^\s\"'`,;:()\[\]{}<>]+")
+_CHARACTER = r"(?s)\\u([0-9a-fA-F]{4})|\\[nrtbfv0\"'/\\]|(.)"
+_WORD = r"[^\s\"'`,;:()\[\]{}<>]+"
 _SHORTEST_TOKEN = 6
 
 
@@ -149,7 +149,7 @@ def hide_quotes(text: str, texts: Sequence[str], keep: Iterable[str] = ()) -> st
     stay.
     """
     letters, places = _skim(text)
-    whole = "\0".join(_NO_LETTER.sub("", source).casefold() for source in texts)
+    whole = "\0".join(re.sub(_NO_LETTER, "", source).casefold() for source in texts)
     spans = [(places[start][0], places[end - 1][1]) for start, end in _find_passages(letters, whole)]
     spans += _find_short_texts(letters, places, texts)
     spans += _find_tokens(text, texts, frozenset(keep))
@@ -160,7 +160,7 @@ def _skim(text: str) -> tuple[str, list[_Span]]:
     """The letters and digits of a text, with case folded, and where each of them stands."""
     letters: list[str] = []
     places: list[_Span] = []
-    for found in _CHARACTER.finditer(text):
+    for found in re.finditer(_CHARACTER, text):
         character = chr(int(found[1], 16)) if found[1] else found[2] or ""
         for letter in character.casefold() if character.isalnum() else "":
             letters.append(letter)
@@ -184,7 +184,7 @@ def _find_passages(letters: str, whole: str) -> Iterable[_Span]:
 
 def _find_short_texts(letters: str, places: Sequence[tuple[int, int]], texts: Sequence[str]) -> Iterable[_Span]:
     """Every occurrence of a whole short text that is no part of longer words."""
-    for short in {_NO_LETTER.sub("", source).casefold() for source in texts if len(source) < 8 * _QUOTE}:
+    for short in {re.sub(_NO_LETTER, "", source).casefold() for source in texts if len(source) < 8 * _QUOTE}:
         start = letters.find(short) if _SHORTEST_QUOTE <= len(short) < 2 * _QUOTE else -1
         while start >= 0:
             end = start + len(short)
@@ -196,7 +196,7 @@ def _find_short_texts(letters: str, places: Sequence[tuple[int, int]], texts: Se
 
 
 def _find_tokens(text: str, texts: Sequence[str], keep: frozenset[str]) -> Iterable[_Span]:
-    for found in _TOKEN.finditer(text):
+    for found in re.finditer(_WORD, text):
         token = found[0].strip(".!?…")
         is_plain = token[1:].lower() == token[1:] and not any(map(str.isdigit, token))
         is_word = len(token) < _SHORTEST_TOKEN or is_plain or token in keep
@@ -212,7 +212,7 @@ def _cut_out(text: str, spans: Iterable[_Span]) -> str:
             continue
         between = text[end:start]
         # Passages with nothing but marks between them are one quote.
-        if not pieces or _NO_LETTER.sub("", between):
+        if not pieces or re.sub(_NO_LETTER, "", between):
             pieces += [between, _CUT]
         end = stop
     return "".join([*pieces, text[end:]])

@@ -44,7 +44,7 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_DATA_URL = re.compile(r"data:(?P<media_type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
+_DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)"
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
@@ -184,7 +184,7 @@ def _import_audio(part: Mapping[str, Any]) -> File:
 
 
 def _split_data_url(url: str) -> tuple[str, bytes] | None:
-    found = _DATA_URL.fullmatch(url) if url.startswith("data:") else None
+    found = re.fullmatch(_DATA_URL, url) if url.startswith("data:") else None
     return None if found is None else (found["media_type"], _decode_base64(found["data"]))
 
 
