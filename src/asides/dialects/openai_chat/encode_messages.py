@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Callable
 from typing import Any, assert_never
 
 import msgspec
@@ -70,22 +69,25 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
     With `reuse`, a message may be the bytes that an earlier request had for it.
     """
     encoder = _MessageEncoder(prompt, target, notices)
+    context = encoder.find_context() if reuse else None
     if not target.quirks.cache_control:
         report_cache(prompt, notices)
     messages = put_system_first(prompt)
-    history = HistoryEncoder(encoder.encode_message, notices, encode_plain, between=encoder.choose_bridge())
+    between = None if target.quirks.after_results == "anyone" else encoder.make_bridge
+    history = HistoryEncoder(encoder.encode_message, notices, encode_plain, between=between)
     if not target.rule.signed_calls:
-        history.run(messages, encoder.find_context() if reuse else None)
+        history.run(messages, context)
     else:
         start = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
-        history.run(messages[:start], encoder.find_context() if reuse else None)
+        history.run(messages[:start], context)
         encoder.signs_calls = True
         history.run(messages[start:], encoder.find_context() if reuse else None)
     return history.encoded
 
 
 def _begins_turn(message: Message) -> bool:
-    return message.role == "user" and (not message.parts or not all(isinstance(p, ToolResult) for p in message.parts))
+    is_results = bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
+    return message.role == "user" and not is_results
 
 
 class _MessageEncoder:
@@ -122,9 +124,6 @@ class _MessageEncoder:
         return encoded if self.quirks.after_results == "anyone" else self.add_bridges(encoded)
 
     # --- hosts that refuse a user message after results -------------------------------------------------------------
-
-    def choose_bridge(self) -> Callable[[str, str], list[Wire]] | None:
-        return None if self.quirks.after_results == "anyone" else self.make_bridge
 
     def make_bridge(self, role: str, following: str) -> list[Wire]:
         """Make the message of the model that must stand between tool results and a user message."""
