@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.contestant import DIALECTS, Contestant, Mode, Read, Sink
-from bench.payloads import QUESTION
+from bench.contestant import Contestant, Mode, Read, Sink
+from bench.payloads import DIALECTS, QUESTION
 
 # A host that never puts tags into the answer, and one where they can occur, so that the answer is searched for them.
 WITHOUT_TAGS = "deepseek:deepseek-reasoner"
@@ -79,7 +79,7 @@ def _asides(chat_model: str, mode: Mode) -> Any:
 
             return read_async
 
-        client = asides.Client()
+        client: Any = asides.Client()
 
         def read(profile: str, sink: Sink) -> None:
             where = locate(base_url, profile, dialect)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.contestant import DIALECTS, Contestant, Read, Sink
+from bench.contestant import Contestant, Read, Sink
 from bench.floors import clients
 from bench.floors.bodies import typed_body
 from bench.floors.decoders import SPLITTERS, TYPED, no_decode, split_events
-from bench.payloads import QUESTION
+from bench.payloads import DIALECTS, QUESTION
 
 PATHS = {
     "chat": "/v1/chat/completions",

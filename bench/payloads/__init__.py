@@ -11,6 +11,21 @@ from functools import cache
 from bench.payloads import bedrock, chat, cohere, gemini, messages, ollama, responses
 from bench.payloads.words import Call, Expected, Stream, dump, make_text, make_thinking
 
+__all__ = [
+    "BODY_SIZES",
+    "CHUNKS",
+    "CONTENT_TYPES",
+    "DIALECTS",
+    "QUESTION",
+    "Expected",
+    "Stream",
+    "body",
+    "calls",
+    "count_expected",
+    "read_profile",
+    "stream",
+]
+
 CHUNKS = 4000
 BODY_SIZES = {"2 KB": 2 * 1024, "20 KB": 20 * 1024, "200 KB": 200 * 1024}
 QUESTION = "Explain how streams work, in detail, with one worked example please."
