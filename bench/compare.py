@@ -16,11 +16,24 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import concurrency, environments, imports, streams, targets, whole
+from bench import agent_steps, concurrency, conversations, environments, imports, streams, targets, whole
+from bench.payloads import DIALECTS
 from bench.server import replay_server
 from bench.tables import Table
 
-TABLES = ("chat", "messages", "responses", "trickle", "whole", "growth", "imports", "concurrency", "tags", "memory")
+TABLES = (
+    *DIALECTS,
+    "trickle",
+    "whole",
+    "ask",
+    "conversations",
+    "agents",
+    "concurrency",
+    "imports",
+    "tags",
+    "growth",
+    "memory",
+)
 
 
 def run(name: str, base_url: str, options: argparse.Namespace) -> Iterator[Table]:
@@ -29,24 +42,39 @@ def run(name: str, base_url: str, options: argparse.Namespace) -> Iterator[Table
     def rounds(usual: int, quickly: int = 2) -> int:
         return options.rounds or (quickly if quick else usual)
 
-    def single(dialect: str, pace: str) -> Table:
-        count = rounds(7 if pace == "burst" else 5)
-        return streams.single_streams(base_url, name, dialect, pace, rounds=count, quick=quick, only=options.only)
+    def stream(table: str, dialects: tuple[str, ...], pace: str) -> Table:
+        count = rounds(5 if pace == "burst" else 3)
+        return streams.single_streams(base_url, table, dialects, pace, rounds=count, quick=quick, only=options.only)
+
+    def trickle() -> Iterator[Table]:
+        yield stream("trickle", ("chat",), "trickle")
+        if not quick:
+            yield stream("trickle_others", DIALECTS[1:], "trickle")
+
+    def talk() -> Iterator[Table]:
+        spoken = DIALECTS[:1] if quick else DIALECTS
+        yield conversations.conversations(base_url, spoken, rounds=rounds(2, 1), quick=quick)
+        yield conversations.trimming(base_url, spoken, rounds=rounds(2, 1), quick=quick)
 
     def many() -> Iterator[Table]:
         for count in (200,) if quick else (200, 1000):
             yield concurrency.concurrency(base_url, count, rounds=rounds(3, 1), quick=quick, only=options.only)
 
+    def ask() -> Table:
+        spoken = DIALECTS[:1] if quick else DIALECTS
+        return streams.ask(base_url, spoken, rounds=rounds(7), quick=quick, only=options.only)
+
     makers: dict[str, Callable[[], Any]] = {
-        "chat": lambda: [single("chat", "burst")],
-        "trickle": lambda: [single("chat", "trickle")],
-        "messages": lambda: [single("messages", "burst")],
-        "responses": lambda: [single("responses", "burst")],
-        "whole": lambda: [whole.whole(rounds=rounds(3, 1), quick=quick)],
-        "growth": lambda: [streams.growth(base_url, rounds=rounds(3), quick=quick)],
-        "imports": lambda: [imports.imports(base_url, rounds=rounds(7), quick=quick)],
+        **{dialect: lambda: [stream(name, (name,), "burst")] for dialect in DIALECTS},
+        "trickle": trickle,
+        "whole": lambda: [whole.whole(rounds=rounds(5, 1), quick=quick)],
+        "ask": lambda: [ask()],
+        "conversations": talk,
+        "agents": lambda: [agent_steps.agents(base_url, rounds=rounds(3, 1), quick=quick)],
         "concurrency": many,
-        "tags": lambda: streams.tags(base_url, rounds=rounds(7), quick=quick),
+        "imports": lambda: [imports.imports(base_url, rounds=rounds(5, 1), quick=quick)],
+        "tags": lambda: streams.tags(base_url, rounds=rounds(5), quick=quick),
+        "growth": lambda: [streams.growth(base_url, rounds=rounds(3), quick=quick)],
         "memory": lambda: [streams.memory(base_url, quick=quick)],
     }
     yield from makers[name]()
@@ -70,10 +98,13 @@ def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
         default=["all"],
         help=f"{', '.join(TABLES)}, or all; default: all",
     )
-    parser.add_argument("--rounds", type=int, help="rounds per table (default: 3 to 7, by table)")
+    parser.add_argument("--rounds", type=int, help="rounds per table (default: 2 to 7, by table)")
     parser.add_argument("--quick", action="store_true", help="floors and asides only, short streams, under a minute")
     parser.add_argument(
-        "--only", nargs="+", metavar="PART", help="in chat, trickle, concurrency: contestants with PART in their name"
+        "--only",
+        nargs="+",
+        metavar="PART",
+        help="in the tables of streams, ask and concurrency: contestants with PART in their name",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of every table")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
@@ -93,7 +124,7 @@ def main() -> int:
     print(done[0].text(), flush=True)
     with replay_server() as base_url:
         for name in options.tables:
-            streams.progress(f"{name} …")
+            streams.progress(f"{name} … after {time.monotonic() - began:.0f} s")
             for table in run(name, base_url, options):
                 done.append(table)
                 print(table.text(), flush=True)

@@ -1,6 +1,6 @@
-"""The type of a contestant: a name, an environment, and a function that reads one stream into a sink.
+"""The type of a contestant: a name, an environment, and a function that reads one answer into a sink.
 
-Not here: the contestants themselves, which are in `floors.py`, `peers.py` and `ours.py`.
+Not here: the contestants themselves, which are in `floors`, `peers` and `ours.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from bench.payloads import DIALECTS
+
 Mode = Literal["sync", "async"]
 Made = TypeVar("Made")
-
-DIALECTS = ("chat", "messages", "responses")
 
 
 class Sink:
@@ -31,7 +31,7 @@ class Sink:
         return thinking, text, tool_arguments
 
 
-# Reads one stream of a profile into the sink; a coroutine function when the mode is "async".
+# Reads one answer of a profile into the sink; a coroutine function when the mode is "async".
 Read = Callable[[str, Sink], Awaitable[None] | None]
 
 
@@ -44,6 +44,8 @@ class Contestant:
     build: Callable[[str, str], Read]
     kind: Literal["floor", "ours", "peer"] = "peer"
     dialects: tuple[str, ...] = DIALECTS
+    # Whether it reads whole bodies too.
+    reads_bodies: bool = True
 
     @property
     def key(self) -> str:

@@ -27,12 +27,17 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "floor": ("aiohttp", "httptools", "httpx", "msgspec", "urllib3"),
     "openai": ("openai",),
     "anthropic": ("anthropic",),
+    "google_genai": ("google-genai",),
+    "cohere": ("cohere",),
+    "ollama": ("ollama",),
+    "boto3": ("boto3",),
     "pydantic_ai": ("pydantic-ai-slim[openai,anthropic]",),
     "litellm": ("litellm",),
     "langchain": ("langchain-openai", "langchain-anthropic"),
     "any_llm": ("any-llm-sdk[openai,anthropic]",),
     "mirascope": ("mirascope[openai,anthropic]",),
     "llm": ("llm",),
+    "openai_agents": ("openai-agents",),
 }
 
 INSTALLERS = ("pip", "setuptools", "wheel")

@@ -1,6 +1,7 @@
-"""The table of start-up: the cost of the import, of a first answer in a new process, and the installed size.
+"""The table of start-up: the cost of an import with its client, of a first `ask` in a new process, and the size.
 
-Each figure comes from a new process. CPU is that of the whole process minus that of a bare Python.
+Each figure comes from a new process. CPU is that of the whole process minus that of a bare Python. An import alone says
+nothing: libraries load their parts when they are first used.
 """
 
 from __future__ import annotations
@@ -14,90 +15,155 @@ from statistics import median
 from typing import NamedTuple
 
 from bench.environments import INSTALLERS, ROOT, build_environ, find_python, site_packages
+from bench.payloads import BODY_SIZES
+from bench.streams import progress, ratio
 from bench.tables import Row, Table
 
 
 class Start(NamedTuple):
     name: str
     environment: str
-    # The imports of a program that uses the sync client.
+    # The imports of a program that asks.
     imports: str
-    # Code for one streamed answer; `URL` is the address of the server.
-    first_answer: str = ""
+    # Code that makes a client that can send; `URL` is the address of the server.
+    client: str
+    # Code for one answer of 2 KB in one body, and the check that it came.
+    ask: str
 
 
 BARE = "bare Python"
-_CHAT = "model='m', messages=[{'role': 'user', 'content': 'hi'}], stream=True"
-_POST = "body=b'{}', headers={'Content-Type': 'application/json'}"
+_CHAT = "model='m', messages=[{'role': 'user', 'content': 'hi'}]"
+_STRUCTS = (
+    "Message = msgspec.defstruct('Message', [('content', str)])\n"
+    "Choice = msgspec.defstruct('Choice', [('message', Message)])\n"
+    "Completion = msgspec.defstruct('Completion', [('choices', list[Choice])])\n"
+    "decode = msgspec.json.Decoder(Completion).decode\n"
+)
+_SENT = "msgspec.json.encode({'model': 'm', 'messages': [{'role': 'user', 'content': 'hi'}]})"
+_HEADERS = "headers={'Content-Type': 'application/json'}"
+_TEXT = "assert answer.choices[0].message.content"
 
 STARTS = (
-    Start(BARE, "floor", "pass", "pass"),
+    Start(BARE, "floor", "pass", "pass", "pass"),
     Start(
         "urllib3 + msgspec",
         "floor",
         "import msgspec, urllib3",
-        f"r = urllib3.PoolManager().request('POST', URL + '/v1/chat/completions', preload_content=False, {_POST})\n"
-        "for _ in r.stream(65536): pass",
+        f"{_STRUCTS}client = urllib3.PoolManager()",
+        f"sent = client.request('POST', URL + '/v1/chat/completions', body={_SENT}, {_HEADERS})\n"
+        f"answer = decode(sent.data)\n{_TEXT}",
     ),
-    Start("aiohttp + msgspec", "floor", "import aiohttp, msgspec"),
+    Start(
+        "aiohttp + msgspec",
+        "floor",
+        "import asyncio, aiohttp, msgspec",
+        f"{_STRUCTS}async def make(): return aiohttp.ClientSession()\nrunner = asyncio.Runner()\n"
+        "client = runner.run(make())",
+        "async def ask():\n"
+        "    async with client:\n"
+        f"        async with client.post(URL + '/v1/chat/completions', data={_SENT}, {_HEADERS}) as sent:\n"
+        "            return decode(await sent.read())\n"
+        f"answer = runner.run(ask())\n{_TEXT}",
+    ),
     Start(
         "asides",
         "asides",
         "import asides",
-        "with asides.stream('deepseek:m', 'hi', base_url=URL + '/v1', api_key='x') as events:\n"
-        "    for _ in events: pass\n"
-        "    assert events.reply.text",
+        "client = asides.Client()",
+        "assert client.ask('deepseek:m', 'hi', base_url=URL + '/v1', api_key='x').text",
     ),
-    Start("asides, with Client", "asides", "import asides; asides.Client"),
-    Start("asides, with AsyncClient", "asides", "import asides; asides.AsyncClient"),
+    Start(
+        "asides, async",
+        "asides",
+        "import asyncio, asides",
+        "async def make(): return asides.AsyncClient()\nrunner = asyncio.Runner()\nclient = runner.run(make())",
+        "async def ask():\n"
+        "    async with client:\n"
+        "        return await client.ask('deepseek:m', 'hi', base_url=URL + '/v1', api_key='x')\n"
+        "assert runner.run(ask()).text",
+    ),
     Start(
         "openai",
         "openai",
         "from openai import OpenAI",
-        f"for _ in OpenAI(api_key='x', base_url=URL + '/v1').chat.completions.create({_CHAT}): pass",
+        "client = OpenAI(api_key='x', base_url=URL + '/v1')",
+        f"answer = client.chat.completions.create({_CHAT})\n{_TEXT}",
     ),
     Start(
         "anthropic",
         "anthropic",
         "from anthropic import Anthropic",
-        f"for _ in Anthropic(api_key='x', base_url=URL).messages.create(max_tokens=9, {_CHAT}): pass",
+        "client = Anthropic(api_key='x', base_url=URL)",
+        f"assert client.messages.create(max_tokens=9, {_CHAT}).content[1].text",
+    ),
+    Start(
+        "google-genai",
+        "google_genai",
+        "from google import genai",
+        "client = genai.Client(api_key='x', http_options={'base_url': URL})",
+        "assert client.models.generate_content(model='gemini-2.5-flash', contents='hi').text",
+    ),
+    Start(
+        "cohere",
+        "cohere",
+        "import cohere",
+        "client = cohere.ClientV2(api_key='x', base_url=URL)",
+        f"assert client.chat({_CHAT}).message.content[1].text",
+    ),
+    Start(
+        "ollama",
+        "ollama",
+        "import ollama",
+        "client = ollama.Client(host=URL)",
+        f"assert client.chat({_CHAT}).message.content",
+    ),
+    Start(
+        "boto3",
+        "boto3",
+        "import boto3",
+        "client = boto3.client('bedrock-runtime', endpoint_url=URL, region_name='us-east-1',\n"
+        "    aws_access_key_id='x', aws_secret_access_key='x')",
+        "asked = [{'role': 'user', 'content': [{'text': 'hi'}]}]\n"
+        "assert client.converse(modelId='m', messages=asked)['output']['message']['content'][1]['text']",
     ),
     Start(
         "any-llm",
         "any_llm",
-        "from any_llm import completion",
-        f"for _ in completion(provider='openai', api_key='x', api_base=URL + '/v1', {_CHAT}): pass",
+        "from any_llm import AnyLLM",
+        "client = AnyLLM.create('openai', api_key='x', api_base=URL + '/v1')",
+        f"answer = client.completion({_CHAT})\n{_TEXT}",
     ),
     Start(
         "langchain",
         "langchain",
         "from langchain_openai import ChatOpenAI",
-        "for _ in ChatOpenAI(model='m', api_key='x', base_url=URL + '/v1').stream('hi'): pass",
+        "client = ChatOpenAI(model='m', api_key='x', base_url=URL + '/v1')",
+        "assert client.invoke('hi').content",
     ),
-    Start("llm", "llm", "import llm"),
-    Start("mirascope", "mirascope", "from mirascope import llm"),
     Start(
         "pydantic-ai",
         "pydantic_ai",
-        "from pydantic_ai.direct import model_request_stream_sync as request\n"
+        "from pydantic_ai.direct import model_request_sync as request\n"
+        "from pydantic_ai.messages import ModelRequest\n"
         "from pydantic_ai.models.openai import OpenAIChatModel\n"
         "from pydantic_ai.providers.openai import OpenAIProvider",
-        "from pydantic_ai.messages import ModelRequest\n"
-        "model = OpenAIChatModel('m', provider=OpenAIProvider(api_key='x', base_url=URL + '/v1'))\n"
-        "with request(model, [ModelRequest.user_text_prompt('hi')]) as events:\n"
-        "    for _ in events: pass",
+        "client = OpenAIChatModel('m', provider=OpenAIProvider(api_key='x', base_url=URL + '/v1'))",
+        "assert request(client, [ModelRequest.user_text_prompt('hi')]).parts",
     ),
     Start(
         "litellm",
         "litellm",
         "from litellm import completion",
-        f"for _ in completion(api_base=URL + '/v1', api_key='x', {_CHAT.replace(chr(39) + 'm', chr(39) + 'openai/m')})"
-        ": pass",
+        "pass",
+        "asked = [{'role': 'user', 'content': 'hi'}]\n"
+        f"answer = completion(model='openai/m', messages=asked, api_base=URL + '/v1', api_key='x')\n{_TEXT}",
     ),
 )
-QUICK = (BARE, "urllib3 + msgspec", "aiohttp + msgspec", "asides", "asides, with Client", "asides, with AsyncClient")
-# Smaller values are noise, so ratios divide by at least this.
-LEAST_MS = 1.0
+QUICK = (BARE, "urllib3 + msgspec", "aiohttp + msgspec", "asides", "asides, async")
+# The large libraries take seconds to start: they do so in the first rounds only.
+SLOW_ROUNDS = 2
+# The bare clients and asides, whose cold requests are compared with each other.
+REFERENCES = {"asides": "urllib3 + msgspec", "asides, async": "aiohttp + msgspec"}
 
 
 def cpu_ms(environment: str, code: str) -> float | None:
@@ -134,44 +200,62 @@ def installed(environment: str) -> tuple[float, int] | None:
 
 def imports(base_url: str, *, rounds: int, quick: bool) -> Table:
     starts = [s for s in STARTS if find_python(s.environment) is not None and (not quick or s.name in QUICK)]
-    url = f"URL = '{base_url}/burst-30'\n"
-    importing: dict[str, list[float | None]] = {start.name: [] for start in starts}
-    answering: dict[str, list[float | None]] = {start.name: [] for start in starts}
-    for _ in range(rounds):
-        for start in starts:
-            importing[start.name].append(cpu_ms(start.environment, start.imports))
-            if start.first_answer:
-                code = f"{url}{start.imports}\n{start.first_answer}"
-                answering[start.name].append(cpu_ms(start.environment, code))
-    bare = _middle(importing[BARE]) or 0.0
+    url = f"URL = '{base_url}/body-{BODY_SIZES['2 KB']}'\n"
+    taken: dict[str, dict[str, list[float | None]]] = {start.name: {"client": [], "ask": []} for start in starts}
+    for number in range(rounds):
+        shift = number * len(starts) // rounds
+        for start in starts[shift:] + starts[:shift]:
+            if number >= SLOW_ROUNDS and start.name not in (*QUICK, "openai"):
+                continue
+            ready = f"{url}{start.imports}\n{start.client}"
+            asked = f"{ready}\n{start.ask}"
+            if number == 0:
+                # A process compiles what it imports for the first time.
+                cpu_ms(start.environment, asked)
+            for column, code in (("client", ready), ("ask", asked)):
+                taken[start.name][column].append(cpu_ms(start.environment, code))
+        progress(f"  round {number + 1} of {rounds}")
     rows: list[Row] = []
     for start in starts:
         row: Row = {"name": start.name}
-        for column, taken in (("import_ms", importing), ("first_ms", answering)):
-            middle = _middle(taken[start.name])
-            row[column] = None if middle is None else middle - bare if start.name != BARE else middle
+        for column, values in taken[start.name].items():
+            above = _above_bare(values, taken[BARE][column])
+            if start.name == BARE:
+                row[f"{column}_ms"] = _middle(values)
+            elif above is not None:
+                row[f"{column}_ms"] = median(above)
+                reference = REFERENCES.get(start.name, REFERENCES["asides"])
+                for name, other in (("times", "asides"), ("bare", reference)):
+                    others = _above_bare(taken[other][column][: len(above)], taken[BARE][column])
+                    row[f"{column}_{name}"] = ratio(above, others)
         if start.environment != "floor" and "," not in start.name and (found := installed(start.environment)):
             row["megabytes"], row["packages"] = found
         rows.append(row)
-    ours = next((row for row in rows if row["name"] == "asides"), {})
-    for row in rows:
-        for column in ("import_ms", "first_ms"):
-            if row["name"] != BARE and row.get(column) is not None and ours.get(column) is not None:
-                row[f"{column}_times"] = row[column] / max(ours[column], LEAST_MS)
     columns = {
         "name": "package",
-        "import_ms": "import, CPU ms",
-        "import_ms_times": "÷ asides",
-        "first_ms": "import + first answer, CPU ms",
-        "first_ms_times": "÷ asides",
+        "client_ms": "import + client, CPU ms",
+        "client_bare": "÷ bare client",
+        "client_times": "÷ asides",
+        "ask_ms": "import + client + ask, CPU ms",
+        "ask_bare": "÷ bare client",
+        "ask_times": "÷ asides",
         "megabytes": "installed MB",
         "packages": "packages",
     }
     note = (
-        "CPU of a fresh process above that of a bare Python (first row). Ratios take at least 1 ms for asides, whose "
-        "names load when first used. Installed: no extras, no compiled files."
+        "CPU of a new process above that of a bare Python (first row). The answer is one body of 2 KB. Bare client: "
+        "urllib3 + msgspec; for asides, async: aiohttp + msgspec. Installed: no extras of asides, the extras of the "
+        "others that this benchmark uses; no compiled files."
     )
-    return Table("imports", f"imports and installed size, {rounds} rounds", columns, rows, [note])
+    return Table("imports", f"a new process: client, first ask, installed size; {rounds} rounds", columns, rows, [note])
+
+
+def _above_bare(values: list[float | None], bare: list[float | None]) -> list[float] | None:
+    base = _middle(bare)
+    if base is None or None in values:
+        return None
+    # Less than a millisecond is noise.
+    return [max(1.0, value - base) for value in values if value is not None]
 
 
 def _middle(values: list[float | None]) -> float | None:

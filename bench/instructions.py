@@ -55,7 +55,7 @@ def main() -> int:
     parts = sys.argv[1:]
     chosen = [c for c in choose("chat") if any(part in c.key for part in parts)]
     if not parts:
-        chosen = [c for c in choose("chat", peers=False) if c.kind == "ours" or c.name in QUICK_FLOORS]
+        chosen = [c for c in choose("chat", peers=False) if c.kind == "ours" or c.key in QUICK_FLOORS]
     rows: list[Row] = []
     with replay_server() as base_url:
         for contestant in chosen:

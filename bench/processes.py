@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Timer
-from typing import Any
+from typing import Any, Self
 
 from bench.contestant import Contestant
 from bench.environments import BENCH, ROOT, build_environ, find_python
@@ -22,14 +20,17 @@ class ContestantFailed(Exception):
 
 
 class Process:
-    def __init__(self, contestant: Contestant, dialect: str, base_url: str) -> None:
+    """A module of the benchmark that runs in an environment and answers questions (`worker.serve`)."""
+
+    def __init__(self, environment: str, module: str, *arguments: str) -> None:
         LOGS.mkdir(exist_ok=True)
-        log = LOGS / (re.sub(r"[^\w.+-]+", "_", f"{contestant.key} {dialect}") + ".log")
+        # The last argument is the address of the server.
+        log = LOGS / (re.sub(r"[^\w.+-]+", "_", " ".join((module, *arguments[:-1]))) + ".log")
         with log.open("w") as stderr:
             self._process = subprocess.Popen(
-                [str(find_python(contestant.environment)), "-m", "bench.worker", contestant.key, dialect, base_url],
+                [str(find_python(environment)), "-m", module, *arguments],
                 cwd=ROOT,
-                env=build_environ(contestant.environment),
+                env=build_environ(environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -67,14 +68,15 @@ class Process:
             self._process.kill()
             self._process.wait()
 
+    def __enter__(self) -> Self:
+        return self
 
-@contextmanager
-def start_process(contestant: Contestant, dialect: str, base_url: str) -> Iterator[Process]:
-    process = Process(contestant, dialect, base_url)
-    try:
-        yield process
-    finally:
-        process.close()
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def start_process(contestant: Contestant, dialect: str, base_url: str) -> Process:
+    return Process(contestant.environment, "bench.worker", contestant.key, dialect, base_url)
 
 
 def run_module(environment: str, module: str, *arguments: str) -> Any:

@@ -1,11 +1,14 @@
 """A loopback server that replays prepared bytes: HTTP/1.1 keep-alive, one HTTP chunk per event, no work per request.
 
 It runs as a separate process (`with replay_server() as base_url`) until its standard input closes. The path is
-`/<profile>/…/chat/completions` (or `messages`, `responses`), the profile `<pace>-<chunks>[-tags]`:
+`/<profile>/…`, where the rest is that of the provider and shows the dialect. The profile is `<pace>-<number>[-tags]`:
 
-    burst     everything in one write: many events per read, so parsing dominates
-    trickle   one event per write, one write per millisecond: one event per read, as a real model sends
-    ticks     one text event per 50 ms with its sending time in nanoseconds as content: many streams, delivery lag
+    burst-4000    everything in one write: many events per read, so parsing dominates
+    trickle-1000  one event per write, one write per millisecond: one event per read, as a real model sends
+    ticks-100     one text event per 50 ms with its sending time in nanoseconds as content: many streams, delivery lag
+    body-2048     a whole response of about this many bytes
+    calls-4       a whole response with this many tool calls
+    steps-10-4    an agent's run of this many steps, with this many calls in each but the last
 """
 
 from __future__ import annotations
@@ -23,17 +26,36 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import payloads
 from bench.environments import ROOT, build_environ, find_python
+from bench.payloads import chat
 
 TICK_MILLISECONDS = 50
 TRICKLE_SECONDS = 0.001
 
-_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
-    b"x-request-id: req_1\r\nTransfer-Encoding: chunked\r\n\r\n"
+_STREAM_HEAD = (
+    "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nCache-Control: no-cache\r\n"
+    "x-request-id: req_1\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
+_BODY_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nx-request-id: req_1\r\nContent-Length: %d\r\n\r\n"
 _NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"
 _END = b"0\r\n\r\n"
-_DIALECTS = {"completions": "chat", "messages": "messages", "responses": "responses"}
+_ENDINGS = {
+    "/chat/completions": "chat",
+    "/messages": "messages",
+    "/responses": "responses",
+    "enerateContent": "gemini",
+    "/v2/chat": "cohere",
+    "/api/chat": "ollama",
+    "/converse": "bedrock",
+    "/converse-stream": "bedrock",
+}
+
+
+def _head(dialect: str) -> bytes:
+    return _STREAM_HEAD.format(payloads.CONTENT_TYPES.get(dialect, "text/event-stream; charset=utf-8")).encode()
+
+
+def _whole(document: bytes) -> bytes:
+    return _BODY_HEAD % len(document) + document
 
 
 def _frame(payload: bytes) -> bytes:
@@ -49,15 +71,23 @@ def _frames(dialect: str, chunks: int, inline_tags: bool) -> tuple[bytes, ...]:
 
 @cache
 def _burst(dialect: str, chunks: int, inline_tags: bool) -> bytes:
-    return _HEAD + b"".join(_frames(dialect, chunks, inline_tags))
+    return _head(dialect) + b"".join(_frames(dialect, chunks, inline_tags))
+
+
+def _step(dialect: str, steps: int, calls: int, request: bytes) -> bytes:
+    """The answer to one request of an agent: how many results it carries shows how far the run is."""
+    done = request.count(b'"tool_call_id"') // calls
+    if done >= steps - 1:
+        return _whole(payloads.body(dialect, 1024)[0])
+    return _whole(payloads.calls(dialect, done, calls))
 
 
 class _Ticker:
     """Write one event to every stream each 50 ms; the streams are spread evenly over the milliseconds of a turn."""
 
-    _BEGIN = _HEAD + _frame(payloads.chat_chunk({"role": "assistant", "content": ""}))
-    _BEFORE, _AFTER = payloads.chat_chunk({"content": "@@"}).split(b"@@")
-    _FINISH = _frame(payloads.chat_chunk({}, "stop")) + _frame(payloads.chat_usage()) + _frame(payloads.DONE) + _END
+    _BEGIN = _head("chat") + _frame(chat.chat_chunk({"role": "assistant", "content": ""}))
+    _BEFORE, _AFTER = chat.chat_chunk({"content": "@@"}).split(b"@@")
+    _FINISH = _frame(chat.chat_chunk({}, "stop")) + _frame(chat.chat_usage()) + _frame(chat.DONE) + _END
 
     def __init__(self) -> None:
         self.slots: list[dict[_Connection, int]] = [{} for _ in range(TICK_MILLISECONDS)]
@@ -102,7 +132,7 @@ _ticker = _Ticker()
 
 class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
-        self.received = b""
+        self.received = bytearray()
         self.closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -116,28 +146,37 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.received += data
         while (end := self.received.find(b"\r\n\r\n")) >= 0:
-            head = self.received[:end].lower()
-            _, found, after = head.partition(b"content-length:")
+            head = bytes(self.received[:end])
+            _, found, after = head.lower().partition(b"content-length:")
             length = int(after.split(b"\r\n", 1)[0]) if found else 0
             if len(self.received) < end + 4 + length:
                 return
-            self.received = self.received[end + 4 + length :]
-            self.answer(head.split(b" ", 2)[1].split(b"?")[0].decode())
+            request = bytes(self.received[end + 4 : end + 4 + length])
+            del self.received[: end + 4 + length]
+            self.answer(head.split(b" ", 2)[1].split(b"?")[0].decode(), request)
 
-    def answer(self, path: str) -> None:
-        _, profile, *rest = path.split("/")
-        dialect = _DIALECTS.get(rest[-1]) if rest else None
+    def answer(self, path: str, request: bytes) -> None:
+        _, profile, rest = path.split("/", 2)
+        dialect = next((dialect for ending, dialect in _ENDINGS.items() if f"/{rest}".endswith(ending)), None)
         if dialect is None:
             self.write(_NOT_FOUND)
             return
-        pace, chunks, inline_tags = payloads.read_profile(profile)
-        if pace == "ticks":
-            _ticker.add(self, chunks)
+        pace, *details = profile.split("-")
+        if pace == "steps":
+            self.write(_step(dialect, int(details[0]), int(details[1]), request))
+            return
+        pace, number, inline_tags = payloads.read_profile(profile)
+        if pace == "body":
+            self.write(_whole(payloads.body(dialect, number)[0]))
+        elif pace == "calls":
+            self.write(_whole(payloads.calls(dialect, 0, number)))
+        elif pace == "ticks":
+            _ticker.add(self, number)
         elif pace == "trickle":
-            self.write(_HEAD)
-            self.trickle(iter(_frames(dialect, chunks, inline_tags)), asyncio.get_running_loop().time())
+            self.write(_head(dialect))
+            self.trickle(iter(_frames(dialect, number, inline_tags)), asyncio.get_running_loop().time())
         else:
-            self.write(_burst(dialect, chunks, inline_tags))
+            self.write(_burst(dialect, number, inline_tags))
 
     def trickle(self, frames: Iterator[bytes], due: float) -> None:
         frame = None if self.closed else next(frames, None)

@@ -151,8 +151,8 @@ def allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(65536, hard), hard))
 
 
-def main() -> None:
-    key, dialect, base_url = sys.argv[1:4]
+def serve(name: str, build: Callable[[], Any]) -> None:
+    """Build a worker and answer questions, one JSON line each: `{"do": method, …arguments}` → what it returns."""
     # Nothing that a library prints may reach the protocol.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -171,15 +171,10 @@ def main() -> None:
             answer({"error": f"{type(error).__name__}: {error}"[:400]})
             return None
 
-    def build() -> Worker:
-        from bench.contestants import find
-
-        return Worker(find(key).build(base_url, dialect))
-
     worker = attempt(build)
     if worker is None:
         return
-    answer({"ready": key})
+    answer({"ready": name})
     for line in sys.stdin:
         question = json.loads(line)
         action = getattr(worker, question.pop("do"))
@@ -189,6 +184,17 @@ def main() -> None:
     # Libraries leave threads and open loops; do not wait for them.
     answers.flush()
     os._exit(0)
+
+
+def main() -> None:
+    key, dialect, base_url = sys.argv[1:4]
+
+    def build() -> Worker:
+        from bench.contestants import find
+
+        return Worker(find(key).build(base_url, dialect))
+
+    serve(key, build)
 
 
 if __name__ == "__main__":

@@ -1,113 +1,23 @@
-"""The peers: the libraries that people use today, each called as its documentation shows, without retries.
-
-Each `build` imports its library when it is called, since it runs only in that library's environment.
-"""
+"""The libraries that call many providers: each called as its documentation shows, without retries. Streams only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from bench.contestant import DIALECTS, Contestant, Mode, Options, Read, Sink, cache_by_profile
+from bench.contestant import Contestant, Mode, Options, Read, Sink, cache_by_profile
 from bench.payloads import QUESTION
-
-MESSAGES = [{"role": "user", "content": QUESTION}]
-CHAT_REQUEST: Options = {"model": "deepseek-reasoner", "messages": MESSAGES}
-RESPONSES_REQUEST: Options = {"model": "gpt-5", "input": QUESTION}
-THINKING: Options = {"thinking": {"type": "enabled", "budget_tokens": 4096}}
-STREAMED: Options = {"stream": True, "stream_options": {"include_usage": True}}
-TIMEOUT_SECONDS = 300
-
-Take = Callable[[Sink, Any], None]
-
-
-def _drain(open_stream: Callable[[str], Any], take: Take) -> Read:
-    def read(profile: str, sink: Sink) -> None:
-        for item in open_stream(profile):
-            take(sink, item)
-
-    return read
-
-
-def _drain_async(open_stream: Callable[[str], Any], take: Take) -> Read:
-    async def read(profile: str, sink: Sink) -> None:
-        async for item in await open_stream(profile):
-            take(sink, item)
-
-    return read
-
-
-# ── openai ──
-
-
-def _take_chat_chunk(sink: Sink, chunk: Any) -> None:
-    if chunk.choices:
-        delta = chunk.choices[0].delta
-        if delta.content:
-            sink.text(delta.content)
-        elif reasoning := getattr(delta, "reasoning_content", None):
-            sink.thinking(reasoning)
-        elif delta.tool_calls:
-            sink.tool_arguments(delta.tool_calls[0].function.arguments or "")
-
-
-def _take_response_event(sink: Sink, event: Any) -> None:
-    kind = event.type
-    if kind == "response.output_text.delta":
-        sink.text(event.delta)
-    elif kind == "response.reasoning_summary_text.delta":
-        sink.thinking(event.delta)
-    elif kind == "response.function_call_arguments.delta":
-        sink.tool_arguments(event.delta)
-
-
-def _openai(mode: Mode) -> Any:
-    def build(base_url: str, dialect: str) -> Read:
-        import openai
-
-        kind = openai.AsyncOpenAI if mode == "async" else openai.OpenAI
-        client: Any = cache_by_profile(
-            lambda profile: kind(
-                api_key="x", base_url=f"{base_url}/{profile}/v1", max_retries=0, timeout=TIMEOUT_SECONDS
-            )
-        )
-        drain = _drain_async if mode == "async" else _drain
-        if dialect == "responses":
-            return drain(lambda p: client(p).responses.create(**RESPONSES_REQUEST, stream=True), _take_response_event)
-        return drain(lambda p: client(p).chat.completions.create(**CHAT_REQUEST, **STREAMED), _take_chat_chunk)
-
-    return build
-
-
-# ── anthropic ──
-
-
-def _take_message_event(sink: Sink, event: Any) -> None:
-    if event.type == "content_block_delta":
-        delta = event.delta
-        kind = delta.type
-        if kind == "text_delta":
-            sink.text(delta.text)
-        elif kind == "thinking_delta":
-            sink.thinking(delta.thinking)
-        elif kind == "input_json_delta":
-            sink.tool_arguments(delta.partial_json)
-
-
-def _anthropic(mode: Mode) -> Any:
-    def build(base_url: str, _dialect: str) -> Read:
-        import anthropic
-
-        kind = anthropic.AsyncAnthropic if mode == "async" else anthropic.Anthropic
-        client: Any = cache_by_profile(
-            lambda profile: kind(api_key="x", base_url=f"{base_url}/{profile}", max_retries=0, timeout=TIMEOUT_SECONDS)
-        )
-        request: Options = {"model": "claude-sonnet-4-5", "max_tokens": 8192, "messages": MESSAGES, **THINKING}
-        drain = _drain_async if mode == "async" else _drain
-        return drain(lambda p: client(p).messages.create(**request, stream=True), _take_message_event)
-
-    return build
-
+from bench.peers.vendors import (
+    CHAT_REQUEST,
+    MESSAGES,
+    STREAMED,
+    THINKING,
+    TIMEOUT_SECONDS,
+    drain,
+    drain_async,
+    take_chat_chunk,
+    take_response_event,
+)
 
 # ── litellm ──
 
@@ -115,7 +25,19 @@ _LITELLM_MODELS = {
     "chat": "openai/deepseek-reasoner",
     "messages": "anthropic/claude-sonnet-4-5",
     "responses": "openai/gpt-5",
+    "gemini": "gemini/gemini-2.5-flash",
+    "ollama": "ollama_chat/qwen3:8b",
 }
+_LITELLM_SUFFIXES = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta/models/gemini-2.5-flash"}
+
+
+def _take_litellm_chunk(sink: Sink, chunk: Any) -> None:
+    delta = chunk.choices[0].delta if chunk.choices else None
+    if delta is not None and delta.tool_calls:
+        # It writes the arguments of Gemini and Ollama as JSON with spaces; count them as they came.
+        sink.tool_arguments((delta.tool_calls[0].function.arguments or "").replace('": "', '":"'))
+    else:
+        take_chat_chunk(sink, chunk)
 
 
 def _litellm(mode: Mode) -> Any:
@@ -124,18 +46,18 @@ def _litellm(mode: Mode) -> Any:
 
         litellm.suppress_debug_info = True
         litellm.telemetry = False
-        suffix = "" if dialect == "messages" else "/v1"
+        suffix = _LITELLM_SUFFIXES.get(dialect, "")
 
         def request(profile: str) -> Options:
             where = {"api_base": f"{base_url}/{profile}{suffix}", "api_key": "x", "num_retries": 0}
             return {**where, "model": _LITELLM_MODELS[dialect], "timeout": TIMEOUT_SECONDS}
 
-        drain = _drain_async if mode == "async" else _drain
+        read_all = drain_async if mode == "async" else drain
         if dialect == "responses":
             respond: Any = litellm.aresponses if mode == "async" else litellm.responses
-            return drain(lambda p: respond(input=QUESTION, stream=True, **request(p)), _take_response_event)
+            return read_all(lambda p: respond(input=QUESTION, stream=True, **request(p)), take_response_event)
         complete: Any = litellm.acompletion if mode == "async" else litellm.completion
-        return drain(lambda p: complete(messages=MESSAGES, **STREAMED, **request(p)), _take_chat_chunk)
+        return read_all(lambda p: complete(messages=MESSAGES, **STREAMED, **request(p)), _take_litellm_chunk)
 
     return build
 
@@ -254,7 +176,7 @@ def _langchain(mode: Mode) -> Any:
 
         if mode == "async":
             return read_async
-        return _drain(lambda profile: model(profile).stream(QUESTION), _take_langchain_chunk)
+        return drain(lambda profile: model(profile).stream(QUESTION), _take_langchain_chunk)
 
     return build
 
@@ -283,17 +205,17 @@ def _any_llm(mode: Mode) -> Any:
         client: Any = cache_by_profile(
             lambda profile: AnyLLM.create(provider, api_key="x", api_base=f"{base_url}/{profile}{suffix}")
         )
-        drain = _drain_async if mode == "async" else _drain
+        read_all = drain_async if mode == "async" else drain
         if dialect == "responses":
             respond = "aresponses" if mode == "async" else "responses"
             request: Options = {"model": "gpt-5", "input_data": QUESTION, "stream": True}
-            return drain(lambda p: getattr(client(p), respond)(**request), _take_response_event)
+            return read_all(lambda p: getattr(client(p), respond)(**request), take_response_event)
         complete = "acompletion" if mode == "async" else "completion"
         if dialect == "messages":
             request = {"model": "claude-sonnet-4-5", "messages": MESSAGES, "stream": True}
         else:
             request = {**CHAT_REQUEST, **STREAMED}
-        return drain(lambda p: getattr(client(p), complete)(**request), _take_any_llm_chunk)
+        return read_all(lambda p: getattr(client(p), complete)(**request), _take_any_llm_chunk)
 
     return build
 
@@ -343,7 +265,7 @@ def _mirascope(mode: Mode) -> Any:
 
         if mode == "async":
             return read_async
-        return _drain(lambda profile: model(profile).stream(QUESTION).chunk_stream(), _take_mirascope_chunk)
+        return drain(lambda profile: model(profile).stream(QUESTION).chunk_stream(), _take_mirascope_chunk)
 
     return build
 
@@ -380,24 +302,23 @@ def _llm(mode: Mode) -> Any:
 
         if mode == "async":
             return read_async
-        return _drain(lambda profile: model(profile).prompt(QUESTION, key="x").stream_events(), _take_llm_event)
+        return drain(lambda profile: model(profile).prompt(QUESTION, key="x").stream_events(), _take_llm_event)
 
     return build
 
 
-_PEERS: tuple[tuple[str, str, Callable[[Mode], Any], tuple[str, ...]], ...] = (
-    ("openai", "openai", _openai, ("chat", "responses")),
-    ("anthropic", "anthropic", _anthropic, ("messages",)),
-    ("pydantic-ai", "pydantic_ai", _pydantic_ai, DIALECTS),
-    ("litellm", "litellm", _litellm, DIALECTS),
-    ("langchain", "langchain", _langchain, DIALECTS),
-    ("any-llm", "any_llm", _any_llm, DIALECTS),
-    ("mirascope", "mirascope", _mirascope, DIALECTS),
+_DIALECTS = ("chat", "messages", "responses")
+_FRAMEWORKS: tuple[tuple[str, str, Callable[[Mode], Any], tuple[str, ...]], ...] = (
+    ("pydantic-ai", "pydantic_ai", _pydantic_ai, _DIALECTS),
+    ("litellm", "litellm", _litellm, (*_DIALECTS, "gemini", "ollama")),
+    ("langchain", "langchain", _langchain, _DIALECTS),
+    ("any-llm", "any_llm", _any_llm, _DIALECTS),
+    ("mirascope", "mirascope", _mirascope, _DIALECTS),
     ("llm", "llm", _llm, ("chat", "responses")),
 )
 
-PEERS = tuple(
-    Contestant(name, mode, environment, make(mode), dialects=dialects)
-    for name, environment, make, dialects in _PEERS
+FRAMEWORKS = tuple(
+    Contestant(name, mode, environment, make(mode), dialects=dialects, reads_bodies=False)
+    for name, environment, make, dialects in _FRAMEWORKS
     for mode in ("sync", "async")
 )
