@@ -218,6 +218,17 @@ def test_documents_that_come_many_at_once_wait_for_more() -> None:
     assert (len(waiting), packed.most_unpacked, len(packed.add(waiting))) == (1, 8, 5000)
 
 
+@pytest.mark.parametrize("size", [1, 100, 50_000])
+def test_blocks_follow_each_other_however_long_their_documents_are(size: int) -> None:
+    plain = [b'{"number":%d,"text":"%s"}' % (number, b"ab" * size) for number in range(50)]
+    packed, waiting = PackedDocuments(), list[bytes]()
+    for document in plain:
+        waiting.append(document)
+        if len(waiting) > packed.most_unpacked:
+            assert packed.take(waiting, 1)
+    assert list(packed.add(waiting)) == plain
+
+
 def test_documents_that_resemble_each_other_take_little_memory() -> None:
     documents = [b'{"id":"chatcmpl-1","object":"chat.completion.chunk","delta":"%d"}' % number for number in range(9)]
     assert len(compress_documents(documents, documents[-1])) < sum(map(len, documents)) / 4
