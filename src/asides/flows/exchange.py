@@ -31,7 +31,7 @@ from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor
-from asides.values.reply import PackedDocuments, Reply, Revealed
+from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -58,6 +58,7 @@ class ResponseReader:
         "_left",
         "_limits",
         "_lost",
+        "_most_unpacked",
         "_off",
         "_packed",
         "_provider",
@@ -94,8 +95,8 @@ class ResponseReader:
         self._left = sys.maxsize if limits.reply_bytes is None else limits.reply_bytes
         if hasattr(decoder, "max_documents"):  # optional, like `done`
             decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
-        self._packed = PackedDocuments()
-        """The documents before those that the decoder still has."""
+        self._packed: PackedDocuments | None = None  # the documents before those that the decoder still has
+        self._most_unpacked = FEW_UNPACKED
         self._revealed = revealed
         self._off = off
         self._warnings: list[Event] = [Warned(notice) for notice in notices]
@@ -182,8 +183,11 @@ class ResponseReader:
         if not self._keep_raw:
             # The last one stays: a decoder that has read nothing yet reports the end differently.
             del payloads[:-1]
-        elif len(payloads) > self._packed.most_unpacked and self._packed.take(payloads, len(events)):
-            self._fold.join_pieces()
+        elif len(payloads) > self._most_unpacked:
+            packed = self._packed = self._packed or PackedDocuments()
+            if packed.take(payloads, len(events)):
+                self._fold.join_pieces()
+            self._most_unpacked = packed.most_unpacked
         if events:
             if self._warnings:
                 # After ReplyStarted, which stays the first event.
@@ -221,7 +225,9 @@ class ResponseReader:
         return self._build_reply()
 
     def _build_reply(self) -> Reply:
-        payloads = self._packed.add(self.decoder.payloads) if self._keep_raw else ()
+        payloads: Sequence[bytes] = self.decoder.payloads if self._keep_raw else ()
+        if self._packed is not None:
+            payloads = self._packed.add(payloads)
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
         return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
 

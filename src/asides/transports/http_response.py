@@ -94,15 +94,17 @@ class HttpResponseReader:
 
     def read(self, data: bytes) -> bytes | None:
         """Take the next bytes of the connection, b"" for its end, and return what `take` returns."""
-        body, self.needs_bytes = self.body, False
-        if not data:
-            self.finish()
-        elif body is None or self._pieces or self._decompressor is not None:
-            self.feed(data)
+        body = self.body
+        if body is None or not data or self._pieces or self._decompressor is not None:
+            if data:
+                self.feed(data)
+            else:
+                self.finish()
         elif content := body.feed(data):
             self.is_taken = body.ended
             self.needs_bytes = not body.ended and not body.broken
             return content
+        self.needs_bytes = False
         return self.take()
 
     def take(self) -> bytes | None:
@@ -259,7 +261,7 @@ class SizedBody(Body):
 class ChunkedBody(Body):
     """A chunked body. It has ended after the last chunk and the trailer; bytes after that are dropped."""
 
-    __slots__ = ("_can_split", "_held", "_in_trailer", "_left", "_trailer_size")
+    __slots__ = ("_can_split", "_held", "_in_trailer", "_is_between", "_left", "_trailer_size")
 
     def __init__(self, *, reusable: bool = True) -> None:
         super().__init__(reusable=reusable)
@@ -268,19 +270,21 @@ class ChunkedBody(Body):
         """The bytes that are left of the current chunk, including the line end after it."""
         self._in_trailer = False
         self._trailer_size = 0
+        self._is_between = True
+        """Whether the next byte is the first of a chunk."""
         self._can_split = True
         """Whether chunks so far had no line end inside, so that splitting at line ends finds many at once."""
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes; return their content."""
+        if self._is_between and data.endswith(b"\r\n"):
+            # A fast path: exactly one chunk, as a slow model sends it.
+            start = data.find(b"\r\n") + 2
+            if _sizes.get(data[: start - 2]) == len(data) - start - 2:
+                return data[start:-2]
         if self._held:
             data, self._held = self._held + data, b""
         place, end, left, can_split = 0, len(data), self._left, self._can_split
-        if not left and data.endswith(b"\r\n") and not self._in_trailer and not self.broken:
-            # A fast path: exactly one chunk, as a slow model sends it.
-            start = data.find(b"\r\n") + 2
-            if _sizes.get(data[: start - 2]) == end - start - 2:
-                return data[start:-2]
         pieces: list[bytes] = []
         while place < end and not self.ended and not self.broken:
             if left > 2:
@@ -312,6 +316,7 @@ class ChunkedBody(Body):
                     pieces.append(data[start : start + size])
                     place = start + size + 2
         self._left = left
+        self._is_between = not (left or self._held or self._in_trailer or self.broken)
         if place < end and not self._held:
             self.reusable = False
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -122,6 +122,7 @@ def _build_pool_classes() -> dict[str, Any]:
             if self.sock is not None:
                 _current.response.use_socket(self.sock)
             super().request(*arguments, **options)  # type: ignore[misc]
+            _current.response.send_rest()
 
         def send(self, data: bytes) -> None:
             if self.sock is None:
@@ -192,6 +193,7 @@ class _Urllib3Response:
         self.answer: http.client.HTTPResponse | None = None
         self._reader: HttpResponseReader | None = None
         self._body: Body | None = None
+        self._unsent = b""
         self._is_cut = False  # The response arrived before the whole request was sent.
         self._has_data = False
         self._rest_end = 0.0
@@ -292,7 +294,21 @@ class _Urllib3Response:
             self.close()
 
     def send(self, data: bytes) -> None:
-        """Send a part of the request, each piece as fast as the first byte must come. A response ends it early."""
+        """Send a part of the request. A head waits for its body, since a small request is sent in one piece."""
+        if len(self._unsent) + len(data) > _READ_SIZE:
+            self.send_rest()
+            self._send_now(data)
+        else:
+            self._unsent += data
+
+    def send_rest(self) -> None:
+        """Send what waits."""
+        if self._unsent:
+            data, self._unsent = self._unsent, b""
+            self._send_now(data)
+
+    def _send_now(self, data: bytes) -> None:
+        """Send each piece as fast as the first byte must come. A response ends it early."""
         if self._socket is None or self._is_cut:
             return
         self._start_wait(self._timeout.first_byte)

@@ -86,8 +86,8 @@ def compress_documents(documents: Sequence[bytes], before: bytes = b"") -> bytes
 
 # A slow stream lives long, and many may be open, so few of its documents wait to be compressed. Where many come at once
 # more follow soon. Then compressing would be most of the work, so it waits.
-_FEW_EVENTS, _FEW_UNPACKED, _MOST_UNPACKED = 8, 8, 4096
-_UNPACKED_READS = 32
+FEW_UNPACKED, _MOST_UNPACKED = 8, 4096
+_FEW_EVENTS, _UNPACKED_READS = 8, 32
 
 
 class PackedDocuments:
@@ -98,7 +98,7 @@ class PackedDocuments:
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
         self._last = b""
-        self.most_unpacked = _FEW_UNPACKED
+        self.most_unpacked = FEW_UNPACKED
         """How many documents may wait before `take`."""
 
     def take(self, documents: list[bytes], event_count: int) -> bool:
@@ -107,13 +107,13 @@ class PackedDocuments:
         `event_count`: how many events the last read brought.
         """
         few = event_count <= _FEW_EVENTS
-        self.most_unpacked = _FEW_UNPACKED if few else min(_UNPACKED_READS * event_count, _MOST_UNPACKED)
+        self.most_unpacked = FEW_UNPACKED if few else min(_UNPACKED_READS * event_count, _MOST_UNPACKED)
         if len(documents) <= self.most_unpacked:
             return False
         self._blocks.append(compress_documents(documents[:-1], self._last))
         self._last = documents[-2]
         del documents[:-1]
-        self.most_unpacked = _FEW_UNPACKED
+        self.most_unpacked = FEW_UNPACKED
         return True
 
     def add(self, documents: Sequence[bytes]) -> Sequence[bytes]:
