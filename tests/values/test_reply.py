@@ -203,7 +203,7 @@ def test_packed_documents_are_all_there_and_few_of_a_slow_stream_wait(reads: lis
         plain += documents
         if len(waiting) > packed.most_unpacked:
             packed.take(waiting, event_count)
-            assert len(waiting) <= (8 if event_count <= 8 else 4096)
+            assert len(waiting) <= (16 if event_count <= 8 else 4096)
         # The decoder looks at its last document.
         assert waiting[-1:] == plain[-1:]
         assert packed.add(waiting) in (plain, tuple(plain))
@@ -215,7 +215,7 @@ def test_documents_that_come_many_at_once_wait_for_more() -> None:
     assert not packed.take(waiting, 200)
     assert (len(waiting), packed.most_unpacked) == (200, 4096)
     assert packed.take(waiting := [b"{}"] * 5000, 200)
-    assert (len(waiting), packed.most_unpacked, len(packed.add(waiting))) == (1, 8, 5000)
+    assert (len(waiting), packed.most_unpacked, len(packed.add(waiting))) == (1, 16, 5000)
 
 
 @pytest.mark.parametrize("size", [1, 100, 50_000])

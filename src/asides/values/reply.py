@@ -86,7 +86,7 @@ def compress_documents(documents: Sequence[bytes], before: bytes = b"") -> bytes
 
 # A slow stream lives long, and many may be open, so few of its documents wait to be compressed. Where many come at once
 # more follow soon. Then compressing would be most of the work, so it waits.
-FEW_UNPACKED, _MOST_UNPACKED = 8, 4096
+FEW_UNPACKED, _MOST_UNPACKED = 16, 4096
 _FEW_EVENTS, _UNPACKED_READS = 8, 32
 
 
