@@ -1,28 +1,28 @@
-"""The reader of HTTP responses: heads, framing and compression. Any cut gives the same; broken bytes are refused."""
+"""The reader of HTTP responses: heads and framing. Any cut gives the same; broken bytes are refused."""
 
 from __future__ import annotations
 
 import gzip
-import zlib
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asides.transports import http_response
 from asides.transports.http_response import (
     LONGEST_HEAD,
-    BadEncoding,
     Body,
     BrokenBody,
     BrokenHead,
     ChunkedBody,
     HttpResponseReader,
     SizedBody,
-    choose_decompressor,
 )
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CUTS = st.lists(st.integers(1, 9), min_size=1)
+PACKED = gzip.compress(b"hello")
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
@@ -154,6 +154,49 @@ def test_what_arrived_comes_out_before_the_end_or_the_error(
             reader.take()
 
 
+@pytest.mark.parametrize("encoding", [b"", b"identity", b"none", b"utf-8", b"gzip", b"identity, X-Gzip"])
+def test_content_is_decompressed_only_if_its_encoding_is_a_compression(encoding: bytes) -> None:
+    packed = gzip.compress(b"hello")
+    reader = read(OK + b"Content-Encoding: " + encoding + b"\r\n\r\n", packed)
+    assert reader.take() == (b"hello" if b"zip" in encoding.lower() else packed)
+
+
+def collect(reader: HttpResponseReader, pieces: list[bytes], *, at_once: bool) -> list[tuple[bytes | None, bool]]:
+    """What each read gives, and whether that was all."""
+    found: list[tuple[bytes | None, bool]] = []
+    try:
+        for piece in [*pieces, b""]:
+            if at_once:
+                content = reader.read(piece)
+            else:
+                reader.feed(piece) if piece else reader.finish()
+                content = reader.take()
+            found.append((content, reader.is_taken))
+    except BrokenBody:
+        found.append((None, True))
+    return found
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        OK + b"\r\nhello",
+        OK + b"Content-Length: 5\r\n\r\nhello",
+        OK + b"Content-Length: 5\r\n\r\nhello, and more",
+        OK + b"Content-Length: 6\r\n\r\nhello",
+        OK + b"Content-Length: 0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\nbroken\r\n",
+        OK
+        + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(PACKED), PACKED),
+    ],
+)
+@given(sizes=CUTS)
+def test_reading_in_one_step_gives_the_same_as_feeding_and_taking(sent: bytes, sizes: list[int]) -> None:
+    pieces = cut(sent, sizes)
+    assert collect(HttpResponseReader(), pieces, at_once=True) == collect(HttpResponseReader(), pieces, at_once=False)
+
+
 # --- bodies -------------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +213,90 @@ def test_any_cut_gives_the_same_content(contents: list[bytes], sizes: list[int])
         found += body.feed(piece)
     assert found == b"".join(contents)
     assert (body.ended, body.broken, body.reusable) == (True, False, True)
+
+
+def read_plainly(data: bytes) -> tuple[bytes, bool, bool, bool]:
+    """A chunked body read as its rules say, chunk after chunk: its content, and whether it ended, broke, has more."""
+    content, place = b"", 0
+    while (line_end := data.find(b"\r\n", place)) >= 0:
+        found = re.fullmatch(rb"([0-9a-fA-F]{1,16})(?:[ \t]*(?:;.*)?)", data[place:line_end], re.DOTALL)
+        place = line_end + 2
+        if found is None:
+            return content, False, True, False
+        size = int(found[1], 16)
+        if not size:
+            break
+        content += data[place : place + size]
+        after = data[place + size : place + size + 2]
+        place += size + 2
+        if after != b"\r\n"[: len(after)]:
+            return content, False, True, False
+        if len(after) < 2:
+            return content, False, False, False
+    else:
+        return content, False, False, False
+    while (line_end := data.find(b"\r\n", place)) >= 0:
+        if line_end == place:
+            return content, True, False, place + 2 < len(data)
+        place = line_end + 2
+    return content, False, False, False
+
+
+def frame(content: bytes, form: str = "%x", off: int = 0, end: bytes = b"\r\n") -> bytes:
+    return (form % max(len(content) + off, 0)).encode() + b"\r\n" + content + end
+
+
+CONTENTS = st.one_of(
+    st.binary(min_size=1, max_size=30),
+    st.text("ab\r\n", min_size=1, max_size=12).map(str.encode),
+    # Content that looks like framing.
+    st.sampled_from([b"\r\n", b"3\r\none\r\n", b"0\r\n\r\n", b"1\r\n", b"\r", b"\n"]),
+)
+GOOD_FRAMES = st.builds(frame, CONTENTS, st.sampled_from(["%x", "%x", "%X", "0%x", "%x;a=b", "%x \t"]))
+FRAMES = st.one_of(
+    GOOD_FRAMES,
+    # The same line of a known size before other content.
+    st.lists(st.binary(min_size=3, max_size=3), min_size=9, max_size=20).map(lambda many: b"".join(map(frame, many))),
+    st.builds(frame, CONTENTS, st.sampled_from(["+%x", " %x", "0x%x", "-%x", "%x_0", ";%x", "%xg"])),
+    st.builds(frame, CONTENTS, off=st.sampled_from([-1, 1, 2])),
+    st.builds(frame, CONTENTS, end=st.sampled_from([b"", b"\r", b"\n", b"\n\r", b"\r\r\n", b"XX"])),
+    st.sampled_from([b"0\r\n\r\n", b"0\r\nA: b\r\n\r\n", b"000\r\n", b"\r\n", b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n"]),
+)
+
+
+@given(
+    before=st.lists(GOOD_FRAMES, max_size=12),
+    frames=st.lists(FRAMES, max_size=6),
+    end=st.sampled_from([b"", b"0\r\n\r\n"]),
+    sizes=st.lists(st.sampled_from([1, 2, 3, 7, 20, 60, 1000]), min_size=1, max_size=6),
+)
+def test_chunks_are_read_as_their_rules_say_however_they_are_cut(
+    before: list[bytes], frames: list[bytes], end: bytes, sizes: list[int]
+) -> None:
+    sent = b"".join([*before, *frames, end])
+    content, ended, broken, has_more = read_plainly(sent)
+    for pieces in ([sent], cut(sent, sizes), before + cut(sent[len(b"".join(before)) :], sizes)):
+        body = ChunkedBody()
+        assert b"".join(body.feed(piece) for piece in pieces) == content
+        assert (body.ended, body.broken) == (ended, broken)
+        assert broken or body.reusable != has_more
+
+
+@pytest.mark.parametrize("line", [b"0", b"00", b"0;a", b"5;a", b"g"])
+def test_a_line_means_the_same_each_time_it_comes_alone(line: bytes) -> None:
+    for _ in range(3):
+        body = ChunkedBody()
+        assert body.feed(line + b"\r\n\r\n") == (b"\r\n" if line[:1] == b"5" else b"")
+        assert (body.ended, body.broken) == (line[:1] == b"0", line == b"g")
+
+
+def test_no_more_than_some_sizes_are_remembered() -> None:
+    for size in range(1, 10_000):
+        assert len(ChunkedBody().feed(frame(b"a" * size))) == size
+        assert len(ChunkedBody().feed(b"0" * 20 + frame(b"a"))) == 0
+        assert len(ChunkedBody().feed(frame(b"a" * size, "%%x;%s" % ("b" * 20)))) == size
+    assert len(http_response._sizes) <= 4096
+    assert max(map(len, http_response._sizes)) <= 8
 
 
 def test_chunks_that_came_together_come_out_together() -> None:
@@ -254,62 +381,3 @@ def test_the_end_of_the_connection_ends_only_a_body_without_another_end(body: Bo
     assert not body.ended
     body.finish()
     assert (body.ended, body.broken) == (ended, not ended)
-
-
-# --- compression --------------------------------------------------------------------------------------------------
-
-CONTENT = bytes(range(256)) * 20
-ZLIB = zlib.compress(CONTENT)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "packed"),
-    [
-        ("gzip", gzip.compress(CONTENT)),
-        ("X-GZIP", gzip.compress(CONTENT)),
-        ("gzip", gzip.compress(CONTENT[:99]) + gzip.compress(CONTENT[99:])),
-        ("gzip", gzip.compress(CONTENT) + b"no member"),
-        ("gzip", gzip.compress(CONTENT)[:-4]),
-        ("deflate", ZLIB),
-        ("deflate", ZLIB[2:-4]),
-        ("deflate", ZLIB + b"more"),
-        ("gzip, gzip", gzip.compress(gzip.compress(CONTENT))),
-        ("deflate, identity, gzip", gzip.compress(ZLIB)),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 2, 3, 100, 100_000])
-def test_compressed_content_comes_out_however_it_is_cut(encoding: str, packed: bytes, size: int) -> None:
-    decompressor = choose_decompressor(encoding.lower().split(", "))
-    assert decompressor is not None
-    found = b""
-    for piece in cut(packed, [size]):
-        found += decompressor.feed(piece)
-        while decompressor.has_more:
-            found += decompressor.feed(b"")
-    assert found == CONTENT
-
-
-@pytest.mark.parametrize("encoding", ["", "identity", "none", "utf-8"])
-def test_what_is_no_compression_needs_no_decompressor(encoding: str) -> None:
-    assert choose_decompressor(encoding.lower().split(", ")) is None
-
-
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "gzip, gzip, gzip, gzip", "gzip", "deflate"])
-def test_what_cannot_be_decompressed_says_so(encoding: str) -> None:
-    decompressor = choose_decompressor(encoding.lower().split(", "))
-    assert decompressor is not None
-    with pytest.raises(BadEncoding):
-        decompressor.feed(b"\xffno compression at all")
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip"])
-def test_a_bomb_comes_out_in_small_pieces(encoding: str) -> None:
-    packed = b"\0" * 50_000_000
-    for _ in encoding.split(","):
-        packed = gzip.compress(packed)
-    decompressor = choose_decompressor(encoding.lower().split(", "))
-    assert decompressor is not None
-    sizes = [len(decompressor.feed(packed))]
-    while decompressor.has_more:
-        sizes.append(len(decompressor.feed(b"")))
-    assert (sum(sizes), max(sizes)) == (50_000_000, 256 * 1024)

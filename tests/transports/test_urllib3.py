@@ -14,7 +14,7 @@ import pytest
 from asides.dialects.dialect import HttpRequest
 from asides.options import Timeout
 from asides.transports.protocols import Response
-from asides.transports.urllib3 import Urllib3Transport
+from asides.transports.urllib3 import Urllib3Transport, _Urllib3Response
 from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
@@ -149,3 +149,33 @@ def test_pools_are_made_once_for_each_proxy_and_again_after_closing(transport: U
     assert transport.get_manager("http://a.example/v1", "http://127.0.0.1:9") is not plain
     transport.close()
     assert transport.get_manager("http://a.example/v1", None) is not plain
+
+
+@pytest.mark.parametrize("size", [0, 1, 50_000, 65_536, 70_000, 200_000])
+def test_head_and_body_arrive_whole_and_a_small_request_in_one_piece(
+    transport: Urllib3Transport, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[int] = []
+    send_now = _Urllib3Response._send_now
+
+    def count(response: _Urllib3Response, data: bytes) -> None:
+        pieces.append(len(data))
+        send_now(response, data)
+
+    monkeypatch.setattr(_Urllib3Response, "_send_now", count)
+    received: list[bytes] = []
+
+    def answer(request: ReceivedRequest, connection: socket.socket) -> bool:
+        received.append(request.body)
+        connection.sendall(whole_response(b"{}"))
+        return True
+
+    with serving(answer) as server:
+        for _ in range(2):
+            response = get(transport, server.url, body=b"x" * size)
+            assert response.head().status == 200
+            assert read_all(response) == b"{}"
+            response.close()
+        assert received == [b"x" * size] * 2
+        assert server.connections == 1
+    assert len(pieces) == (2 if size < 65_000 else 4)

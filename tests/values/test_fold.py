@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asides
 from asides.values.events import (
@@ -54,6 +56,36 @@ def test_every_kind_of_event_changes_the_reply(kind: type) -> None:
     event, field = SAMPLES[kind]
     empty, reply = Fold().reply(), asides.fold([event])
     assert getattr(reply, field) != getattr(empty, field)
+
+
+DELTAS = st.one_of(
+    st.builds(TextDelta, st.sampled_from(["", " ", "a", "bc"]), st.integers(0, 2)),
+    st.builds(ThinkingDelta, st.sampled_from(["", " ", "a", "bc"]), st.integers(0, 2)),
+    st.builds(ThoughtSealed, st.just(Seal("signature", "sig")), st.integers(0, 2)),
+    st.builds(ToolCallDelta, st.just(3), st.just("call_1"), st.just("add"), st.sampled_from(["", "{", "}"])),
+)
+
+
+@given(st.lists(st.one_of(DELTAS, st.none()), max_size=40))
+def test_joining_pieces_on_the_way_changes_nothing(deltas: list[Event | None]) -> None:
+    """None: join now."""
+    joining, plain = Fold(), Fold()
+    for delta in deltas:
+        if delta is None:
+            joining.join_pieces()
+        else:
+            joining.feed([delta])
+            plain.feed([delta])
+        assert joining.reply() == plain.reply()
+        assert joining.has_thinking == plain.has_thinking
+
+
+def test_joined_pieces_are_few() -> None:
+    folding = Fold()
+    for _ in range(100):
+        folding.feed([TextDelta("a")] * 8)
+        folding.join_pieces()
+    assert [len(block.pieces) for block in folding._blocks.values()] == [100]
 
 
 def test_a_reply_with_every_kind_of_event_is_the_fold_of_its_simulation() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import random
 import sys
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -32,7 +31,7 @@ from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor
-from asides.values.reply import Documents, Reply, Revealed, compress_documents
+from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -41,8 +40,6 @@ _READ = Read()
 # After its last event a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
 _USUAL_LIMITS = ReplyLimits()
-# The documents of a longer reply are compressed, this many at a time.
-_MOST_UNPACKED = 4096
 
 
 class ResponseReader:
@@ -61,6 +58,7 @@ class ResponseReader:
         "_left",
         "_limits",
         "_lost",
+        "_most_unpacked",
         "_off",
         "_packed",
         "_provider",
@@ -97,8 +95,8 @@ class ResponseReader:
         self._left = sys.maxsize if limits.reply_bytes is None else limits.reply_bytes
         if hasattr(decoder, "max_documents"):  # optional, like `done`
             decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
-        self._packed: list[tuple[bytes, array[int]]] = []
-        """The documents before those that the decoder still has."""
+        self._packed: PackedDocuments | None = None  # the documents before those that the decoder still has
+        self._most_unpacked = FEW_UNPACKED
         self._revealed = revealed
         self._off = off
         self._warnings: list[Event] = [Warned(notice) for notice in notices]
@@ -185,9 +183,11 @@ class ResponseReader:
         if not self._keep_raw:
             # The last one stays: a decoder that has read nothing yet reports the end differently.
             del payloads[:-1]
-        elif len(payloads) > _MOST_UNPACKED:
-            self._packed.append(compress_documents(payloads[:-1]))
-            del payloads[:-1]
+        elif len(payloads) > self._most_unpacked:
+            packed = self._packed = self._packed or PackedDocuments()
+            if packed.take(payloads, len(events)):
+                self._fold.join_pieces()
+            self._most_unpacked = packed.most_unpacked
         if events:
             if self._warnings:
                 # After ReplyStarted, which stays the first event.
@@ -226,8 +226,8 @@ class ResponseReader:
 
     def _build_reply(self) -> Reply:
         payloads: Sequence[bytes] = self.decoder.payloads if self._keep_raw else ()
-        if self._packed:
-            payloads = Documents(self._packed, payloads)
+        if self._packed is not None:
+            payloads = self._packed.add(payloads)
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
         return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
 

@@ -181,10 +181,9 @@ def _build_connector() -> aiohttp.BaseConnector:
         def data_received(self, data: bytes) -> None:
             response = self._response
             if response is not None:
-                seen = response.take_bytes(data)
-                if response.is_complete:
-                    self._response, self._is_idle = None, True
-                if seen:
+                if seen := response.take_bytes(data):
+                    if response.is_complete:
+                        self._response, self._is_idle = None, True
                     super().data_received(seen)
             elif self._is_idle and self.transport is not None:
                 # Nobody asked for it, so the next request must not take it for its response.
@@ -222,6 +221,12 @@ def _build_connector() -> aiohttp.BaseConnector:
 
 class _AiohttpResponse:
     """One request through aiohttp. aiohttp connects and sends; the bytes of the response come to `take_bytes`."""
+
+    __slots__ = (
+        "__weakref__", "_broken_head", "_closed", "_connection", "_deadline", "_finalizer", "_has_data",
+        "_is_paused", "_is_sent", "_loop", "_opening", "_proxy", "_reader", "_reading", "_request", "_response",
+        "_rest_end", "_timed_out", "_timeout", "_timer", "_transport", "_waiting_since", "_wire"
+    )  # fmt: skip
 
     def __init__(self, transport: AiohttpTransport, request: HttpRequest, timeout: Timeout) -> None:
         self._transport = transport
@@ -362,21 +367,22 @@ class _AiohttpResponse:
     def take_bytes(self, data: bytes) -> bytes:
         """Take bytes of the response. Returns what aiohttp has to see: a head, and the end of the body."""
         reader, seen = self._reader, b""
-        had_head = reader.head is not None
+        body = reader.body
         try:
             reader.feed(data)
         except BrokenHead as problem:
             self._broken_head = problem
             self._abort()
-        if reader.head is None or reader.body is None:
-            return b""
-        if not had_head:
+        if body is None:
+            body = reader.body
+            if body is None or reader.head is None:
+                return b""
             seen = _SEEN_HEAD if reader.head.status < 300 else _SEEN_REFUSAL
-        if reader.body.broken:
+        if body.broken:
             self._abort()
-        elif reader.body.ended:
+        elif body.ended:
             seen += _SEEN_END
-            if not reader.body.reusable:
+            if not body.reusable:
                 self._connection.force_close()
         elif reader.size > _MOST_BUFFERED and not self._is_paused and self._wire is not None:
             self._is_paused = True

@@ -60,7 +60,7 @@ class AsyncEvents(Generic[Item]):
         """
         # A task that waits in a closed loop cannot be woken.
         with suppress(RuntimeError):
-            self._driver.closed.set()
+            self._driver.close()
         if self._driver.response is not None:
             self._driver.response.close()
         # Another task may be reading now. It finds the connection closed and ends the flow itself.
@@ -102,7 +102,7 @@ class AsyncStream(AsyncEvents[Event]):
     @property
     def reply(self) -> Reply:
         """The whole reply, once all events are read. `await drain()` reads them."""
-        return self._state.reply(closed=self._driver.closed.is_set())
+        return self._state.reply(closed=self._driver.is_closed)
 
     @property
     def partial(self) -> Reply | None:
@@ -141,11 +141,29 @@ async def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: A
 class AsyncDriver:
     """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
+    __slots__ = ("_closed", "_transport", "is_closed", "response", "state")
+
     def __init__(self, state: FlowState[Any], transport: AsyncTransport) -> None:
         self.state = state
         self.response: AsyncResponse | None = None
-        self.closed = asyncio.Event()
+        self.is_closed = False
+        self._closed: asyncio.Event | None = None
         self._transport = transport
+
+    @property
+    def closed(self) -> asyncio.Event:
+        """Set when the stream is closed. Made for the first who waits, since few streams have one and it is large."""
+        if self._closed is None:
+            self._closed = asyncio.Event()
+            if self.is_closed:
+                self._closed.set()
+        return self._closed
+
+    def close(self) -> None:
+        """Let the flow end before its next step."""
+        self.is_closed = True
+        if self._closed is not None:
+            self._closed.set()
 
     async def batches(self) -> AsyncGenerator[list[Any], None]:
         """Carry out each step of the flow; yield what it emits. Ends early when the stream is closed."""
@@ -155,7 +173,7 @@ class AsyncDriver:
         value: Any = None
         error: TransportError | None = None
         try:
-            while not self.closed.is_set():
+            while not self.is_closed:
                 try:
                     step: Step = flow.send(value) if error is None else flow.throw(error)
                 except StopIteration as end:
@@ -209,7 +227,7 @@ class AsyncDriver:
         else:
             ready = add_credential(request, call.key)
         self.response = self._transport.open(ready, self.state.timeout())
-        if self.closed.is_set():
+        if self.is_closed:
             self.response.close()
         return self.response
 

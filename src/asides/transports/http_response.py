@@ -1,24 +1,23 @@
 """Reads an HTTP/1.1 response, for both transports: its head, its framing and its compression. Bytes in, content out.
 
 HTTP libraries disagree on responses that break the rules. One reader makes both transports agree, however bytes are
-cut. Not here: sockets and timeouts (urllib3, aiohttp), and what a response means (flows).
+cut. Not here: sockets and timeouts (urllib3, aiohttp), compression (decompressor), and what a response means (flows).
 """
 
 from __future__ import annotations
 
 import re
 import time
-import zlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from asides.flows.steps import Head
+
+if TYPE_CHECKING:
+    from asides.transports.decompressor import Decompressor
 
 LONGEST_HEAD = 256 * 1024
 _LONGEST_LINE = 16 * 1024
 _LONGEST_TRAILER = 64 * 1024
-_MOST_ENCODINGS = 3
-# How much one call decompresses, so that a small body cannot fill the memory at once.
-_MOST_OUTPUT = 256 * 1024
 
 _START = b"HTTP/1."
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
@@ -27,6 +26,12 @@ _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _HEX: Final = b"0123456789abcdefABCDEF"
 _NO_BODY = frozenset({204, 304})
+COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz"})
+
+_LONGEST_KNOWN_LINE = 8
+_MOST_SIZES = 4096
+_sizes: dict[bytes, int] = {}
+"""The sizes of chunks by their lines, as `_read_size` has read them: servers repeat a few hundred. Never one of 0."""
 
 
 class BrokenHead(ValueError):
@@ -48,7 +53,7 @@ class BadEncoding(ValueError):
 class HttpResponseReader:
     """Reads one response, cut anywhere: bytes in (`feed`, `finish`), head and content out (`head`, `take`)."""
 
-    __slots__ = ("_decompressor", "_is_lost", "_pieces", "_received", "body", "head", "is_taken", "size")
+    __slots__ = ("_decompressor", "_is_lost", "_pieces", "_received", "body", "head", "is_taken", "needs_bytes", "size")
 
     def __init__(self) -> None:
         self.head: Head | None = None
@@ -57,6 +62,8 @@ class HttpResponseReader:
         """How many bytes of content wait to be taken."""
         self.is_taken = False
         """Whether all content of a complete response was taken."""
+        self.needs_bytes = False
+        """After `read`: whether `take` is known to have nothing."""
         self._received = bytearray()
         """The bytes of a head that is not complete."""
         self._decompressor: Decompressor | None = None
@@ -84,6 +91,21 @@ class HttpResponseReader:
         self._is_lost = True
         if self.body is not None and is_clean and not self.body.broken:
             self.body.finish()
+
+    def read(self, data: bytes) -> bytes | None:
+        """Take the next bytes of the connection, b"" for its end, and return what `take` returns."""
+        body = self.body
+        if body is None or not data or self._pieces or self._decompressor is not None:
+            if data:
+                self.feed(data)
+            else:
+                self.finish()
+        elif content := body.feed(data):
+            self.is_taken = body.ended
+            self.needs_bytes = not body.ended and not body.broken
+            return content
+        self.needs_bytes = False
+        return self.take()
 
     def take(self) -> bytes | None:
         """The next content; b"" at the end of the body, None as long as there is none. Raises when some is missing."""
@@ -124,7 +146,12 @@ class HttpResponseReader:
             if status >= 200:
                 break
         body = _choose_body(minor, status, headers)
-        self._decompressor = choose_decompressor(_list_values(headers, "content-encoding"))
+        encodings = _list_values(headers, "content-encoding")
+        # Some servers name a charset there, or "none".
+        if not COMPRESSIONS.isdisjoint(encodings):
+            from asides.transports.decompressor import Decompressor
+
+            self._decompressor = Decompressor(encodings)
         self.head = Head(status, dict(headers), time.time())
         return body
 
@@ -234,7 +261,7 @@ class SizedBody(Body):
 class ChunkedBody(Body):
     """A chunked body. It has ended after the last chunk and the trailer; bytes after that are dropped."""
 
-    __slots__ = ("_held", "_in_trailer", "_left", "_trailer_size")
+    __slots__ = ("_can_split", "_held", "_in_trailer", "_is_between", "_left", "_trailer_size")
 
     def __init__(self, *, reusable: bool = True) -> None:
         super().__init__(reusable=reusable)
@@ -243,19 +270,22 @@ class ChunkedBody(Body):
         """The bytes that are left of the current chunk, including the line end after it."""
         self._in_trailer = False
         self._trailer_size = 0
+        self._is_between = True
+        """Whether the next byte is the first of a chunk."""
+        self._can_split = True
+        """Whether chunks so far had no line end inside, so that splitting at line ends finds many at once."""
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes; return their content."""
-        if self._held:
-            data, self._held = self._held + data, b""
-        elif not self._left and data.endswith(b"\r\n") and not self._in_trailer and not self.broken:
+        if self._is_between and data.endswith(b"\r\n"):
             # A fast path: exactly one chunk, as a slow model sends it.
             start = data.find(b"\r\n") + 2
-            size = _read_size(data[: start - 2])
-            if size > 0 and len(data) == start + size + 2:
+            if _sizes.get(data[: start - 2]) == len(data) - start - 2:
                 return data[start:-2]
+        if self._held:
+            data, self._held = self._held + data, b""
+        place, end, left, can_split = 0, len(data), self._left, self._can_split
         pieces: list[bytes] = []
-        place, end, left = 0, len(data), self._left
         while place < end and not self.ended and not self.broken:
             if left > 2:
                 pieces.append(data[place : place + left - 2])
@@ -273,18 +303,40 @@ class ChunkedBody(Body):
                     self.broken = end - place > _LONGEST_LINE + 1
                     self._held = data[place:]
                     break
-                line, place = data[place:line_end], line_end + 2
-                size = 0 if self._in_trailer else _read_size(line)
-                if 0 < size <= end - place - 2 and data.startswith(b"\r\n", place + size):
+                line, start = data[place:line_end], line_end + 2
+                size = 0 if self._in_trailer else _sizes.get(line) or _read_size(line)
+                if not 0 < size <= end - start - 2 or not data.startswith(b"\r\n", start + size):
+                    place, left = start, self._read_line(line, size)
+                elif can_split and end - start > 8 * size:
+                    # A fast path: there are more whole chunks. Once for each call: more often would be quadratic.
+                    can_split = False
+                    place += self._take_whole_chunks(data[place:].split(b"\r\n"), pieces)
+                else:
                     # A fast path: the whole chunk is here.
-                    pieces.append(data[place : place + size])
-                    place += size + 2
-                    continue
-                left = self._read_line(line, size)
+                    pieces.append(data[start : start + size])
+                    place = start + size + 2
         self._left = left
+        self._is_between = not (left or self._held or self._in_trailer or self.broken)
         if place < end and not self._held:
             self.reusable = False
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _take_whole_chunks(self, parts: list[bytes], pieces: list[bytes]) -> int:
+        """Take the whole chunks at the start of data that was split at its line ends; return how many bytes they take.
+
+        Size and content alternate as long as no content has a line end inside. Each size that is also the length of
+        what follows proves that: so the loops over chunks are those of the interpreter.
+        """
+        count = (len(parts) - 1) // 2
+        contents = parts[1 : 2 * count : 2]
+        sizes, lengths = list(map(_sizes.get, parts[: 2 * count : 2])), list(map(len, contents))
+        if sizes != lengths:
+            count = next(number for number in range(count) if sizes[number] != lengths[number])
+            # A line end inside of one chunk: the next chunks probably have some too.
+            self._can_split = (sizes[count] or 0) <= lengths[count]
+            contents = contents[:count]
+        pieces += contents
+        return sum(map(len, parts[: 2 * count])) + 4 * count
 
     def _read_line(self, line: bytes, size: int) -> int:
         """Return the size of the chunk that a line announces, including its line end; 0 at the end of the body."""
@@ -300,101 +352,14 @@ class ChunkedBody(Body):
 
 def _read_size(line: bytes) -> int:
     """The size of a chunk; -1 if the line has none."""
+    number = line
     if line.strip(_HEX):
         number = line.partition(b";")[0].rstrip(b" \t")
         if number.strip(_HEX) or len(line) > _LONGEST_LINE:
             return -1
-        line = number
-    return int(line, 16) if 0 < len(line) <= 16 else -1
-
-
-# --- compression ------------------------------------------------------------------------------------------------------
-
-_GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-_WINDOWS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
-_OTHER_COMPRESSIONS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
-
-
-class Decompressor:
-    """Undoes the Content-Encoding of a body. One call returns a bounded amount; `has_more` says that more is ready."""
-
-    __slots__ = ("_is_unknown", "_layers")
-
-    def __init__(self, names: list[str]) -> None:
-        known = [name for name in names if name in _WINDOWS]
-        self._layers = [_Layer(_WINDOWS[name]) for name in reversed(known)]
-        self._is_unknown = len(known) > _MOST_ENCODINGS or not _OTHER_COMPRESSIONS.isdisjoint(names)
-
-    @property
-    def has_more(self) -> bool:
-        """Whether `feed(b"")` may return more."""
-        return any(layer.has_more for layer in self._layers)
-
-    def feed(self, data: bytes) -> bytes:
-        """Take the next bytes; return their content. Raises BadEncoding."""
-        if self._is_unknown:
-            raise BadEncoding
-        # What the last layers hold goes first, so that none of them holds more and more.
-        held = (place for place in range(len(self._layers) - 1, 0, -1) if self._layers[place].has_more)
-        for layer in self._layers[next(held, 0) if not data else 0 :]:
-            data = layer.feed(data)
-        return data
-
-
-def choose_decompressor(names: list[str]) -> Decompressor | None:
-    """What undoes these encodings; None if nothing is compressed. Some servers name a charset there, or "none"."""
-    is_packed = any(name in _WINDOWS or name in _OTHER_COMPRESSIONS for name in names)
-    return Decompressor(names) if is_packed else None
-
-
-class _Layer:
-    """One compression. Several gzip members may follow each other; what follows them and is no member is dropped."""
-
-    __slots__ = ("_first", "_held", "_inflate", "_is_over", "_members", "_window", "has_more")
-
-    def __init__(self, window: int) -> None:
-        self._window = window
-        self._inflate = zlib.decompressobj(window)
-        self._members = 0
-        self._is_over = False
-        self._first = b""
-        self._held = b""
-        self.has_more = False
-
-    def feed(self, data: bytes) -> bytes:
-        if self._is_over or not (data or self.has_more):
-            return b""
-        data, self._held, self.has_more = self._held + data, b"", False
-        if self._window == _ZLIB:
-            data = self._choose_window(data)
-        try:
-            content = self._inflate.decompress(data, _MOST_OUTPUT)
-        except zlib.error:
-            if not self._members:
-                raise BadEncoding from None
-            self._is_over = True
-            return b""
-        if not self._inflate.eof:
-            self._held = self._inflate.unconsumed_tail
-            # A full output may hide more, although the input is used up.
-            self.has_more = bool(self._held) or len(content) == _MOST_OUTPUT
-        elif self._window == _GZIP:
-            self._held = self._inflate.unused_data
-            self.has_more = bool(self._held)
-            self._members += 1
-            self._inflate = zlib.decompressobj(_GZIP)
-        else:
-            self._is_over = True
-        return content
-
-    def _choose_window(self, data: bytes) -> bytes:
-        """Many servers send "deflate" without its header of two bytes. Returns what to decompress."""
-        if len(self._first) < 2:
-            self._first += data
-            if len(self._first) < 2:
-                return b""
-            data = self._first
-            if data[0] & 15 != 8 or int.from_bytes(data[:2]) % 31:
-                self._window = _DEFLATE
-                self._inflate = zlib.decompressobj(_DEFLATE)
-        return data
+    size = int(number, 16) if 0 < len(number) <= 16 else -1
+    if size > 0 and len(line) <= _LONGEST_KNOWN_LINE:
+        if len(_sizes) >= _MOST_SIZES:
+            _sizes.clear()
+        _sizes[line] = size
+    return size

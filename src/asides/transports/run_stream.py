@@ -103,7 +103,7 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     @property
     def result(self) -> Result[Output]:
         """The result of the run, once all events are read; `await drain()` reads them."""
-        return self._state.result(closed=self._driver.closed.is_set())
+        return self._state.result(closed=self._driver.is_closed)
 
     @property
     def partial(self) -> Result[Output | None]:

@@ -50,7 +50,7 @@ class Events(Generic[Item]):
 
     def close(self) -> None:
         """Close the connection at once, from any thread. `partial` keeps what had arrived."""
-        self._driver.closed.set()
+        self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()
         # Another thread may be reading now. It finds the connection closed and ends the flow itself.
@@ -109,11 +109,29 @@ def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transpo
 class SyncDriver:
     """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
+    __slots__ = ("_closed", "_transport", "is_closed", "response", "state")
+
     def __init__(self, state: FlowState[Any], transport: Transport) -> None:
         self.state = state
         self.response: Response | None = None
-        self.closed = threading.Event()
+        self.is_closed = False
+        self._closed: threading.Event | None = None
         self._transport = transport
+
+    @property
+    def closed(self) -> threading.Event:
+        """Set when the stream is closed. Made for the first who waits, since few streams have one and it is large."""
+        if self._closed is None:
+            self._closed = threading.Event()
+            if self.is_closed:
+                self._closed.set()
+        return self._closed
+
+    def close(self) -> None:
+        """Let the flow end before its next step."""
+        self.is_closed = True
+        if self._closed is not None:
+            self._closed.set()
 
     def batches(self) -> Generator[list[Any], None, None]:
         """Carry out each step of the flow; yield what it emits. Ends early when the stream is closed."""
@@ -123,7 +141,7 @@ class SyncDriver:
         value: Any = None
         error: TransportError | None = None
         try:
-            while not self.closed.is_set():
+            while not self.is_closed:
                 try:
                     step: Step = flow.send(value) if error is None else flow.throw(error)
                 except StopIteration as end:
@@ -177,6 +195,6 @@ class SyncDriver:
         else:
             request = add_credential(request, call.key)
         self.response = self._transport.open(request, self.state.timeout())
-        if self.closed.is_set():
+        if self.is_closed:
             self.response.close()
         return self.response

@@ -122,6 +122,7 @@ def _build_pool_classes() -> dict[str, Any]:
             if self.sock is not None:
                 _current.response.use_socket(self.sock)
             super().request(*arguments, **options)  # type: ignore[misc]
+            _current.response.send_rest()
 
         def send(self, data: bytes) -> None:
             if self.sock is None:
@@ -192,6 +193,7 @@ class _Urllib3Response:
         self.answer: http.client.HTTPResponse | None = None
         self._reader: HttpResponseReader | None = None
         self._body: Body | None = None
+        self._unsent = b""
         self._is_cut = False  # The response arrived before the whole request was sent.
         self._has_data = False
         self._rest_end = 0.0
@@ -245,21 +247,22 @@ class _Urllib3Response:
         return content
 
     def _read_content(self, patience: float | None) -> bytes:
+        # Few calls before and after a wait: a processor that waited for the network has cold caches.
         reader, connection = self._reader, self._socket
         if reader is None or connection is None or reader.is_taken:
             return b""
-        is_waiting = False
-        while (content := reader.take()) is None:
-            if is_waiting:
-                self._continue_wait()
-            else:
-                allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
-                self._start_wait(min((wait for wait in (allowed, patience) if wait is not None), default=None))
-                is_waiting = True
-            if received := connection.recv(_READ_SIZE):
-                reader.feed(received)
-            else:
-                reader.finish()
+        if not reader.needs_bytes and (content := reader.take()) is not None:
+            return content
+        allowed = self._timeout.idle if self._has_data else self._timeout.first_byte
+        if patience is not None:
+            allowed = patience if allowed is None else min(allowed, patience)
+        if self._deadline is not None:
+            allowed = self._limit(allowed)
+        self._wait_end = None if allowed is None else time.monotonic() + allowed
+        if allowed != self._socket_timeout:
+            self._set_timeout(allowed)
+        while (content := reader.read(connection.recv(_READ_SIZE))) is None:
+            self._set_timeout(_compute_time_left(self._wait_end))
         return content
 
     def _release(self) -> None:
@@ -291,7 +294,21 @@ class _Urllib3Response:
             self.close()
 
     def send(self, data: bytes) -> None:
-        """Send a part of the request, each piece as fast as the first byte must come. A response ends it early."""
+        """Send a part of the request. A head waits for its body, since a small request is sent in one piece."""
+        if len(self._unsent) + len(data) > _READ_SIZE:
+            self.send_rest()
+            self._send_now(data)
+        else:
+            self._unsent += data
+
+    def send_rest(self) -> None:
+        """Send what waits."""
+        if self._unsent:
+            data, self._unsent = self._unsent, b""
+            self._send_now(data)
+
+    def _send_now(self, data: bytes) -> None:
+        """Send each piece as fast as the first byte must come. A response ends it early."""
         if self._socket is None or self._is_cut:
             return
         self._start_wait(self._timeout.first_byte)
@@ -332,7 +349,7 @@ class _Urllib3Response:
         self._socket_timeout = -1.0
         self._start_wait(self._timeout.first_byte)
         while self._body is None:
-            self._continue_wait()
+            self._set_timeout(_compute_time_left(self._wait_end))
             self._feed(_receive(self._socket))
         return self._body.reusable
 
@@ -346,9 +363,6 @@ class _Urllib3Response:
         allowed = self._limit(seconds)
         self._wait_end = _add_to_now(allowed)
         self._set_timeout(allowed)
-
-    def _continue_wait(self) -> None:
-        self._set_timeout(_compute_time_left(self._wait_end))
 
     def _set_timeout(self, seconds: float | None) -> None:
         if seconds != self._socket_timeout and self._socket is not None:

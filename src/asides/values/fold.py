@@ -51,20 +51,9 @@ class _Block:
     """A part while it arrives; its pieces are joined once, at the end."""
 
     __slots__ = (
-        "call_id",
-        "call_name",
-        "closed",
-        "custom",
-        "kind",
-        "order",
-        "part",
-        "pieces",
-        "seals",
-        "size",
-        "source",
-        "thought_kind",
-        "via",
-    )
+        "call_id", "call_name", "closed", "custom", "joined", "kind", "order", "part", "pieces", "seals", "size",
+        "source", "thought_kind", "via"
+    )  # fmt: skip
 
     def __init__(self, kind: _BlockKind) -> None:
         self.kind: _BlockKind = kind
@@ -73,6 +62,8 @@ class _Block:
         self.closed = False
         """Whether a closing seal has come, and no text after it."""
         self.pieces: list[str] = []
+        self.joined = 0
+        """How many of the pieces `join_pieces` has made."""
         self.seals: list[Seal] = []
         self.thought_kind: ThoughtKind = "raw"
         self.source: ThoughtSource = "field"
@@ -224,6 +215,14 @@ class Fold:
     def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
         self.started = event.started or self.started
+
+    def join_pieces(self) -> None:
+        """Join the pieces of the current text that came since the last time: many short texts take much memory."""
+        block = None if self._block is None else self._blocks[self._block]
+        if block is not None and len(block.pieces) > block.joined + 1:
+            # In its place, since `_append` belongs to this list.
+            block.pieces[block.joined :] = ["".join(block.pieces[block.joined :])]
+            block.joined += 1
 
     def _find_block(self, number: int, kind: _BlockKind) -> _Block:
         block = self._blocks.get(number)

@@ -43,6 +43,13 @@ class Splitter:
     another thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
+    __slots__ = (
+        "_adjacent", "_blanks", "_carried", "_code", "_controls", "_cut", "_depth", "_fresh", "_grammar", "_held",
+        "_implied", "_kind", "_leading", "_mentions", "_nested", "_nested_code", "_out", "_plain", "_position",
+        "_rules", "_running", "_scanner", "_segment", "_state", "_text_matcher", "_unclosed", "_unread", "_within",
+        "began_with_thinking", "truncated"
+    )  # fmt: skip
+
     def __init__(
         self, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = False
     ) -> None:
