@@ -13,7 +13,7 @@ import msgspec
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ConnectionLost, ProtocolError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, UsageReported, Warned
-from asides.values.messages import MAX_DEPTH, is_too_deep
+from asides.values.messages import MAX_DEPTH, has_many_brackets, is_too_deep
 from asides.values.notices import Notice
 from asides.wire.framing import Framing
 from asides.wire.lenient import INVALID_TEXT, read_leniently, replace_invalid_text
@@ -172,7 +172,7 @@ class DocumentDecoder:
         rest = iter(payloads)
         if self.failure is None:
             for payload in rest:
-                if len(payload) > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH:
+                if len(payload) > _SURELY_FLAT and has_many_brackets(payload):
                     self._check_depth(payload)
                 self.decode_payload(payload, events)
                 if self.failure is not None:
@@ -229,10 +229,18 @@ class DocumentDecoder:
         if payload == DONE:
             self.ended = True
             return
+        if self._framing.form == "json" and self.decode_whole(payload, events):
+            return
         document = replace_invalid_text(payload)
         self._replaced_text = self._replaced_text or document is not payload
         self.payloads.append(payload if self.stores_raw_bytes else document)
         self.decode_document(document, events)
+
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - for those who override it
+        """Decode a whole body in one pass and add it to `payloads`, if all of it is as documented; False for any
+        other, which is then decoded as one document.
+        """
+        return False
 
     @property
     def is_cut_off(self) -> bool:
