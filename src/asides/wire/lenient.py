@@ -84,8 +84,8 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
 
 
 def read_legible(body: bytes) -> Any:
-    """Read a whole body in one pass; None if it needs `replace_invalid_text`, is not JSON, is very long, or has a number
-    that is too large to be one.
+    """Read a whole body in one pass; None if it needs `replace_invalid_text`, is not JSON, is very long, or has a
+    number that is too large to be one.
 
     To read everything is to check every character. So the usual body needs no pass of its own for that.
     """

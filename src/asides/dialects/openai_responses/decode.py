@@ -20,10 +20,8 @@ from asides.dialects.openai_responses.tool_items import (
     CLIENT_CALLS,
     SERVER_TOOLS,
     CallState,
-    CustomCallState,
     ServerToolState,
     find_tool_names,
-    may_be_server_run,
 )
 from asides.dialects.openai_responses.wire import (
     EVENTS,
@@ -33,13 +31,16 @@ from asides.dialects.openai_responses.wire import (
     PARTS,
     RESPONSES,
     TERMINAL_EVENTS,
+    Entry,
     Item,
     Response,
     StreamEvent,
     build_inner_error,
     find_failure,
+    find_lack,
     read_stop,
     read_usage,
+    read_whole_response,
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
@@ -67,8 +68,6 @@ class ResponsesDecoder(DocumentDecoder):
         self._last_id: str | None = None
         self._last_message: MessageState | None = None
         self._has_text = False
-        self._tool_names: set[str] = set()
-        """The names of the request's tools, if the server repeats them."""
         self._named_by = False
         """Whether a response object has come: it names the model and the reply."""
 
@@ -118,7 +117,7 @@ class ResponsesDecoder(DocumentDecoder):
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one event, or the whole response."""
-        if not self.streamed:
+        if self._framing.form == "json":
             self._decode_body(payload, events)
             return
         try:
@@ -181,6 +180,16 @@ class ResponsesDecoder(DocumentDecoder):
         self._start(response, events)
         self._decode_end(response, None, payload, events)
 
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole response in one pass; False for anything that is not exactly as documented."""
+        whole = read_whole_response(payload)
+        if whole is None:
+            return False
+        response, output = whole
+        self.payloads.append(payload)
+        self._decode_end(response, None, payload, events, output)
+        return True
+
     def _read_response(self, event: StreamEvent, events: list[Event]) -> Response:
         raw = bytes(event.response)
         try:
@@ -189,7 +198,7 @@ class ResponsesDecoder(DocumentDecoder):
             return Response() if raw == b"null" else self.read_leniently(raw, RESPONSES, problem, events)
 
     def _start(self, response: Response, events: list[Event]) -> None:
-        self._tool_names |= find_tool_names(response.tools)
+        self._index.tool_names |= find_tool_names(response.tools)
         if not self._named_by:
             self._named_by = bool(response.model or response.id)
             stored, model = response.store is True, response.model or self.target.model or None
@@ -205,49 +214,32 @@ class ResponsesDecoder(DocumentDecoder):
         return message
 
     def _begin_item(self, event: StreamEvent, events: list[Event]) -> None:
-        item, raw = self._read_item(bytes(event.item), events)
+        item, entry = self._read_item(bytes(event.item), events)
         self._last_message = None
         state = self._index.begin(event.output_index, item)
-        self._decide_by_name(state, item, events)
-        state.begin(item, raw, events)
+        self._index.decide_by_name(state, item, events)
+        state.begin(item, entry, events)
 
     def _end_item(self, event: StreamEvent, events: list[Event]) -> None:
-        item, raw = self._read_item(bytes(event.item), events)
+        item, entry = self._read_item(bytes(event.item), events)
         self._last_message = None
-        self._finish_item(self._index.end(event.output_index, item), item, raw, events)
+        self._finish_item(self._index.end(event.output_index, item), item, entry, events)
 
-    def _finish_item(self, state: ItemState, item: Item, raw: bytes, events: list[Event]) -> None:
+    def _finish_item(self, state: ItemState, item: Item, entry: Entry, events: list[Event]) -> None:
         state.done = True
-        self._decide_by_name(state, item, events)
-        state.end(item, raw, events)
+        self._index.decide_by_name(state, item, events)
+        state.end(item, entry, events)
         if isinstance(state, MessageState) and state.sent:
             self._has_text = True
-            self._decide_by_answer(state, events)
+            self._index.decide_by_answer(state, events)
 
-    def _decide_by_name(self, state: ItemState, item: Item, events: list[Event]) -> None:
-        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name. If the server
-        does not repeat the tools, the name says it, or the answer that follows.
-        """
-        if not isinstance(state, CustomCallState) or state.runs_here is not None or not item.name:
-            return
-        if self._tool_names:
-            state.decide(item.name in self._tool_names, events)
-        elif not may_be_server_run(item):
-            state.decide(True, events)
-
-    def _decide_by_answer(self, message: MessageState, events: list[Event]) -> None:
-        """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""
-        for state in self._index.items:
-            if isinstance(state, CustomCallState) and state.runs_here is None and state.block < message.block:
-                state.decide(False, events)
-
-    def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, bytes]:
+    def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, Entry]:
         try:
-            return ITEMS.decode(raw), raw
+            return ITEMS.decode(raw), Entry(raw)
         except msgspec.ValidationError as problem:
             if raw.lstrip()[:1] != b"{":
-                return Item(type="no object"), raw
-            return self.read_leniently(raw, ITEMS, problem, events), raw
+                return Item(type="no object"), Entry(raw)
+            return self.read_leniently(raw, ITEMS, problem, events), Entry(raw)
 
     def _decode_text_delta(self, event: StreamEvent, events: list[Event]) -> None:
         if (thought := self._index.find_reasoning(event)) is not None:
@@ -255,7 +247,7 @@ class ResponsesDecoder(DocumentDecoder):
             return
         message = self._find_message(event)
         self._has_text = self._has_text or bool(event.delta)
-        self._decide_by_answer(message, events)
+        self._index.decide_by_answer(message, events)
         message.feed(event.content_index or 0, event.delta or "", events)
 
     def _decode_whole_text(self, event: StreamEvent, events: list[Event]) -> None:
@@ -328,18 +320,24 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _decode_end(self, response: Response, kind: str | None, payload: bytes, events: list[Event]) -> None:
+    def _decode_end(
+        self,
+        response: Response,
+        kind: str | None,
+        payload: bytes,
+        events: list[Event],
+        output: list[tuple[Item, Entry]] | None = None,
+    ) -> None:
         self._check_output(response, kind, payload)
         self._start(response, events)
         if isinstance(response.reasoning, str) and response.reasoning:
             # One server has no reasoning items but the thought as a string.
             events.append(ThinkingDelta(response.reasoning, FIELD_BLOCK, "raw", "field", "reasoning"))
-        output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
+        if output is None:
+            output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
         for state, item, entry in self._index.match_response(output):
             self._finish_item(state, item, entry, events)
-        for state in self._index.items:
-            if isinstance(state, CustomCallState) and state.runs_here is None:
-                state.decide(True, events)
+        self._index.decide_rest(events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
             cast("MessageState", self._index.add("message", None, None)).feed(0, response.output_text, events)
         if response.usage is not None:
@@ -355,13 +353,9 @@ class ResponsesDecoder(DocumentDecoder):
 
     def _check_output(self, response: Response, kind: str | None, payload: bytes) -> None:
         """Raise if a response that says nothing of an error or of more to come holds nothing at all."""
-        if response.output_text or response.error or self._index.items or response.status not in (None, "completed"):
-            return
-        if response.output is None or (response.status is None and kind is None and not response.output):
-            lacks = (
-                "output" if response.status is not None else "status" if response.output == [] else "output or status"
-            )
-            raise ProtocolError(f"the response has no {lacks}; try again, or check the base URL.", payload=payload)
+        lack = None if self._index.items else find_lack(response, kind)
+        if lack is not None:
+            raise ProtocolError(f"the response has no {lack}; try again, or check the base URL.", payload=payload)
 
     def _decode_stop(self, response: Response, events: list[Event]) -> StopReason:
         has_calls = any(item.is_call for item in self._index.items)
