@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
+from asides.dialects.anthropic.wire import Block, Delta, PlainInput, PlainText, PlainThinking, compact, is_given
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
@@ -36,8 +36,10 @@ class OpenBlock(Protocol):
 
     number: int
 
-    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:
-        """Add a delta; False when this kind of block has no such delta."""
+    def feed(self, delta: Any, payload: bytes, events: list[Event]) -> bool:
+        """Add a delta; False when this kind of block has no such delta. A plain delta has one field, that of this kind
+        of block.
+        """
         ...
 
     def finish(self, events: list[Event]) -> None:
@@ -238,6 +240,10 @@ class RawBlock:
 
     def _emit(self, events: list[Event]) -> None:
         events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
+
+
+BLOCK_OF_PLAIN: dict[type, type] = {PlainText: TextBlock, PlainThinking: ThinkingBlock, PlainInput: CallBlock}
+"""The blocks that take a plain delta."""
 
 
 def is_provider_block(kind: str) -> bool:

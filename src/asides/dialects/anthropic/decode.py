@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.anthropic.blocks import (
+    BLOCK_OF_PLAIN,
     CallBlock,
     OpenBlock,
     RawBlock,
@@ -24,10 +25,12 @@ from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
     MESSAGES,
+    PLAIN_EVENTS,
     Block,
     Delta,
     Document,
     Message,
+    PlainEvent,
     StopDetails,
     UsageSoFar,
     WholeMessage,
@@ -61,6 +64,7 @@ class MessagesDecoder(DocumentDecoder):
     dialect = "anthropic"
     stop_completes = True
     stores_raw_bytes = True
+    plain = PLAIN_EVENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -108,6 +112,13 @@ class MessagesDecoder(DocumentDecoder):
         block = self._open.get(document.index)
         if block is None or not block.feed(delta, payload, events):
             self._begin_by_delta(document.index, delta, payload, events)
+
+    def decode_plain(self, document: PlainEvent, events: list[Event]) -> bool:
+        """Emit the event of a plain delta; False, and nothing changed, if it is not one of its block."""
+        block = self._open.get(document.index)
+        if block is None or type(block) is not BLOCK_OF_PLAIN[type(document.delta)]:
+            return False
+        return block.feed(document.delta, b"", events)
 
     def _decode_frame(self, document: Document, payload: bytes, events: list[Event]) -> None:
         """Decode a document that is no delta."""

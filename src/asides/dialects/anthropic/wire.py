@@ -7,7 +7,7 @@ fields are written (encode, server).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -131,6 +131,35 @@ class WholeMessage(msgspec.Struct):
     stop_details: StopDetails | None = None
 
 
+class PlainText(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="text_delta"):
+    """A delta of a text, with nothing else in it."""
+
+    text: str
+
+
+class PlainThinking(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="thinking_delta"):
+    """A delta of a thought, with nothing else in it."""
+
+    thinking: str
+
+
+class PlainInput(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="input_json_delta"):
+    """A delta of the input of a call, with nothing else in it."""
+
+    partial_json: str
+
+
+class PlainEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The event that nearly all of a stream consists of. It takes no raw JSON and no unknown field, so what can be read
+    like this is flat, and valid text.
+    """
+
+    type: Literal["content_block_delta"]
+    index: int
+    delta: PlainText | PlainThinking | PlainInput
+
+
+PLAIN_EVENTS = msgspec.json.Decoder(PlainEvent)
 DOCUMENTS = msgspec.json.Decoder(Document)
 MESSAGES = msgspec.json.Decoder(Message)
 BLOCKS = msgspec.json.Decoder(Block)

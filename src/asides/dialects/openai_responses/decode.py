@@ -29,10 +29,12 @@ from asides.dialects.openai_responses.wire import (
     ITEMS,
     NOTHING,
     PARTS,
+    PLAIN_EVENTS,
     RESPONSES,
     TERMINAL_EVENTS,
     Entry,
     Item,
+    PlainEvent,
     Response,
     StreamEvent,
     build_inner_error,
@@ -59,6 +61,7 @@ class ResponsesDecoder(DocumentDecoder):
     reads_past_errors = True
     warning_starts_reply = True
     stores_raw_bytes = True
+    plain = PLAIN_EVENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -128,19 +131,19 @@ class ResponsesDecoder(DocumentDecoder):
             # Only one line; its content comes again at the end of the items.
             self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
-        if not self._started and event.type in _HANDLERS:
-            self.start(events)
-        if event.type == "response.output_text.delta":
-            message = self._last_message
-            is_same = event.output_index == self._last_index and event.item_id == self._last_id
-            if message is not None and is_same and event.delta:
-                message.feed(event.content_index or 0, event.delta, events)
-                return
         handle = _HANDLERS.get(event.type or "")
-        if handle is not None:
-            handle(self, event, events)
-        else:
+        if handle is None:
             self._decode_other(event, payload, events)
+            return
+        if not self._started:
+            self.start(events)
+        handle(self, event, events)
+
+    def decode_plain(self, document: PlainEvent, events: list[Event]) -> bool:
+        """Emit the event of a plain delta; False, and nothing changed, before the reply has started."""
+        if self._started:
+            _HANDLERS[document.type](self, document, events)
+        return self._started
 
     def _decode_other(self, event: StreamEvent, payload: bytes, events: list[Event]) -> None:
         kind = event.type
@@ -207,7 +210,7 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- events of items --------------------------------------------------------------------------------------------
 
-    def _find_message(self, event: StreamEvent) -> MessageState:
+    def _find_message(self, event: StreamEvent | PlainEvent) -> MessageState:
         message = cast("MessageState", self._index.find(event, "message"))
         self._last_message = message
         self._last_index, self._last_id = event.output_index, event.item_id
@@ -241,7 +244,11 @@ class ResponsesDecoder(DocumentDecoder):
                 return Item(type="no object"), Entry(raw)
             return self.read_leniently(raw, ITEMS, problem, events), Entry(raw)
 
-    def _decode_text_delta(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_text_delta(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+        message, text = self._last_message, event.delta
+        if message is not None and event.output_index == self._last_index and event.item_id == self._last_id and text:
+            message.feed(event.content_index or 0, text, events)
+            return
         if (thought := self._index.find_reasoning(event)) is not None:
             thought.feed("summary", event.content_index or 0, event.delta or "", events)
             return
@@ -285,26 +292,26 @@ class ResponsesDecoder(DocumentDecoder):
             case _:
                 pass
 
-    def _decode_reasoning(self, channel: Channel, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_reasoning(self, channel: Channel, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
         state = cast("ReasoningState", self._index.find(event, "reasoning"))
         place = event.summary_index if channel == "summary" else event.content_index
         if event.delta is not None:
             state.feed(channel, place or 0, event.delta, events)
-        elif event.text is not None:
+        elif isinstance(event, StreamEvent) and event.text is not None:
             state.feed_whole(channel, place or 0, event.text, events, event.type or "")
 
-    def _decode_summary(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_summary(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
         self._decode_reasoning("summary", event, events)
 
-    def _decode_raw_reasoning(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_raw_reasoning(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
         self._decode_reasoning("raw", event, events)
 
-    def _decode_arguments(self, event: StreamEvent, events: list[Event]) -> None:
-        custom = event.type is not None and "custom" in event.type
+    def _decode_arguments(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+        custom = "custom" in (event.type or "")
         state = cast("CallState", self._index.find(event, "custom_tool_call" if custom else "function_call"))
         if event.delta is not None:
             state.feed(event.delta, events)
-        else:
+        elif isinstance(event, StreamEvent):
             state.feed_whole(event.input if custom else event.arguments, events)
 
     def _decode_progress(self, event: StreamEvent, events: list[Event]) -> bool:
@@ -369,7 +376,7 @@ class ResponsesDecoder(DocumentDecoder):
         return stop
 
 
-_HANDLERS: dict[str, Callable[[ResponsesDecoder, StreamEvent, list[Event]], Any]] = {
+_HANDLERS: dict[str, Callable[[ResponsesDecoder, Any, list[Event]], Any]] = {
     "response.output_text.delta": ResponsesDecoder._decode_text_delta,
     "response.output_item.added": ResponsesDecoder._begin_item,
     "response.output_item.done": ResponsesDecoder._end_item,

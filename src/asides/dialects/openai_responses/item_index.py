@@ -25,7 +25,7 @@ from asides.dialects.openai_responses.tool_items import (
     ToolItemState,
     may_be_server_run,
 )
-from asides.dialects.openai_responses.wire import Entry, Item, StreamEvent, read_whole_text
+from asides.dialects.openai_responses.wire import Entry, Item, PlainEvent, StreamEvent, read_whole_text
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event
@@ -53,7 +53,7 @@ class ItemIndex:
         self._origin = target.origin
         self._raw_reasoning: RawReasoning = _find_raw_reasoning(target)
 
-    def find(self, event: StreamEvent, kind: str) -> ItemState:
+    def find(self, event: StreamEvent | PlainEvent, kind: str) -> ItemState:
         """Return the item of this kind that an event belongs to; a new one if it was not announced."""
         index, item_id = event.output_index, event.item_id
         found = self._find_by_id(item_id, kind)
@@ -72,7 +72,7 @@ class ItemIndex:
             self._renumbered[event.type] = {**renumbered, key: found}
         return found or self.add(kind, index, item_id)
 
-    def find_reasoning(self, event: StreamEvent) -> ReasoningState | None:
+    def find_reasoning(self, event: StreamEvent | PlainEvent) -> ReasoningState | None:
         """Return the reasoning that an event about text names: all of that is thinking."""
         found = self._find_by_id(event.item_id, "reasoning") if event.item_id is not None else None
         if found is None and event.item_id is None and event.output_index is not None:

@@ -196,7 +196,13 @@ class ReasoningState(ItemState):
     def feed(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
         self._received[channel].add(part, text)
-        if channel == self._shown:
+        if channel != self._shown:
+            return
+        if text and self._has_text and part == self._part and self._blanks is None:
+            # More of the same part, as nearly always.
+            kind, source, via = _CHANNELS[channel]
+            events.append(ThinkingDelta(text, self.block, kind, source, via))
+        else:
             self._emit(channel, part, text, events)
 
     def feed_whole(self, channel: Channel, part: int, text: str, events: list[Event], event: str) -> None:

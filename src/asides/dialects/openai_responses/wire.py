@@ -7,7 +7,7 @@ unchanged. Not here: events from the fields (decode, items).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -53,6 +53,27 @@ class StreamEvent(msgspec.Struct, gc=False):
     error: msgspec.Raw = NOTHING
     object: Any = None
     output: msgspec.Raw = NOTHING
+
+
+class PlainEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The event that nearly all of a stream consists of: a delta. It takes no raw JSON and no unknown field, so what
+    can be read like this is flat, and valid text.
+    """
+
+    type: Literal[
+        "response.output_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.reasoning_text.delta",
+        "response.function_call_arguments.delta",
+    ]
+    delta: str
+    sequence_number: int | None = None
+    item_id: str | None = None
+    output_index: int | None = None
+    content_index: int | None = None
+    summary_index: int | None = None
+    logprobs: tuple[()] | None = None
+    obfuscation: str | None = None
 
 
 class Part(msgspec.Struct):
@@ -165,6 +186,7 @@ class RawOutput(msgspec.Struct):
     output: list[msgspec.Raw]
 
 
+PLAIN_EVENTS = msgspec.json.Decoder(PlainEvent)
 EVENTS = msgspec.json.Decoder(StreamEvent)
 ITEMS = msgspec.json.Decoder(Item)
 PARTS = msgspec.json.Decoder(Part)
