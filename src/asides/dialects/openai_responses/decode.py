@@ -297,7 +297,7 @@ class ResponsesDecoder(DocumentDecoder):
         place = event.summary_index if channel == "summary" else event.content_index
         if event.delta is not None:
             state.feed(channel, place or 0, event.delta, events)
-        elif isinstance(event, StreamEvent) and event.text is not None:
+        elif event.text is not None:
             state.feed_whole(channel, place or 0, event.text, events, event.type or "")
 
     def _decode_summary(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
@@ -311,7 +311,7 @@ class ResponsesDecoder(DocumentDecoder):
         state = cast("CallState", self._index.find(event, "custom_tool_call" if custom else "function_call"))
         if event.delta is not None:
             state.feed(event.delta, events)
-        elif isinstance(event, StreamEvent):
+        else:
             state.feed_whole(event.input if custom else event.arguments, events)
 
     def _decode_progress(self, event: StreamEvent, events: list[Event]) -> bool:
