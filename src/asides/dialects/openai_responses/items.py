@@ -6,6 +6,7 @@ an event belongs to (item_index), and items of tools (tool_items).
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -75,7 +76,7 @@ class ReceivedTexts:
 
     def join(self) -> str:
         """Return the whole text so far."""
-        return "".join(text for pieces in self.parts.values() for text in pieces)
+        return "".join(chain.from_iterable(self.parts.values()))
 
     def find_rest(self, part: int, whole: str, event: str) -> tuple[int, str]:
         """Return the part that a whole text belongs to, and the rest of it that has not come; "" if it contradicts
