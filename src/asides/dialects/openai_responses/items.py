@@ -61,7 +61,7 @@ class ReceivedTexts:
 
     def __init__(self) -> None:
         self.parts: dict[int, list[str]] = {}
-        self._claims: dict[str, _Claims] = {}
+        self._claims: dict[str, _Claims] | None = None
 
     def add(self, part: int, text: str) -> None:
         """Add text of a part."""
@@ -82,6 +82,8 @@ class ReceivedTexts:
         """Return the part that a whole text belongs to, and the rest of it that has not come; "" if it contradicts
         the text that has. `event` is the kind of event that has it: each kind has each part once.
         """
+        if self._claims is None:
+            self._claims = {}
         claims = self._claims.setdefault(event, _Claims())
         known = claims.meanings.get(part, part)
         texts = {key: "".join(pieces) for key, pieces in self.parts.items()}
@@ -143,10 +145,12 @@ class ReceivedTexts:
 class ItemState:
     """An item of any kind; the base of the others."""
 
-    is_call = False
-    """Whether the caller has to run it."""
+    # A reply may have a million items.
+    __slots__ = ("announced", "block", "done", "id", "is_call", "kind", "origin")
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
+        self.is_call = False
+        """Whether the caller has to run it."""
         self.block = block
         self.kind = kind
         self.origin = origin
@@ -184,6 +188,8 @@ class ReasoningState(ItemState):
     One of the two is emitted as it comes. The other is held until the item ends; then it is emitted if the first had no
     text (`alone`), or dropped. So a stream and a whole body show the same one.
     """
+
+    __slots__ = ("_blanks", "_has_text", "_part", "_raw_reasoning", "_received", "_shown")
 
     def __init__(self, block: int, origin: Origin, raw_reasoning: RawReasoning) -> None:
         super().__init__(block, "reasoning", origin)
@@ -274,6 +280,8 @@ class ReasoningState(ItemState):
 class MessageState(ItemState):
     """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations)."""
 
+    __slots__ = ("_has_entry", "_received", "_refusals", "_text")
+
     def __init__(self, origin: Origin, text: TaggedText) -> None:
         super().__init__(text.block, "message", origin)
         self._text = text
@@ -347,6 +355,8 @@ class MessageState(ItemState):
 
 class UnknownState(ItemState):
     """An item of an unknown type: it goes back unchanged, with a warning."""
+
+    __slots__ = ()
 
     def end(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
         """Use the whole item."""

@@ -31,10 +31,11 @@ SERVER_TOOLS = frozenset({
 class CallState(ItemState):
     """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with free text."""
 
-    is_call = True
+    __slots__ = ("_custom", "_has_id", "_has_name", "_received", "call_id")
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
+        self.is_call = True
         self._custom = kind == "custom_tool_call"
         self._received: list[str] = []
         self.call_id: str | None = None
@@ -86,6 +87,8 @@ class CallState(ItemState):
 class CustomCallState(CallState):
     """A call of a custom tool, which the caller runs, or the provider. Its events are held until that is known."""
 
+    __slots__ = ("_held", "_part", "name", "runs_here")
+
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
         self.runs_here: bool | None = None
@@ -134,6 +137,8 @@ class CustomCallState(CallState):
 class ServerToolState(ItemState):
     """A tool that the provider runs: its item, replaced with each progress event."""
 
+    __slots__ = ("_part",)
+
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
         self._part: ServerTool | None = None
@@ -155,6 +160,8 @@ class ServerToolState(ItemState):
 
 class ToolItemState(ServerToolState):
     """A call of a tool of the provider which the caller may have to run: only the whole item shows it."""
+
+    __slots__ = ()
 
     def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the item if the provider runs it."""
