@@ -99,7 +99,7 @@ def merge_deltas(events: list[Event]) -> list[Event]:
     """Join neighbours of one block: the pieces of a text do not count, the text does."""
     merged: list[Event] = []
     for event in events:
-        last = merged[-1] if merged else None
+        last: Any = merged[-1] if merged else None
         if isinstance(event, (TextDelta, ThinkingDelta)) and type(last) is type(event) and last.block == event.block:
             merged[-1] = msgspec.structs.replace(event, text=last.text + event.text)
         else:
@@ -246,7 +246,7 @@ def message_events(rng: random.Random) -> list[dict[str, Any]]:
     return [*found, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
 
 
-_DELTAS = {
+_DELTAS: dict[str, tuple[str, dict[str, Any]]] = {
     "response.output_text.delta": ("m", {"content_index": 0, "logprobs": []}),
     "response.reasoning_summary_text.delta": ("r", {"summary_index": 0}),
     "response.reasoning_text.delta": ("r", {"content_index": 0}),
@@ -302,7 +302,7 @@ def test_a_plain_delta_gives_the_events_of_any_other(make: Decoder, draw: Any, t
             except (ProtocolError, RecursionError):
                 assert plain is None
                 break
-            if plain is None or not quick.decode_plain(plain, found):  # type: ignore[arg-type]
+            if plain is None or not quick.decode_plain(plain, found):
                 assert not found, "a delta that is refused has changed something"
                 quick.decode_payload(payload, found)
             else:

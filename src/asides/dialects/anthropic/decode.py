@@ -151,8 +151,8 @@ class MessagesDecoder(DocumentDecoder):
             return False
         self.payloads.append(payload)
         self._start(message, events)
-        for block, its_fields in zip(message.content, fields["content"], strict=True):
-            self._add_whole_block(block, its_fields, events)
+        for block, own in zip(message.content, fields["content"], strict=True):
+            self._add_whole_block(block, own, events)
         self._decode_outcome(message, events)
         return True
 
@@ -245,8 +245,7 @@ class MessagesDecoder(DocumentDecoder):
     def _take_place(self, place: int) -> int:
         """Take a position for a block, and return its number."""
         self._places.add(place)
-        if self._last_place is None or place > self._last_place:
-            self._last_place = place
+        self._last_place = place if self._last_place is None else max(place, self._last_place)
         return place * self._stride
 
     def _begin_block(self, index: int, raw: msgspec.Raw, events: list[Event]) -> None:
@@ -295,8 +294,8 @@ class MessagesDecoder(DocumentDecoder):
             case "redacted_thinking":
                 return RedactedBlock(number, block, self.origin, events)
             case kind:
-                fields = read_any(fields) if isinstance(fields, msgspec.Raw) else fields
-                raw_block = RawBlock(number, fields, self.origin, events)
+                read: dict[str, Any] = read_any(fields) if isinstance(fields, msgspec.Raw) else fields
+                raw_block = RawBlock(number, read, self.origin, events)
                 if not raw_block.is_known:
                     self.warn("unknown_part", f"a block of type {kind!r} is not known; it is stored unchanged", events)
                 return raw_block

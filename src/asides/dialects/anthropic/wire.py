@@ -186,7 +186,7 @@ class UsageSoFar:
     __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._counts = WireUsage()
+        self._counts: WireUsage | None = None
 
     def merge(self, later: WireUsage) -> Usage:
         """Merge a later report; return the normalised counts.
@@ -194,10 +194,13 @@ class UsageSoFar:
         In this dialect `input_tokens` does not include tokens read from the cache or written to it.
         """
         counts = self._counts
-        for name in WireUsage.__struct_fields__:
-            value = getattr(later, name)
-            if value is not None:
-                setattr(counts, name, value)
+        if counts is None:
+            counts = self._counts = later
+        else:
+            for name in WireUsage.__struct_fields__:
+                value = getattr(later, name)
+                if value is not None:
+                    setattr(counts, name, value)
         # The counts of the message leave out what compaction read and wrote, which is billed too (platform.claude.com,
         # compaction, 2026-10). They include every other run of this model; an advisor is another model.
         compactions = [run for run in counts.iterations or () if run.type == "compaction"]
