@@ -36,6 +36,8 @@ class ItemIndex:
 
     def __init__(self, target: Target) -> None:
         self.items: list[ItemState] = []
+        self._unfinished: list[ItemState] = []
+        """The items that may still get text, in order; the finished ones among them are removed from time to time."""
         self._by_index: dict[int, ItemState] = {}
         self._by_id: dict[tuple[str, str], ItemState | None] = {}
         """The item of a kind and an id; None if several have it."""
@@ -98,7 +100,8 @@ class ItemIndex:
     def end(self, index: int | None, item: Item) -> ItemState:
         """Return the item that ends here."""
         kind = item.type or "message"
-        unfinished = [state for state in self.items if state.kind == kind and not state.done]
+        self._unfinished = [state for state in self._unfinished if not state.done]
+        unfinished = [state for state in self._unfinished if state.kind == kind]
         here = self._by_index.get(index) if index is not None else None
         own = [state for state in (self._find_by_id(item.id, kind), here) if state is not None and state in unfinished]
         if index is None and item.id is None:
@@ -187,7 +190,8 @@ class ItemIndex:
     def _find_announced(self, kind: str) -> ItemState | None:
         """Return the last item of this kind that was announced and is not finished."""
         return next(
-            (item for item in reversed(self.items) if item.kind == kind and item.announced and not item.done), None
+            (item for item in reversed(self._unfinished) if item.kind == kind and item.announced and not item.done),
+            None,
         )
 
     def _name(self, state: ItemState, item_id: str | None) -> None:
@@ -207,6 +211,7 @@ class ItemIndex:
         state = self._make_state(kind, block)
         self._name(state, item_id)
         self.items.append(state)
+        self._unfinished.append(state)
         if index is not None:
             self._by_index[index] = state
         return state
