@@ -13,7 +13,7 @@ import msgspec
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ConnectionLost, ProtocolError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, UsageReported, Warned
-from asides.values.messages import MAX_DEPTH, has_many_brackets, is_too_deep
+from asides.values.messages import MAX_DEPTH, is_too_deep
 from asides.values.notices import Notice
 from asides.wire.framing import Framing
 from asides.wire.lenient import INVALID_TEXT, read_leniently, replace_invalid_text
@@ -28,6 +28,8 @@ _MOST_WARNINGS = 100
 _MOST_LATE_DOCUMENTS = 100
 # So short a document is either flat enough or not JSON.
 _SURELY_FLAT = 2 * MAX_DEPTH
+# In a longer one, counting its brackets takes more time than the check itself.
+_LONG = 4096
 
 
 def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
@@ -172,7 +174,8 @@ class DocumentDecoder:
         rest = iter(payloads)
         if self.failure is None:
             for payload in rest:
-                if len(payload) > _SURELY_FLAT and has_many_brackets(payload):
+                size = len(payload)
+                if size > _LONG or (size > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH):
                     self._check_depth(payload)
                 self.decode_payload(payload, events)
                 if self.failure is not None:
