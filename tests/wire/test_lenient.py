@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from asides.wire.lenient import (
     read_any,
     read_base64,
     read_document,
+    read_legible,
     read_leniently,
     remove_path,
     replace_invalid_text,
@@ -178,3 +180,36 @@ def test_an_odd_value_takes_nothing_from_its_neighbours(document: bytes, texts: 
     read, removed = read_leniently(document, decoder, problem.value)
     assert [item.text for item in read.items] == texts
     assert removed
+
+
+def test_what_is_read_in_one_pass_has_no_invalid_characters() -> None:
+    rng = random.Random(3)
+    pieces = [
+        b"a", "é".encode(), "👋".encode(), b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\\ud83d", b"\\udc00",
+        b"\\ud83d\\ude00",
+        b"\\uD83D\\uDE00", b"\\\\ud83d", b"\\n", b"\\u00e9", b"\\\\",
+    ]  # fmt: skip
+    legible = 0
+    for _ in range(3000):
+        name, text = (b"".join(rng.choices(pieces, k=rng.randint(0, 3))) for _ in range(2))
+        body = b'{"%b":["%b"]}' % (name, text)
+        if read_legible(body) is not None:
+            legible += 1
+            assert replace_invalid_text(body) is body
+        elif replace_invalid_text(body) is body:
+            with pytest.raises(msgspec.DecodeError):
+                msgspec.json.decode(body)
+    assert 300 < legible < 2700
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"a":1e999}', b"[" * 100_000, b'{"a":"' + b"x" * 3_000_000 + b'"}'])
+def test_what_is_odd_or_very_long_is_not_read_in_one_pass(body: bytes) -> None:
+    assert read_legible(body) is None
+
+
+def test_half_characters_are_found_wherever_they_are() -> None:
+    rng = random.Random(4)
+    for odd, repaired in ((b"\\ud83d", b"\\ufffd"), (b"\\uDE00", b"\\ufffd"), (b"\xff", b"\xef\xbf\xbd")):
+        for size in (0, 1, 50, 5_000, 100_000):
+            before, after = (rng.choice([b"a", b"\\n", "é".encode(), b"\\u0041"]) * size for _ in range(2))
+            assert replace_invalid_text(before + odd + after) == before + repaired + after

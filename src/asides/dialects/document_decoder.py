@@ -28,6 +28,8 @@ _MOST_WARNINGS = 100
 _MOST_LATE_DOCUMENTS = 100
 # So short a document is either flat enough or not JSON.
 _SURELY_FLAT = 2 * MAX_DEPTH
+# In a longer one, counting its brackets takes more time than the check itself.
+_LONG = 4096
 
 
 def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
@@ -172,7 +174,8 @@ class DocumentDecoder:
         rest = iter(payloads)
         if self.failure is None:
             for payload in rest:
-                if len(payload) > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH:
+                size = len(payload)
+                if size > _LONG or (size > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH):
                     self._check_depth(payload)
                 self.decode_payload(payload, events)
                 if self.failure is not None:

@@ -271,9 +271,10 @@ class Fold:
         if block.kind == "text":
             return Text(text, seals) if text or seals else None
         if block.kind == "thought":
-            if not text.strip() and not any(seal.value for seal in seals):
+            is_blank = not text or text.isspace()  # strip() would copy a long thought
+            if is_blank and not any(seal.value for seal in seals):
                 return None
-            kind: ThoughtKind = block.thought_kind if text.strip() else "hidden"
+            kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
             return Thought(text, kind, block.source, started.origin, seals, block.via, complete)
         if block.kind == "refusal":
             return Refusal(text) if text else None

@@ -37,6 +37,9 @@ _TO_STANDARD_ALPHABET = str.maketrans("-_", "+/")
 _WHITE_SPACE = str.maketrans("", "", " \t\r\n")
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
+_BACKSLASH = 0x5C
+# An untyped reading takes up to 24 bytes for each byte of a hostile document, so a longer one is not read like this.
+_LONGEST_UNTYPED = 2 * 1024 * 1024
 # An escape: a pair of surrogates, half a pair, or any other.
 _ESCAPE = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|(ud[89a-f]..)|.)", re.IGNORECASE | re.DOTALL)
 
@@ -52,7 +55,9 @@ def replace_invalid_text(payload: bytes) -> bytes:
             payload.decode()
         except UnicodeDecodeError:
             readable = payload.decode("utf-8", "replace").encode()
-    if b"\\ud" in readable or b"\\uD" in readable:
+    # Most deltas have no escape at all. Searching for a number takes a tenth of the time of searching for bytes, and
+    # searching backwards half of that forwards.
+    if _BACKSLASH in readable and (readable.rfind(b"\\ud") >= 0 or readable.rfind(b"\\uD") >= 0):
         repaired = _replace_lone_surrogates(readable.decode()).encode()
         return payload if repaired == payload else repaired
     return readable
@@ -76,6 +81,20 @@ def read_document(payload: bytes) -> tuple[Any, bool]:
             return read_any(_replace_lone_surrogates(payload.decode("utf-8", "replace"))), True
         except msgspec.DecodeError:
             raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+
+
+def read_legible(body: bytes) -> Any:
+    """Read a whole body in one pass; None if it needs `replace_invalid_text`, is not JSON, is very long, or has a
+    number that is too large to be one.
+
+    To read everything is to check every character. So the usual body needs no pass of its own for that.
+    """
+    if len(body) > _LONGEST_UNTYPED:
+        return None
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def read_any(document: bytes | str | msgspec.Raw) -> Any:

@@ -107,7 +107,8 @@ class SseReader:
             self._read_line(line, payloads)
             if self.failure is not None:
                 return -1
-            self._midway = bool(self._lines)
+            # Only a blank line ends an event: from there on, whole events can be split at once.
+            self._midway = bool(line)
             start = end + 1
         return start
 
@@ -118,7 +119,7 @@ class SseReader:
             self._read_line(line, payloads)
             if self.failure is not None:
                 return
-        self._midway = bool(self._lines)
+        self._midway = bool(lines and lines[-1])
         if rest:
             self._hold(rest)
 

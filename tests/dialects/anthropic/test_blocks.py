@@ -158,7 +158,7 @@ def test_a_redacted_thought_comes_in_one_piece() -> None:
 def test_a_block_that_goes_back_grows_by_its_deltas(
     fields: dict[str, Any], deltas: list[dict[str, Any]], grown: dict[str, Any] | None, known: list[bool]
 ) -> None:
-    events, found = read(lambda out: RawBlock(5, json.dumps(fields).encode(), ORIGIN, out), *deltas)
+    events, found = read(lambda out: RawBlock(5, json.loads(json.dumps(fields)), ORIGIN, out), *deltas)
     versions = [fields] if grown is None else [fields, grown]
     assert events == [PartArrived(build_raw_part(version, ORIGIN), 5) for version in versions]
     assert found == known

@@ -17,7 +17,7 @@ from asides.dialects.openai_responses.items import (
     build_message_entry,
 )
 from asides.dialects.openai_responses.tool_items import CallState, ServerToolState
-from asides.dialects.openai_responses.wire import Item
+from asides.dialects.openai_responses.wire import Entry, Item
 from asides.dialects.tagged_text import TaggedText
 from asides.values.events import (
     Event,
@@ -39,7 +39,7 @@ ORIGIN = Origin("example", "https://example", "m")
 def end(state: ItemState, item: dict[str, Any]) -> list[Event]:
     """What the whole item adds."""
     events: list[Event] = []
-    state.end(msgspec.convert(item, Item), json.dumps(item).encode(), events)
+    state.end(msgspec.convert(item, Item), Entry(json.dumps(item).encode()), events)
     return events
 
 
@@ -122,7 +122,7 @@ ENTRY = '{"type":"message","id":"msg_1","content":[{"type":"output_text","annota
 
 
 def message_state() -> MessageState:
-    return MessageState(target(), TaggedText(1000, target()))
+    return MessageState(target().origin, TaggedText(1000, target()))
 
 
 def test_a_message_has_texts_and_refusals_and_a_seal_without_either() -> None:
@@ -157,7 +157,7 @@ def test_a_call_comes_whole_or_in_deltas_and_says_its_name_once() -> None:
     whole = end(CallState(2000, "function_call", ORIGIN), CALL)
     assert whole == [ToolCallDelta(2000, "c1", "f"), ToolCallDelta(2000, arguments='{"a":1}'), sealed(CALL, 2000)]
     state, events = CallState(2000, "function_call", ORIGIN), list[Event]()
-    state.begin(Item(type="function_call", call_id="c1", name="f"), b"{}", events)
+    state.begin(Item(type="function_call", call_id="c1", name="f"), Entry(b"{}"), events)
     state.feed('{"a"', events)
     assert events == [ToolCallDelta(2000, "c1", "f"), ToolCallDelta(2000, arguments='{"a"')]
     assert end(state, CALL) == [ToolCallDelta(2000, arguments=":1}"), sealed(CALL, 2000)]
@@ -187,7 +187,7 @@ def test_a_call_with_less_or_other_fields(kind: str, item: dict[str, Any], event
 def test_a_tool_of_the_provider_reports_each_status_once() -> None:
     state, events = ServerToolState(3000, "web_search_call", ORIGIN), list[Event]()
     item = {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}
-    state.begin(msgspec.convert(item, Item), json.dumps(item).encode(), events)
+    state.begin(msgspec.convert(item, Item), Entry(json.dumps(item).encode()), events)
     begun = ServerTool("web_search_call", "ws_1", "in_progress", json.dumps(item), ORIGIN)
     state.emit_progress("in_progress", events)
     state.emit_progress("searching", events)
@@ -212,4 +212,4 @@ def test_an_item_of_an_unknown_type_goes_back_with_a_warning_unless_it_is_state(
     ],
 )
 def test_the_entry_of_a_message_has_its_fields_without_the_texts(item: dict[str, Any], entry: str | None) -> None:
-    assert build_message_entry(json.dumps(item).encode()) == entry
+    assert build_message_entry(item) == entry

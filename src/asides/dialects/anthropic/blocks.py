@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from asides.dialects.anthropic.wire import Block, Delta, compact, is_given
+from asides.dialects.anthropic.wire import Block, Delta, PlainInput, PlainText, PlainThinking, compact, is_given
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
@@ -36,8 +36,10 @@ class OpenBlock(Protocol):
 
     number: int
 
-    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:
-        """Add a delta; False when this kind of block has no such delta."""
+    def feed(self, delta: Any, payload: bytes, events: list[Event]) -> bool:
+        """Add a delta; False when this kind of block has no such delta. A plain delta has one field, that of this kind
+        of block.
+        """
         ...
 
     def finish(self, events: list[Event]) -> None:
@@ -48,15 +50,18 @@ class OpenBlock(Protocol):
 class TextBlock:
     """A part of the answer; thinking in tags is taken out of it."""
 
-    __slots__ = ("_citations", "_origin", "_text", "number")
+    __slots__ = ("_citations", "_target", "_text", "number")
 
-    def __init__(self, number: int, block: Block, target: Target, events: list[Event]) -> None:
+    def __init__(
+        self, number: int, block: Block, target: Target, events: list[Event], *, is_whole: bool = False
+    ) -> None:
+        """`is_whole`: no deltas follow."""
         self.number = number
-        self._origin = target.origin
+        self._target = target
         self._text = TaggedText(number, target, first=number == 0)
         self._citations = [compact(citation) for citation in block.citations or () if is_given(citation)]
         if block.text:
-            self._text.feed(block.text, events)
+            (self._text.feed_whole if is_whole else self._text.feed)(block.text, events)
 
     @property
     def truncated(self) -> bool:
@@ -65,12 +70,13 @@ class TextBlock:
 
     def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
         """Add a delta; False when this kind of block has no such delta."""
-        if delta.text is not None:
+        text = delta.text
+        if text is not None:
             block = self._text.plain_block
-            if block is not None and delta.text:
-                events.append(TextDelta(delta.text, block))
-            elif delta.text:
-                self._text.feed(delta.text, events)
+            if block is not None and text:
+                events.append(TextDelta(text, block))
+            elif text:
+                self._text.feed(text, events)
         elif is_given(delta.citation):
             self._citations.append(compact(delta.citation))
         else:
@@ -83,7 +89,7 @@ class TextBlock:
         if self._citations:
             # Citations go back with their text: some hold an encrypted index.
             entry = b"[" + b",".join(self._citations) + b"]"
-            seal = Seal(CITATIONS, "", self._origin, entry.decode())
+            seal = Seal(CITATIONS, "", self._target.origin, entry.decode())
             events.append(ThoughtSealed(seal, self._text.last_text_block, source="block"))
 
 
@@ -115,9 +121,13 @@ class ThinkingBlock:
 
     def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
         """Add a delta; False when this kind of block has no such delta."""
-        if delta.thinking is not None:
-            if delta.thinking:
-                self._emit(delta.thinking, events)
+        thinking = delta.thinking
+        if type(thinking) is str:
+            if thinking:
+                events.append(ThinkingDelta(thinking, self.number, self._kind, "block", VIA))
+        elif thinking is not None:
+            if thinking:
+                self._emit(thinking, events)
         elif delta.signature is not None:
             # A signature comes whole; a second one replaces the first, as in the official SDK.
             self._signature = delta.signature or self._signature
@@ -186,10 +196,10 @@ class RawBlock:
 
     __slots__ = ("_changed", "_fields", "_input", "_origin", "is_known", "number")
 
-    def __init__(self, number: int, raw: bytes, origin: Origin, events: list[Event]) -> None:
+    def __init__(self, number: int, fields: dict[str, Any], origin: Origin, events: list[Event]) -> None:
         self.number = number
         self._origin = origin
-        self._fields: dict[str, Any] = read_any(raw)
+        self._fields = fields
         self.is_known = is_provider_block(self.type)
         """Whether the provider is known to add such blocks."""
         self._input: list[str] = []
@@ -230,6 +240,10 @@ class RawBlock:
 
     def _emit(self, events: list[Event]) -> None:
         events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
+
+
+BLOCK_OF_PLAIN: dict[type, type] = {PlainText: TextBlock, PlainThinking: ThinkingBlock, PlainInput: CallBlock}
+"""The blocks that take a plain delta."""
 
 
 def is_provider_block(kind: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.anthropic.blocks import (
+    BLOCK_OF_PLAIN,
     CallBlock,
     OpenBlock,
     RawBlock,
@@ -24,12 +25,15 @@ from asides.dialects.anthropic.wire import (
     BLOCKS,
     DOCUMENTS,
     MESSAGES,
+    PLAIN_EVENTS,
     Block,
     Delta,
     Document,
     Message,
+    PlainEvent,
     StopDetails,
     UsageSoFar,
+    WholeMessage,
     WireUsage,
     build_error,
     is_given,
@@ -42,7 +46,7 @@ from asides.values.errors import ConnectionLost, ProtocolError
 from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
 from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import read_any
+from asides.wire.lenient import read_any, read_legible
 
 # The type of the block that a delta belongs to, for servers that do not begin the block.
 _BLOCK_OF_DELTA = {
@@ -60,6 +64,7 @@ class MessagesDecoder(DocumentDecoder):
     dialect = "anthropic"
     stop_completes = True
     stores_raw_bytes = True
+    plain = PLAIN_EVENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -69,6 +74,7 @@ class MessagesDecoder(DocumentDecoder):
         self._kind: ThoughtKind = "summary" if target.rule.kind == "hidden" else target.rule.kind
         self._stride = SEGMENTS if target.facts.tags else 1
         self._places: set[int] = set()
+        self._last_place: int | None = None
         self._open: dict[int, OpenBlock] = {}
         self._last: OpenBlock | None = None
         self._truncated = False
@@ -89,10 +95,34 @@ class MessagesDecoder(DocumentDecoder):
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document: an event of a stream, a message or an error."""
-        document = self.read(payload, DOCUMENTS, events)
+        # Most documents are deltas of an open block; so they need no further call.
+        try:
+            document = DOCUMENTS.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            document = self.read(payload, DOCUMENTS, events)
+        if document.type != "content_block_delta":
+            self._decode_frame(document, payload, events)
+            return
+        delta = document.delta
+        if delta is None:
+            return
+        text = delta.text
+        if text is not None and (type(text) is not str or delta.type == "thinking_delta"):
+            self._move_odd_text(delta, events)
+        block = self._open.get(document.index)
+        if block is None or not block.feed(delta, payload, events):
+            self._begin_by_delta(document.index, delta, payload, events)
+
+    def decode_plain(self, document: PlainEvent, events: list[Event]) -> bool:
+        """Emit the event of a plain delta; False, and nothing changed, if it is not one of its block."""
+        block = self._open.get(document.index)
+        if block is None or type(block) is not BLOCK_OF_PLAIN[type(document.delta)]:
+            return False
+        return block.feed(document.delta, b"", events)
+
+    def _decode_frame(self, document: Document, payload: bytes, events: list[Event]) -> None:
+        """Decode a document that is no delta."""
         match document.type:
-            case "content_block_delta":
-                self._decode_delta(document, payload, events)
             case "content_block_start":
                 self._begin_block(document.index, document.content_block, events)
             case "content_block_stop":
@@ -110,6 +140,22 @@ class MessagesDecoder(DocumentDecoder):
             case kind:
                 self._decode_other(kind, document, payload, events)
 
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole message in one pass; False for anything that is not exactly as documented."""
+        fields = read_legible(payload)
+        if not isinstance(fields, dict) or fields.get("type") != "message" or "delta" in fields or "index" in fields:
+            return False
+        try:
+            message = msgspec.convert(fields, WholeMessage)
+        except msgspec.ValidationError:
+            return False
+        self.payloads.append(payload)
+        self._start(message, events)
+        for block, own in zip(message.content, fields["content"], strict=True):
+            self._add_whole_block(block, own, events)
+        self._decode_outcome(message, events)
+        return True
+
     def _decode_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.error is not None or kind == "error":
             error: Any = read_any(payload) if document.error is None else document.error
@@ -122,7 +168,7 @@ class MessagesDecoder(DocumentDecoder):
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
-    def _start(self, message: Message, events: list[Event]) -> None:
+    def _start(self, message: Message | Document | WholeMessage, events: list[Event]) -> None:
         if self._started:
             return
         self._id = message.id
@@ -146,9 +192,12 @@ class MessagesDecoder(DocumentDecoder):
             return
         self._decode_message(message, events)
 
-    def _decode_message(self, message: Message, events: list[Event]) -> None:
+    def _decode_message(self, message: Message | Document, events: list[Event]) -> None:
         self._start(message, events)
         self._decode_content(message.content, events)
+        self._decode_outcome(message, events)
+
+    def _decode_outcome(self, message: Message | Document | WholeMessage, events: list[Event]) -> None:
         if message.usage is not None:
             events.append(UsageReported(self._usage.merge(message.usage)))
         if message.stop_reason is not None:
@@ -167,9 +216,9 @@ class MessagesDecoder(DocumentDecoder):
             self.warn("malformed_field", "content has an unexpected type and was left out", events)
             return
         for block in blocks:
-            index = self._find_free_place()
-            self._begin_block(index, block, events)
-            self._finish_block(index, events)
+            read = self._read_block(block, events)
+            if read is not None:
+                self._add_whole_block(read, block, events)
 
     def _decode_end(self, delta: Delta, usage: WireUsage | None, events: list[Event]) -> None:
         self._start(Message(), events)
@@ -191,29 +240,53 @@ class MessagesDecoder(DocumentDecoder):
 
     def _find_free_place(self) -> int:
         """Return the position after all others."""
-        return max(self._places, default=-1) + 1
+        return 0 if self._last_place is None else self._last_place + 1
+
+    def _take_place(self, place: int) -> int:
+        """Take a position for a block, and return its number."""
+        self._places.add(place)
+        self._last_place = place if self._last_place is None else max(place, self._last_place)
+        return place * self._stride
 
     def _begin_block(self, index: int, raw: msgspec.Raw, events: list[Event]) -> None:
         self._start(Message(), events)
         if index in self._open:
             self._finish_block(index, events)
-        try:
-            block = self.read(bytes(raw), BLOCKS, events)
-        except ProtocolError:
-            self.warn("malformed_field", "a block has an unexpected type and was left out", events)
+        block = self._read_block(raw, events)
+        if block is None:
             return
         # The position is the index, or the first free one if the index was used before.
-        place = index if index not in self._places else self._find_free_place()
-        self._places.add(place)
-        self._open[index] = self._last = self._open_block(place * self._stride, block, raw, events)
+        number = self._take_place(index if index not in self._places else self._find_free_place())
+        self._open[index] = self._last = self._open_block(number, block, raw, events)
 
-    def _open_block(self, number: int, block: Block, raw: msgspec.Raw, events: list[Event]) -> OpenBlock:
+    def _read_block(self, raw: msgspec.Raw, events: list[Event]) -> Block | None:
+        try:
+            return self.read(bytes(raw), BLOCKS, events)
+        except ProtocolError:
+            self.warn("malformed_field", "a block has an unexpected type and was left out", events)
+            return None
+
+    def _add_whole_block(self, block: Block, fields: dict[str, Any] | msgspec.Raw, events: list[Event]) -> None:
+        """Begin and finish a block that comes whole."""
+        number = self._take_place(self._find_free_place())
+        self._last = self._open_block(number, block, fields, events, is_whole=True)
+        self._close_block(self._last, events)
+
+    def _open_block(
+        self,
+        number: int,
+        block: Block,
+        fields: dict[str, Any] | msgspec.Raw,
+        events: list[Event],
+        *,
+        is_whole: bool = False,
+    ) -> OpenBlock:
         match block.type:
             case "text":
                 if block.text is not None and type(block.text) is not str:
                     self.warn("malformed_field", "text has an unexpected type and was left out", events)
                     block.text = None
-                return TextBlock(number, block, self.target, events)
+                return TextBlock(number, block, self.target, events, is_whole=is_whole)
             case "thinking":
                 return ThinkingBlock(number, block, self._kind, self.origin, events)
             case "tool_use":
@@ -221,28 +294,20 @@ class MessagesDecoder(DocumentDecoder):
             case "redacted_thinking":
                 return RedactedBlock(number, block, self.origin, events)
             case kind:
-                raw_block = RawBlock(number, bytes(raw), self.origin, events)
+                read: dict[str, Any] = read_any(fields) if isinstance(fields, msgspec.Raw) else fields
+                raw_block = RawBlock(number, read, self.origin, events)
                 if not raw_block.is_known:
                     self.warn("unknown_part", f"a block of type {kind!r} is not known; it is stored unchanged", events)
                 return raw_block
 
-    def _decode_delta(self, document: Document, payload: bytes, events: list[Event]) -> None:
-        delta = document.delta
-        if delta is None:
-            return
-        text = delta.text
-        if text is not None and (type(text) is not str or delta.type == "thinking_delta"):
-            self._move_odd_text(delta, events)
-        block = self._open.get(document.index)
-        if block is not None and block.feed(delta, payload, events):
-            return
+    def _begin_by_delta(self, index: int, delta: Delta, payload: bytes, events: list[Event]) -> None:
+        """Begin the block that a delta shows: it was not begun, or begun with another type."""
         kind = _BLOCK_OF_DELTA.get(delta.type) or ("thinking" if delta.thinking is not None else None)
         if kind is None:
             self.warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
             return
-        # The block was not begun, or begun with another type: the delta shows its type.
-        self._begin_block(document.index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
-        self._open[document.index].feed(delta, payload, events)
+        self._begin_block(index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
+        self._open[index].feed(delta, payload, events)
 
     def _move_odd_text(self, delta: Delta, events: list[Event]) -> None:
         """Move text that a delta of thinking has under the name of the answer; leave out text that is no string."""
@@ -254,8 +319,10 @@ class MessagesDecoder(DocumentDecoder):
 
     def _finish_block(self, index: int, events: list[Event]) -> None:
         block = self._open.pop(index, None)
-        if block is None:
-            return
+        if block is not None:
+            self._close_block(block, events)
+
+    def _close_block(self, block: OpenBlock, events: list[Event]) -> None:
         block.finish(events)
         if isinstance(block, TextBlock):
             self._truncated = block.truncated

@@ -20,10 +20,8 @@ from asides.dialects.openai_responses.tool_items import (
     CLIENT_CALLS,
     SERVER_TOOLS,
     CallState,
-    CustomCallState,
     ServerToolState,
     find_tool_names,
-    may_be_server_run,
 )
 from asides.dialects.openai_responses.wire import (
     EVENTS,
@@ -31,15 +29,20 @@ from asides.dialects.openai_responses.wire import (
     ITEMS,
     NOTHING,
     PARTS,
+    PLAIN_EVENTS,
     RESPONSES,
     TERMINAL_EVENTS,
+    Entry,
     Item,
+    PlainEvent,
     Response,
     StreamEvent,
     build_inner_error,
     find_failure,
+    find_lack,
     read_stop,
     read_usage,
+    read_whole_response,
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
@@ -58,6 +61,7 @@ class ResponsesDecoder(DocumentDecoder):
     reads_past_errors = True
     warning_starts_reply = True
     stores_raw_bytes = True
+    plain = PLAIN_EVENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -67,8 +71,6 @@ class ResponsesDecoder(DocumentDecoder):
         self._last_id: str | None = None
         self._last_message: MessageState | None = None
         self._has_text = False
-        self._tool_names: set[str] = set()
-        """The names of the request's tools, if the server repeats them."""
         self._named_by = False
         """Whether a response object has come: it names the model and the reply."""
 
@@ -118,7 +120,7 @@ class ResponsesDecoder(DocumentDecoder):
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one event, or the whole response."""
-        if not self.streamed:
+        if self._framing.form == "json":
             self._decode_body(payload, events)
             return
         try:
@@ -129,19 +131,19 @@ class ResponsesDecoder(DocumentDecoder):
             # Only one line; its content comes again at the end of the items.
             self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
-        if not self._started and event.type in _HANDLERS:
-            self.start(events)
-        if event.type == "response.output_text.delta":
-            message = self._last_message
-            is_same = event.output_index == self._last_index and event.item_id == self._last_id
-            if message is not None and is_same and event.delta:
-                message.feed(event.content_index or 0, event.delta, events)
-                return
         handle = _HANDLERS.get(event.type or "")
-        if handle is not None:
-            handle(self, event, events)
-        else:
+        if handle is None:
             self._decode_other(event, payload, events)
+            return
+        if not self._started:
+            self.start(events)
+        handle(self, event, events)
+
+    def decode_plain(self, document: PlainEvent, events: list[Event]) -> bool:
+        """Emit the event of a plain delta; False, and nothing changed, before the reply has started."""
+        if self._started:
+            _HANDLERS[document.type](self, document, events)
+        return self._started
 
     def _decode_other(self, event: StreamEvent, payload: bytes, events: list[Event]) -> None:
         kind = event.type
@@ -181,6 +183,16 @@ class ResponsesDecoder(DocumentDecoder):
         self._start(response, events)
         self._decode_end(response, None, payload, events)
 
+    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
+        """Decode a whole response in one pass; False for anything that is not exactly as documented."""
+        whole = read_whole_response(payload)
+        if whole is None:
+            return False
+        response, output = whole
+        self.payloads.append(payload)
+        self._decode_end(response, None, payload, events, output)
+        return True
+
     def _read_response(self, event: StreamEvent, events: list[Event]) -> Response:
         raw = bytes(event.response)
         try:
@@ -189,7 +201,7 @@ class ResponsesDecoder(DocumentDecoder):
             return Response() if raw == b"null" else self.read_leniently(raw, RESPONSES, problem, events)
 
     def _start(self, response: Response, events: list[Event]) -> None:
-        self._tool_names |= find_tool_names(response.tools)
+        self._index.tool_names |= find_tool_names(response.tools)
         if not self._named_by:
             self._named_by = bool(response.model or response.id)
             stored, model = response.store is True, response.model or self.target.model or None
@@ -198,64 +210,51 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- events of items --------------------------------------------------------------------------------------------
 
-    def _find_message(self, event: StreamEvent) -> MessageState:
+    def _find_message(self, event: StreamEvent | PlainEvent) -> MessageState:
         message = cast("MessageState", self._index.find(event, "message"))
         self._last_message = message
         self._last_index, self._last_id = event.output_index, event.item_id
         return message
 
     def _begin_item(self, event: StreamEvent, events: list[Event]) -> None:
-        item, raw = self._read_item(bytes(event.item), events)
+        item, entry = self._read_item(bytes(event.item), events)
         self._last_message = None
         state = self._index.begin(event.output_index, item)
-        self._decide_by_name(state, item, events)
-        state.begin(item, raw, events)
+        self._index.decide_by_name(state, item, events)
+        state.begin(item, entry, events)
 
     def _end_item(self, event: StreamEvent, events: list[Event]) -> None:
-        item, raw = self._read_item(bytes(event.item), events)
+        item, entry = self._read_item(bytes(event.item), events)
         self._last_message = None
-        self._finish_item(self._index.end(event.output_index, item), item, raw, events)
+        self._finish_item(self._index.end(event.output_index, item), item, entry, events)
 
-    def _finish_item(self, state: ItemState, item: Item, raw: bytes, events: list[Event]) -> None:
+    def _finish_item(self, state: ItemState, item: Item, entry: Entry, events: list[Event]) -> None:
         state.done = True
-        self._decide_by_name(state, item, events)
-        state.end(item, raw, events)
+        self._index.decide_by_name(state, item, events)
+        state.end(item, entry, events)
         if isinstance(state, MessageState) and state.sent:
             self._has_text = True
-            self._decide_by_answer(state, events)
+            self._index.decide_by_answer(state, events)
 
-    def _decide_by_name(self, state: ItemState, item: Item, events: list[Event]) -> None:
-        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name. If the server
-        does not repeat the tools, the name says it, or the answer that follows.
-        """
-        if not isinstance(state, CustomCallState) or state.runs_here is not None or not item.name:
-            return
-        if self._tool_names:
-            state.decide(item.name in self._tool_names, events)
-        elif not may_be_server_run(item):
-            state.decide(True, events)
-
-    def _decide_by_answer(self, message: MessageState, events: list[Event]) -> None:
-        """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""
-        for state in self._index.items:
-            if isinstance(state, CustomCallState) and state.runs_here is None and state.block < message.block:
-                state.decide(False, events)
-
-    def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, bytes]:
+    def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, Entry]:
         try:
-            return ITEMS.decode(raw), raw
+            return ITEMS.decode(raw), Entry(raw)
         except msgspec.ValidationError as problem:
             if raw.lstrip()[:1] != b"{":
-                return Item(type="no object"), raw
-            return self.read_leniently(raw, ITEMS, problem, events), raw
+                return Item(type="no object"), Entry(raw)
+            return self.read_leniently(raw, ITEMS, problem, events), Entry(raw)
 
-    def _decode_text_delta(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_text_delta(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+        message, text = self._last_message, event.delta
+        if message is not None and event.output_index == self._last_index and event.item_id == self._last_id and text:
+            message.feed(event.content_index or 0, text, events)
+            return
         if (thought := self._index.find_reasoning(event)) is not None:
             thought.feed("summary", event.content_index or 0, event.delta or "", events)
             return
         message = self._find_message(event)
         self._has_text = self._has_text or bool(event.delta)
-        self._decide_by_answer(message, events)
+        self._index.decide_by_answer(message, events)
         message.feed(event.content_index or 0, event.delta or "", events)
 
     def _decode_whole_text(self, event: StreamEvent, events: list[Event]) -> None:
@@ -293,7 +292,7 @@ class ResponsesDecoder(DocumentDecoder):
             case _:
                 pass
 
-    def _decode_reasoning(self, channel: Channel, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_reasoning(self, channel: Channel, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
         state = cast("ReasoningState", self._index.find(event, "reasoning"))
         place = event.summary_index if channel == "summary" else event.content_index
         if event.delta is not None:
@@ -301,14 +300,14 @@ class ResponsesDecoder(DocumentDecoder):
         elif event.text is not None:
             state.feed_whole(channel, place or 0, event.text, events, event.type or "")
 
-    def _decode_summary(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_summary(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
         self._decode_reasoning("summary", event, events)
 
-    def _decode_raw_reasoning(self, event: StreamEvent, events: list[Event]) -> None:
+    def _decode_raw_reasoning(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
         self._decode_reasoning("raw", event, events)
 
-    def _decode_arguments(self, event: StreamEvent, events: list[Event]) -> None:
-        custom = event.type is not None and "custom" in event.type
+    def _decode_arguments(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+        custom = "custom" in (event.type or "")
         state = cast("CallState", self._index.find(event, "custom_tool_call" if custom else "function_call"))
         if event.delta is not None:
             state.feed(event.delta, events)
@@ -328,18 +327,24 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _decode_end(self, response: Response, kind: str | None, payload: bytes, events: list[Event]) -> None:
+    def _decode_end(
+        self,
+        response: Response,
+        kind: str | None,
+        payload: bytes,
+        events: list[Event],
+        output: list[tuple[Item, Entry]] | None = None,
+    ) -> None:
         self._check_output(response, kind, payload)
         self._start(response, events)
         if isinstance(response.reasoning, str) and response.reasoning:
             # One server has no reasoning items but the thought as a string.
             events.append(ThinkingDelta(response.reasoning, FIELD_BLOCK, "raw", "field", "reasoning"))
-        output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
+        if output is None:
+            output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
         for state, item, entry in self._index.match_response(output):
             self._finish_item(state, item, entry, events)
-        for state in self._index.items:
-            if isinstance(state, CustomCallState) and state.runs_here is None:
-                state.decide(True, events)
+        self._index.decide_rest(events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
             cast("MessageState", self._index.add("message", None, None)).feed(0, response.output_text, events)
         if response.usage is not None:
@@ -355,13 +360,9 @@ class ResponsesDecoder(DocumentDecoder):
 
     def _check_output(self, response: Response, kind: str | None, payload: bytes) -> None:
         """Raise if a response that says nothing of an error or of more to come holds nothing at all."""
-        if response.output_text or response.error or self._index.items or response.status not in (None, "completed"):
-            return
-        if response.output is None or (response.status is None and kind is None and not response.output):
-            lacks = (
-                "output" if response.status is not None else "status" if response.output == [] else "output or status"
-            )
-            raise ProtocolError(f"the response has no {lacks}; try again, or check the base URL.", payload=payload)
+        lack = None if self._index.items else find_lack(response, kind)
+        if lack is not None:
+            raise ProtocolError(f"the response has no {lack}; try again, or check the base URL.", payload=payload)
 
     def _decode_stop(self, response: Response, events: list[Event]) -> StopReason:
         has_calls = any(item.is_call for item in self._index.items)
@@ -375,7 +376,7 @@ class ResponsesDecoder(DocumentDecoder):
         return stop
 
 
-_HANDLERS: dict[str, Callable[[ResponsesDecoder, StreamEvent, list[Event]], Any]] = {
+_HANDLERS: dict[str, Callable[[ResponsesDecoder, Any, list[Event]], Any]] = {
     "response.output_text.delta": ResponsesDecoder._decode_text_delta,
     "response.output_item.added": ResponsesDecoder._begin_item,
     "response.output_item.done": ResponsesDecoder._end_item,

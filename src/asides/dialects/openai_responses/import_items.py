@@ -110,7 +110,7 @@ def _import_message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
 def _add_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
     """Add to the first text the fields that go back beside it."""
     first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), None)
-    entry = build_message_entry(msgspec.json.encode({"type": "message", **item}))
+    entry = build_message_entry(msgspec.json.decode(msgspec.json.encode({"type": "message", **item})))
     if first is None or entry is None:
         return parts
     text = cast("Text", parts[first])

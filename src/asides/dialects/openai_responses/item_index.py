@@ -23,10 +23,12 @@ from asides.dialects.openai_responses.tool_items import (
     CustomCallState,
     ServerToolState,
     ToolItemState,
+    may_be_server_run,
 )
-from asides.dialects.openai_responses.wire import Item, StreamEvent, read_whole_text
+from asides.dialects.openai_responses.wire import Entry, Item, PlainEvent, StreamEvent, read_whole_text
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
+from asides.values.events import Event
 
 
 class ItemIndex:
@@ -34,16 +36,26 @@ class ItemIndex:
 
     def __init__(self, target: Target) -> None:
         self.items: list[ItemState] = []
+        self._unfinished: list[ItemState] = []
+        """The items that may still get text, in order; the finished ones among them are removed from time to time."""
         self._by_index: dict[int, ItemState] = {}
         self._by_id: dict[tuple[str, str], ItemState | None] = {}
         """The item of a kind and an id; None if several have it."""
         self._renumbered: dict[str | None, dict[int | str | None, ItemState]] = {}
         """For each type of event: the items that these events number and name otherwise than they were announced."""
+        self.tool_names: set[str] = set()
+        """The names of the request's tools, if the server repeats them."""
+        self._undecided: list[CustomCallState] = []
+        """Calls of custom tools of which it may not be known yet who runs them."""
+        self._has_words = False
+        """Whether there is a message or reasoning."""
         self._blocks: set[int] = set()
+        self._last_block = 0
         self._target = target
+        self._origin = target.origin
         self._raw_reasoning: RawReasoning = _find_raw_reasoning(target)
 
-    def find(self, event: StreamEvent, kind: str) -> ItemState:
+    def find(self, event: StreamEvent | PlainEvent, kind: str) -> ItemState:
         """Return the item of this kind that an event belongs to; a new one if it was not announced."""
         index, item_id = event.output_index, event.item_id
         found = self._find_by_id(item_id, kind)
@@ -62,7 +74,7 @@ class ItemIndex:
             self._renumbered[event.type] = {**renumbered, key: found}
         return found or self.add(kind, index, item_id)
 
-    def find_reasoning(self, event: StreamEvent) -> ReasoningState | None:
+    def find_reasoning(self, event: StreamEvent | PlainEvent) -> ReasoningState | None:
         """Return the reasoning that an event about text names: all of that is thinking."""
         found = self._find_by_id(event.item_id, "reasoning") if event.item_id is not None else None
         if found is None and event.item_id is None and event.output_index is not None:
@@ -88,7 +100,8 @@ class ItemIndex:
     def end(self, index: int | None, item: Item) -> ItemState:
         """Return the item that ends here."""
         kind = item.type or "message"
-        unfinished = [state for state in self.items if state.kind == kind and not state.done]
+        self._unfinished = [state for state in self._unfinished if not state.done]
+        unfinished = [state for state in self._unfinished if state.kind == kind]
         here = self._by_index.get(index) if index is not None else None
         own = [state for state in (self._find_by_id(item.id, kind), here) if state is not None and state in unfinished]
         if index is None and item.id is None:
@@ -98,11 +111,15 @@ class ItemIndex:
             begun = _join_pieces(unfinished, item)
         return begun or next(iter(own), None) or self.add(kind, index, item.id)
 
-    def match_response(self, output: list[tuple[Item, bytes]]) -> Iterator[tuple[ItemState, Item, bytes]]:
+    def match_response(self, output: list[tuple[Item, Entry]]) -> Iterator[tuple[ItemState, Item, Entry]]:
         """Yield the items of the last response object that the stream has not finished, each with its state.
 
         Every item that the stream had is one of them, under whatever index and id; the stream counts.
         """
+        if not self.items:
+            for place, (item, entry) in enumerate(output):
+                yield self.add(item.type or "message", place, item.id), item, entry
+            return
         matched: dict[int, ItemState] = {}
         states = list(self.items)
         for is_same in _RANKED:
@@ -115,20 +132,47 @@ class ItemIndex:
                     matched[place] = found
                     states.remove(found)
         has_all_texts = self._has_all_texts(output)
-        for place, (item, raw) in enumerate(output):
+        for place, (item, entry) in enumerate(output):
             kind, state = item.type or "message", matched.get(place)
             if kind == "message" and has_all_texts and (state is None or not state.sent):
                 continue
             if state is None:
-                yield self.add(kind, place, item.id), item, raw
+                yield self.add(kind, place, item.id), item, entry
             elif not state.done or (isinstance(state, MessageState) and not state.sent):
-                yield state, item, raw
+                yield state, item, entry
 
-    def _has_all_texts(self, output: list[tuple[Item, bytes]]) -> bool:
+    def _has_all_texts(self, output: list[tuple[Item, Entry]]) -> bool:
         """Whether the messages of the stream together have the texts of the last response object."""
         spoken = "".join(state.sent for state in self.items if state.kind == "message")
         texts = [read_whole_text("message", item) for item, _ in output if (item.type or "message") == "message"]
         return bool(spoken) and "".join(texts) == spoken
+
+    def decide_by_name(self, state: ItemState, item: Item, events: list[Event]) -> None:
+        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name. If the server
+        does not repeat the tools, the name says it, or the answer that follows.
+        """
+        if not isinstance(state, CustomCallState) or state.runs_here is not None or not item.name:
+            return
+        if self.tool_names:
+            state.decide(item.name in self.tool_names, events)
+        elif not may_be_server_run(item):
+            state.decide(True, events)
+
+    def decide_by_answer(self, message: ItemState, events: list[Event]) -> None:
+        """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""
+        if not self._undecided:
+            return
+        for state in self._undecided:
+            if state.runs_here is None and state.block < message.block:
+                state.decide(False, events)
+        self._undecided = [state for state in self._undecided if state.runs_here is None]
+
+    def decide_rest(self, events: list[Event]) -> None:
+        """Decide who runs the calls of custom tools that no answer followed: the caller."""
+        for state in self._undecided:
+            if state.runs_here is None:
+                state.decide(True, events)
+        self._undecided = []
 
     def has_open_tag(self) -> bool:
         """Whether a message opens a thinking tag and does not close it."""
@@ -146,7 +190,8 @@ class ItemIndex:
     def _find_announced(self, kind: str) -> ItemState | None:
         """Return the last item of this kind that was announced and is not finished."""
         return next(
-            (item for item in reversed(self.items) if item.kind == kind and item.announced and not item.done), None
+            (item for item in reversed(self._unfinished) if item.kind == kind and item.announced and not item.done),
+            None,
         )
 
     def _name(self, state: ItemState, item_id: str | None) -> None:
@@ -160,37 +205,40 @@ class ItemIndex:
         """Add an item of this kind, after the others if it has no index, and return it."""
         block = find_first_block(len(self.items) if index is None else index)
         if block in self._blocks:
-            block = max(self._blocks) + SEGMENTS
+            block = self._last_block + SEGMENTS
         self._blocks.add(block)
+        self._last_block = block if len(self._blocks) == 1 else max(block, self._last_block)
         state = self._make_state(kind, block)
         self._name(state, item_id)
         self.items.append(state)
+        self._unfinished.append(state)
         if index is not None:
             self._by_index[index] = state
         return state
 
     def _make_state(self, kind: str, block: int) -> ItemState:
-        origin = self._target.origin
+        origin = self._origin
         match kind:
             case "reasoning":
+                self._has_words = True
                 return ReasoningState(block, origin, self._raw_reasoning)
             case "message":
-                return MessageState(self._target, self._make_text(block))
+                # A server that sends a thought as a separate item has removed the tag that its template opened.
+                text = TaggedText(block, self._target, first=not self._has_words)
+                self._has_words = True
+                return MessageState(origin, text)
             case "function_call":
                 return CallState(block, kind, origin)
             case "custom_tool_call":
-                return CustomCallState(block, kind, origin)
+                custom = CustomCallState(block, kind, origin)
+                self._undecided.append(custom)
+                return custom
             case _ if kind in CLIENT_CALLS:
                 return ToolItemState(block, kind, origin)
             case _ if kind in SERVER_TOOLS:
                 return ServerToolState(block, kind, origin)
             case _:
                 return UnknownState(block, kind, origin)
-
-    def _make_text(self, block: int) -> TaggedText:
-        # A server that sends a thought as a separate item has removed the tag that its template opened.
-        first = not any(isinstance(item, (ReasoningState, MessageState)) for item in self.items)
-        return TaggedText(block, self._target, first=first)
 
 
 def _is_other(state: ItemState, item_id: str | None) -> bool:

@@ -6,13 +6,13 @@ an event belongs to (item_index), and items of tools (tool_items).
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from itertools import chain
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.openai_responses.wire import Item, read_message, read_reasoning, read_whole_text
+from asides.dialects.openai_responses.wire import Entry, Item, read_message, read_reasoning, read_whole_text
 from asides.dialects.tagged_text import TaggedText
-from asides.providers.provider import Target
 from asides.values.events import (
     Event,
     PartArrived,
@@ -25,7 +25,6 @@ from asides.values.events import (
 from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
-from asides.wire.lenient import read_any
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
@@ -62,7 +61,7 @@ class ReceivedTexts:
 
     def __init__(self) -> None:
         self.parts: dict[int, list[str]] = {}
-        self._claims: dict[str, _Claims] = {}
+        self._claims: dict[str, _Claims] | None = None
 
     def add(self, part: int, text: str) -> None:
         """Add text of a part."""
@@ -77,12 +76,14 @@ class ReceivedTexts:
 
     def join(self) -> str:
         """Return the whole text so far."""
-        return "".join(text for pieces in self.parts.values() for text in pieces)
+        return "".join(chain.from_iterable(self.parts.values()))
 
     def find_rest(self, part: int, whole: str, event: str) -> tuple[int, str]:
         """Return the part that a whole text belongs to, and the rest of it that has not come; "" if it contradicts
         the text that has. `event` is the kind of event that has it: each kind has each part once.
         """
+        if self._claims is None:
+            self._claims = {}
         claims = self._claims.setdefault(event, _Claims())
         known = claims.meanings.get(part, part)
         texts = {key: "".join(pieces) for key, pieces in self.parts.items()}
@@ -102,6 +103,8 @@ class ReceivedTexts:
 
     def find_missing(self, finished: list[tuple[int, str]]) -> list[tuple[int, str]]:
         """Return the texts of the finished item that have not come, each with the part that it belongs to."""
+        if not self.parts:
+            return [each for each in finished if each[1]]
         sent, whole = self.join(), "".join(text for _, text in finished)
         if not whole.startswith(sent):
             return [] if sent.startswith(whole) else self._match_parts(finished)
@@ -142,10 +145,12 @@ class ReceivedTexts:
 class ItemState:
     """An item of any kind; the base of the others."""
 
-    is_call = False
-    """Whether the caller has to run it."""
+    # A reply may have a million items.
+    __slots__ = ("announced", "block", "done", "id", "is_call", "kind", "origin")
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
+        self.is_call = False
+        """Whether the caller has to run it."""
         self.block = block
         self.kind = kind
         self.origin = origin
@@ -154,10 +159,10 @@ class ItemState:
         """Whether the item's output_item.added event has come."""
         self.done = False
 
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Use the item from its first event; it may be incomplete."""
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Use the whole item."""
 
     def flush(self, events: list[Event]) -> None:
@@ -184,6 +189,8 @@ class ReasoningState(ItemState):
     text (`alone`), or dropped. So a stream and a whole body show the same one.
     """
 
+    __slots__ = ("_blanks", "_has_text", "_part", "_raw_reasoning", "_received", "_shown")
+
     def __init__(self, block: int, origin: Origin, raw_reasoning: RawReasoning) -> None:
         super().__init__(block, "reasoning", origin)
         self._raw_reasoning = raw_reasoning
@@ -196,7 +203,13 @@ class ReasoningState(ItemState):
     def feed(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
         self._received[channel].add(part, text)
-        if channel == self._shown:
+        if channel != self._shown:
+            return
+        if text and self._has_text and part == self._part and self._blanks is None:
+            # More of the same part, as nearly always.
+            kind, source, via = _CHANNELS[channel]
+            events.append(ThinkingDelta(text, self.block, kind, source, via))
+        else:
             self._emit(channel, part, text, events)
 
     def feed_whole(self, channel: Channel, part: int, text: str, events: list[Event], event: str) -> None:
@@ -238,18 +251,18 @@ class ReasoningState(ItemState):
             self._has_text = self._has_text or not text.isspace()
             events.append(ThinkingDelta(text, self.block, kind, source, via))
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the rest of the item, and its encrypted content as a seal."""
-        summary, raw_texts = read_reasoning(item)
+        summary, raw = read_reasoning(item)
         for part, text in self._received["summary"].find_missing(summary):
             self.feed("summary", part, text, events)
-        for part, text in self._received["raw"].find_missing(raw_texts):
+        for part, text in self._received["raw"].find_missing(raw):
             self.feed("raw", part, text, events)
         self.flush(events)
         value = item.encrypted_content or ""
-        entry = _remove_content(raw) if self._raw_reasoning == "aside" and item.content else raw.decode()
+        stored = _remove_content(entry) if self._raw_reasoning == "aside" and item.content else entry.text
         source: ThoughtSource = "responses_raw" if self._shown == "raw" else "responses_summary"
-        seal = Seal("encrypted" if value else ENTRY, value, self.origin, entry)
+        seal = Seal("encrypted" if value else ENTRY, value, self.origin, stored)
         events.append(ThoughtSealed(seal, self.block, "hidden", source))
 
     def flush(self, events: list[Event]) -> None:
@@ -267,8 +280,10 @@ class ReasoningState(ItemState):
 class MessageState(ItemState):
     """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations)."""
 
-    def __init__(self, target: Target, text: TaggedText) -> None:
-        super().__init__(text.block, "message", target.origin)
+    __slots__ = ("_has_entry", "_received", "_refusals", "_text")
+
+    def __init__(self, origin: Origin, text: TaggedText) -> None:
+        super().__init__(text.block, "message", origin)
         self._text = text
         self._received = ReceivedTexts()
         self._refusals = ReceivedTexts()
@@ -311,18 +326,27 @@ class MessageState(ItemState):
         if rest:
             (self.feed_refusal if is_refusal else self.feed)(part, rest, events)
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the rest of the message, and the fields that go back with it as a seal."""
         texts, refusals = read_message(item, events)
+        if entry.is_whole and len(texts) == 1 and texts[0][0] == 0 and texts[0][1] and not refusals:
+            # The usual message: one text, and nothing of it came before or comes later.
+            text = texts[0][1]
+            self._received.add(0, text)
+            self._text.feed_whole(text, events)
+        else:
+            self._feed_missing(texts, refusals, events)
+        self.flush(events)
+        stored = build_message_entry(entry.read_fields())
+        if stored is not None and self._text.first_text_block is not None and not self._has_entry:
+            self._has_entry = True
+            events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, stored), self._text.first_text_block))
+
+    def _feed_missing(self, texts: list[tuple[int, str]], refusals: list[tuple[int, str]], events: list[Event]) -> None:
         missing = [(part, text, self.feed) for part, text in self._received.find_missing(texts)]
         missing += [(part, text, self.feed_refusal) for part, text in self._refusals.find_missing(refusals)]
         for part, text, feed in sorted(missing, key=lambda each: each[0]):
             feed(part, text, events)
-        self.flush(events)
-        entry = build_message_entry(raw)
-        if entry is not None and self._text.first_text_block is not None and not self._has_entry:
-            self._has_entry = True
-            events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry), self._text.first_text_block))
 
     def flush(self, events: list[Event]) -> None:
         """Emit the text that is still held."""
@@ -332,32 +356,33 @@ class MessageState(ItemState):
 class UnknownState(ItemState):
     """An item of an unknown type: it goes back unchanged, with a warning."""
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
+    __slots__ = ()
+
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
         """Use the whole item."""
-        events.append(PartArrived(UnknownPart(raw.decode(), self.origin), self.block))
+        events.append(PartArrived(UnknownPart(entry.text, self.origin), self.block))
         if self.kind not in SILENT_ITEMS:
             detail = f"an item of type {self.kind!r} is not known; it is stored and sent back unchanged"
             events.append(Warned(Notice("unknown_item", detail)))
 
 
-def _remove_content(raw: bytes) -> str:
+def _remove_content(entry: Entry) -> str:
     """Remove the raw reasoning from an item: it is stored only on request."""
-    item = read_any(raw)
-    item.pop("content", None)
-    return msgspec.json.encode(item).decode()
+    item = entry.read_fields()
+    return msgspec.json.encode({name: value for name, value in item.items() if name != "content"}).decode()
 
 
-def build_message_entry(raw: bytes) -> str | None:
+def build_message_entry(item: dict[str, Any]) -> str | None:
     """Build the entry of a message: its fields without the texts; None when it has neither id nor phase."""
-    item = read_any(raw)
-    content = item.get("content")
-    if isinstance(content, list):
-        item["content"] = [
-            {name: value for name, value in part.items() if name not in ("text", "refusal", "logprobs")}
-            for part in content
-            if isinstance(part, dict)
-        ]
-    else:
-        item.pop("content", None)
-    entry = {name: value for name, value in item.items() if value is not None}
+    entry: dict[str, Any] = {}
+    for name, value in item.items():
+        if name != "content":
+            if value is not None:
+                entry[name] = value
+        elif isinstance(value, list):
+            entry[name] = [
+                {name: value for name, value in part.items() if name not in ("text", "refusal", "logprobs")}
+                for part in value
+                if isinstance(part, dict)
+            ]
     return msgspec.json.encode(entry).decode() if "id" in entry or "phase" in entry else None

@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects.media import make_image_url
 from asides.dialects.message_encoder import Wire, add_notice
 from asides.dialects.openai_responses.items import ENTRY, ItemState
-from asides.dialects.openai_responses.wire import Item
+from asides.dialects.openai_responses.wire import Entry, Item
 from asides.values.events import Event, PartArrived, ThoughtSealed, ToolCallDelta
 from asides.values.messages import Image, ServerTool, ToolResult
 from asides.values.notices import Notice
@@ -32,10 +32,11 @@ SERVER_TOOLS = frozenset({
 class CallState(ItemState):
     """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with free text."""
 
-    is_call = True
+    __slots__ = ("_custom", "_has_id", "_has_name", "_received", "call_id")
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
+        self.is_call = True
         self._custom = kind == "custom_tool_call"
         self._received: list[str] = []
         self.call_id: str | None = None
@@ -52,7 +53,7 @@ class CallState(ItemState):
             return self.call_id == item.call_id
         return super().has_begun(item)
 
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
         """Emit the id and the name. Arguments that some servers send here come again."""
         self._emit_identity(item.call_id, item.name, events)
 
@@ -74,18 +75,20 @@ class CallState(ItemState):
         if rest := _find_rest(self._received or None, to_json_text(arguments)):
             self.feed(rest, events)
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the rest of the call, and the item as a seal."""
         # Some proxies omit the call's id; then the item's is used.
         self._emit_identity(item.call_id or item.id, item.name, events)
         self.feed_whole(item.input if self._custom else item.arguments, events)
         if not self._has_name and not self._has_id:
             events.append(ToolCallDelta(self.block, custom=self._custom))
-        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, raw.decode()), self.block))
+        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry.text), self.block))
 
 
 class CustomCallState(CallState):
     """A call of a custom tool, which the caller runs, or the provider. Its events are held until that is known."""
+
+    __slots__ = ("_held", "_part", "name", "runs_here")
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
@@ -95,24 +98,24 @@ class CustomCallState(CallState):
         self._held: list[Event] = []
         self._part: PartArrived | None = None
 
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the id and the name."""
         self.name = item.name or self.name
-        super().begin(item, raw, self._choose(events))
+        super().begin(item, entry, self._choose(events))
 
     def feed(self, arguments: str, events: list[Event]) -> None:
         """Add text of the arguments."""
         super().feed(arguments, self._choose(events))
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the rest of the call, or the item of a call that the provider ran."""
         self.name = item.name or self.name
-        part = ServerTool(self.name or self.kind, item.call_id or item.id, item.status, raw.decode(), self.origin)
+        part = ServerTool(self.name or self.kind, item.call_id or item.id, item.status, entry.text, self.origin)
         self._part = PartArrived(part, self.block)
         if self.runs_here is False:
             events.append(self._part)
         else:
-            super().end(item, raw, self._choose(events))
+            super().end(item, entry, self._choose(events))
 
     def decide(self, runs_here: bool, events: list[Event]) -> None:
         """Emit the held events: it is known who runs the call."""
@@ -135,13 +138,15 @@ class CustomCallState(CallState):
 class ServerToolState(ItemState):
     """A tool that the provider runs: its item, replaced with each progress event."""
 
+    __slots__ = ("_part",)
+
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         super().__init__(block, kind, origin)
         self._part: ServerTool | None = None
 
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the item as it is now."""
-        self._part = ServerTool(self.kind, item.id, item.status, raw.decode(), self.origin)
+        self._part = ServerTool(self.kind, item.id, item.status, entry.text, self.origin)
         events.append(PartArrived(self._part, self.block))
 
     end = begin
@@ -157,22 +162,24 @@ class ServerToolState(ItemState):
 class ToolItemState(ServerToolState):
     """A call of a tool of the provider which the caller may have to run: only the whole item shows it."""
 
-    def begin(self, item: Item, raw: bytes, events: list[Event]) -> None:
-        """Emit the item if the provider runs it."""
-        if not is_client_call(msgspec.json.decode(raw)):
-            super().begin(item, raw, events)
+    __slots__ = ()
 
-    def end(self, item: Item, raw: bytes, events: list[Event]) -> None:
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the item if the provider runs it."""
+        if not is_client_call(msgspec.json.decode(entry.raw)):
+            super().begin(item, entry, events)
+
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the call, or the item of a tool that the provider ran."""
-        fields = msgspec.json.decode(raw)
+        fields = msgspec.json.decode(entry.raw)
         if self._part is not None or not is_client_call(fields):
-            super().begin(item, raw, events)
+            super().begin(item, entry, events)
             return
         self.is_call = True
         name, arguments = read_call(fields)
         call_id = item.call_id or item.id or None
         events.append(ToolCallDelta(self.block, call_id, name, msgspec.json.encode(arguments).decode()))
-        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, raw.decode()), self.block))
+        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry.text), self.block))
 
     def emit_progress(self, status: str, events: list[Event]) -> None:
         """Emit a new status of a tool that the provider runs."""
