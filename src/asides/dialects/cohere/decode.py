@@ -16,10 +16,13 @@ from asides.dialects.cohere.wire import (
     CONTENTS,
     DOCUMENTS,
     MESSAGES,
+    PLAIN_DOCUMENTS,
     Call,
     Content,
     Delta,
     Document,
+    PlainContent,
+    PlainDocument,
     WireUsage,
     build_error,
     compact,
@@ -34,6 +37,7 @@ from asides.values.events import (
     Event,
     PartArrived,
     StopReason,
+    TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -94,6 +98,25 @@ class ChatDecoder(DocumentDecoder):
                 self._decode_whole(document, payload, events)
             case kind:
                 self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
+        if self._started and self.streamed:
+            self.plain = PLAIN_DOCUMENTS.decode
+
+    def decode_plain(self, document: PlainDocument, events: list[Event]) -> bool:
+        """Emit the text and the thinking of an event that has nothing else."""
+        index, content = document.index, document.delta.message.content
+        text = content.text
+        running = self._texts.get(index)
+        if (
+            text
+            and not content.thinking
+            and running is not None
+            and running.plain_block is not None
+            and index not in self._thinking_items
+        ):
+            events.append(TextDelta(text, running.plain_block))
+        else:
+            self._emit_content(index, content, events)
+        return True
 
     # --- events of a stream -----------------------------------------------------------------------------------------
 
@@ -115,7 +138,7 @@ class ChatDecoder(DocumentDecoder):
             self.start(events)
             self._emit_content(document.index, content, events)
 
-    def _emit_content(self, index: int, content: Content, events: list[Event]) -> None:
+    def _emit_content(self, index: int, content: Content | PlainContent, events: list[Event]) -> None:
         thinking, text = content.thinking, content.text
         if text and (index in self._thinking_items or names_thinking(content.type)):
             # An item that began as thinking has no text of the answer.
@@ -134,7 +157,7 @@ class ChatDecoder(DocumentDecoder):
             running.feed(text, events)
 
     def _emit_thinking(self, index: int, thinking: Any, events: list[Event]) -> None:
-        text = read_thought_text(thinking)
+        text = thinking if type(thinking) is str else read_thought_text(thinking)
         if not text:
             self.warn("unreadable_thinking", f"thinking holds {type(thinking).__name__}, not text", events)
             return

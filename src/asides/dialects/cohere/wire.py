@@ -7,7 +7,7 @@ are written (encode, server).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -121,6 +121,36 @@ class Citation(msgspec.Struct):
     content_index: int | None = None
 
 
+class PlainContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A piece of an item that does not repeat the item's type."""
+
+    text: str | None = None
+    thinking: str | None = None
+    type: None = None
+
+
+class PlainPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An addition to the message that is nothing but such a piece."""
+
+    content: PlainContent
+
+
+class PlainDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The payload of an event with such an addition."""
+
+    message: PlainPiece
+
+
+class PlainDocument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An event with such an addition, and with nothing else that is read."""
+
+    type: Literal["content-delta"]
+    delta: PlainDelta
+    index: int = 0
+    logprobs: None = None
+
+
+PLAIN_DOCUMENTS = msgspec.json.Decoder(PlainDocument)
 DOCUMENTS = msgspec.json.Decoder(Document)
 MESSAGES = msgspec.json.Decoder(Message)
 CONTENTS = msgspec.json.Decoder(Content)

@@ -14,10 +14,28 @@ from typing import Any
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, build_error, encode_arguments, map_stop_reason
+from asides.dialects.ollama.wire import (
+    LINES,
+    PLAIN_LINES,
+    Call,
+    Line,
+    Message,
+    PlainLine,
+    build_error,
+    encode_arguments,
+    map_stop_reason,
+)
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.events import (
+    Event,
+    PartArrived,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
 from asides.values.messages import Image
 from asides.values.thinking import ThoughtKind
 from asides.values.usage import normalise_usage
@@ -67,6 +85,26 @@ class ChatLineDecoder(DocumentDecoder):
             self._decode_end(line, events)
         elif line.done is None:
             self._undecided = line
+        if self.plain is None and self.target.model:
+            # A line that names an unknown model needs care.
+            self.plain = PLAIN_LINES.decode
+
+    def decode_plain(self, document: PlainLine, events: list[Event]) -> bool:
+        """Emit the text and the thinking of a line that has nothing else."""
+        if document.done:
+            return False
+        message = document.message
+        thinking = message.thinking
+        if thinking:
+            self._thought.append(thinking)
+            events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
+        text = message.content
+        if text:
+            if self._content is None or self._content.plain_block is None:
+                self._decode_text(text, events)
+            else:
+                events.append(TextDelta(text, self._content.plain_block))
+        return True
 
     def _decode_message(self, message: Message, events: list[Event]) -> None:
         thinking = message.thinking
@@ -76,13 +114,16 @@ class ChatLineDecoder(DocumentDecoder):
             self._thought.append(thinking)
             events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
         if message.content:
-            if self._content is None:
-                self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
-            self._content.feed(message.content, events)
+            self._decode_text(message.content, events)
         for call in message.tool_calls or ():
             self._decode_call(call, events)
         for image in message.images or ():
             self._decode_image(image, events)
+
+    def _decode_text(self, text: str, events: list[Event]) -> None:
+        if self._content is None:
+            self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
+        self._content.feed(text, events)
 
     def _read_thinking(self, value: Any, events: list[Event]) -> str:
         """Return the text of thinking that is no string."""

@@ -59,6 +59,32 @@ class Line(msgspec.Struct):
 LINES = msgspec.json.Decoder(Line)
 
 
+class PlainMessage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A piece of a message that holds nothing but text and thinking."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: None = None
+    images: None = None
+
+
+class PlainLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A line with such a piece, and with nothing else that is read."""
+
+    message: PlainMessage
+    done: bool
+    model: str | None = None
+    created_at: str | None = None
+    remote_model: str | None = None
+    remote_host: str | None = None
+    done_reason: None = None
+    error: None = None
+
+
+PLAIN_LINES = msgspec.json.Decoder(PlainLine)
+
+
 def encode_arguments(arguments: msgspec.Raw) -> str:
     """Return arguments as JSON text without white space, so that streamed and whole replies are equal."""
     return raw_to_json_text(arguments)

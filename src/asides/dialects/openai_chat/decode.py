@@ -5,7 +5,7 @@ them. So blocks are numbered by their kind: the thought of the field first (0, o
 `reasoning_details` when only those carry the text), then the segments of the content, the refusal, and the calls by
 index. A stream and a whole body then fold to the same reply. A whole body is a stream of one chunk.
 
-In order: the calls, the decoder. Not here: thinking outside the content (thinking_decoder).
+Not here: thinking outside the content (thinking_decoder), and calls from their pieces (tool_calls).
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from typing import Any
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_chat.thinking_decoder import ThinkingDecoder, emit_part, is_thinking_part
+from asides.dialects.openai_chat.thinking_decoder import FIELD_BLOCK, ThinkingDecoder, emit_part, is_thinking_part
+from asides.dialects.openai_chat.tool_calls import ToolCalls
 from asides.dialects.openai_chat.wire import (
     NOTHING,
-    Function,
-    ToolCallPart,
     WireUsage,
     build_error,
+    find_plain_decode,
     find_reader,
     find_unknown_field,
-    is_nothing,
     map_stop_reason,
-    read_signature,
     read_usage,
 )
 from asides.dialects.tagged_text import TaggedText
@@ -38,117 +36,13 @@ from asides.values.events import (
     StopReason,
     TextDelta,
     ThinkingDelta,
-    ThoughtSealed,
-    ToolCallDelta,
     UsageReported,
 )
-from asides.values.thinking import Origin, Seal, ThoughtKind
+from asides.values.thinking import ThoughtKind
 from asides.wire.deduplicate import SnapshotFilter
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
-from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_mismatch, to_json_text
+from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_mismatch
 from asides.wire.sse import DONE
-
-# --- tool calls -------------------------------------------------------------------------------------------------------
-
-
-class _Call:
-    __slots__ = ("begun", "block", "id", "named", "splitter", "started")
-
-    def __init__(self, block: int) -> None:
-        self.block = block
-        self.id: str | None = None
-        self.named = False
-        self.started = False
-        self.begun = False
-        """Whether the arguments have begun, without a tag."""
-        self.splitter: Splitter | None = None
-
-
-class ToolCalls:
-    """Decodes the calls of one reply."""
-
-    __slots__ = ("_by_index", "_calls", "_first_block", "_origin", "_tags")
-
-    def __init__(self, first_block: int, tags: tuple[str | tuple[str, str], ...], origin: Origin) -> None:
-        self._first_block = first_block
-        self._tags = tags
-        self._origin = origin
-        self._calls: list[_Call] = []
-        self._by_index: dict[int | None, _Call] = {}
-
-    def decode(self, delta: Any, events: list[Event]) -> None:
-        """Decode the calls in one message, or pieces of them."""
-        here: list[_Call] = []
-        for part in delta.tool_calls or ():
-            here.append(self._decode_part(part, events, here))
-        legacy: Function | None = delta.function_call
-        if legacy is not None and (legacy.name or legacy.arguments):
-            self._decode_part(ToolCallPart(function=legacy, index=-1), events, here)
-
-    def _decode_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
-        function = part.function
-        if function is None or not (function.name or function.arguments):
-            function = part.custom or function or Function()
-        call = self._find_call(part, function, here)
-        name = None if call.named or not function.name else function.name
-        call_id = None if call.id or not part.id else part.id
-        call.named = call.named or bool(name)
-        call.id = call.id or call_id
-        text = to_json_text(function.arguments if function.arguments is not None else function.input)
-        if text:
-            text = self._remove_thinking(call, text, events)
-        if text or name or call_id or not call.started:
-            call.started = True
-            events.append(ToolCallDelta(call.block, call_id, name, text))
-        if not is_nothing(part.extra_content):
-            self._seal(call, bytes(part.extra_content), events)
-        return call
-
-    def _find_call(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
-        call = self._by_index.get(part.index)
-        is_new = call is None
-        if call is not None and part.id and call.id and part.id != call.id and function.name:
-            # Some servers number every call 0, or none at all; then the id distinguishes them.
-            is_new = True
-        elif call is not None and part.index is None and function.name and call.named:
-            # Not numbered: a new call if it has no id, or if the earlier call is in the same list.
-            is_new = not part.id or call in here
-        if is_new or call is None:
-            call = _Call(self._first_block + len(self._calls))
-            self._calls.append(call)
-            self._by_index[part.index] = call
-        return call
-
-    def _remove_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
-        """Remove a thinking block before the arguments, which some models write there."""
-        if call.splitter is None:
-            if call.begun or not self._tags or text.lstrip()[:1] not in ("<", "[", ""):
-                call.begun = True
-                return text
-            call.splitter = Splitter(self._tags, "leading", False)
-        return self._separate(call, call.splitter.feed(text), events)
-
-    def _separate(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
-        for number, is_thinking, text in pieces:
-            if is_thinking:
-                events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
-        return "".join(text for _, is_thinking, text in pieces if not is_thinking)
-
-    def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
-        value = read_signature(extra_content)
-        if value:
-            entry = extra_content.decode("utf-8", "replace")
-            events.append(ThoughtSealed(Seal("thought_signature", value, self._origin, entry), call.block))
-
-    def finish(self, events: list[Event]) -> None:
-        """Emit the arguments that are still held."""
-        for call in self._calls:
-            if call.splitter is not None and (text := self._separate(call, call.splitter.finish(), events)):
-                events.append(ToolCallDelta(call.block, arguments=text))
-
-
-# --- the decoder ------------------------------------------------------------------------------------------------------
 
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
@@ -175,6 +69,8 @@ class ChatDecoder(DocumentDecoder):
         self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
         self._snapshots: SnapshotFilter | None = SnapshotFilter(snapshots=quirks.snapshots)
         in_fields: list[str] = []
+        self._show = in_fields.append
+        self._plain_field: str | None = None
         self._content = TaggedText(CONTENT_BLOCK, target, self._kind, field_thinking=in_fields)
         self._thinking = ThinkingDecoder(target, self._kind, in_fields, self._content.thinking)
         self._calls: ToolCalls | None = None
@@ -201,7 +97,7 @@ class ChatDecoder(DocumentDecoder):
     # --- one document -----------------------------------------------------------------------------------------------
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
-        """Decode one document. It is one long function because it runs for every few characters."""
+        """Decode one document."""
         if payload == DONE:
             self.ended = True
             return
@@ -226,10 +122,41 @@ class ChatDecoder(DocumentDecoder):
             usage = chunk.x_groq.usage
         if usage is not None:
             self._decode_usage(usage, chunk, events)
+        if self._thinking.leader is not self._plain_field:
+            self._choose_plain()
+
+    def decode_plain(self, document: Any, events: list[Event]) -> bool:
+        """Emit the text and the thinking of a chunk that has nothing else."""
+        choice = document.choices[0]
+        if choice.index != self._choice:
+            return False
+        delta = choice.delta
+        thinking = delta.thinking
+        if thinking:
+            if self._plain_field is None:
+                return False
+            self._show(thinking)
+            events.append(ThinkingDelta(thinking, FIELD_BLOCK, self._kind, "field", self._plain_field))
+        text = delta.content
+        if text:
+            block = self._content.plain_block
+            if block is not None and self._snapshots is None:
+                events.append(TextDelta(text, block))
+            else:
+                self._decode_text(text, events)
+        return True
+
+    def _choose_plain(self) -> None:
+        """Choose the type of plain chunks: with the one field that carries the thinking, once that is known."""
+        self._plain_field = self._thinking.leader
+        fields = self._reader.thinking_fields
+        if self.streamed and fields:
+            self.plain = find_plain_decode(self._reader, self._plain_field or fields[0])
 
     def _start(self, chunk: Any, events: list[Event]) -> None:
         model, reply_id = chunk.model, chunk.id
         self.start(events, model if isinstance(model, str) else None, str(reply_id) if reply_id else None)
+        self._choose_plain()
 
     def _is_first_choice(self, choice: Any, events: list[Event]) -> bool:
         if self._choice is None:
@@ -374,6 +301,7 @@ class ChatDecoder(DocumentDecoder):
             if (name := find_unknown_field(problem)) is not None:
                 self._reader, is_thinking = self._reader.learn(name)
                 self._decode = self._reader.decode
+                self._choose_plain()
                 if not is_thinking:
                     warnings.append(("unknown_field", f"the field {name} is only in metadata['raw']"))
             elif (path := find_mismatch(problem)) is not None:
