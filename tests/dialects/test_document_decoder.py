@@ -19,6 +19,7 @@ from asides.providers.provider import Quirks
 from asides.testing.conformance.response_bodies import list_chunkings, read_documents, replace_documents
 from asides.values.errors import AsidesError, ProtocolError
 from asides.values.events import Event, ReplyStarted, TextDelta, UsageReported, Warned
+from asides.values.messages import MAX_DEPTH, is_too_deep
 from asides.wire.framing import Framing
 from tests.decoding import events_of, sse, target
 from tests.fuzz.bodies import written_bodies
@@ -225,6 +226,12 @@ def _piece(content: object, index: object = 0, **fields: object) -> bytes:
     }).encode()  # fmt: skip
 
 
+def _response(content: object, reason: str | None = "COMPLETE") -> bytes:
+    usage = {"tokens": {"input_tokens": 1, "output_tokens": 2.0}}
+    message = {"role": "assistant", "content": content}
+    return json.dumps({"id": "r", "message": message, "finish_reason": reason, "usage": usage}).encode()
+
+
 def _nest(levels: int) -> object:
     return json.loads("[" * levels + "]" * levels)
 
@@ -274,6 +281,7 @@ NEIGHBOURS = {
         *(_line({name: value}) for name in ("content", "thinking", "images", "y") for value in ODD_VALUES),
         *(_line({"content": "x"}, **{name: value}) for name in ("done", "error", "y") for value in ODD_VALUES),
         _line({"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}), _line(None), b'{"response":"x"}',
+        *(_line({"content": text}, done=True, eval_count=3) for text in ("a", " a", "<think>", "a < b", "")),
     ],
     "cohere": [
         *(_piece({name: value}) for name in ("text", "thinking", "type", "y") for value in ODD_VALUES),
@@ -282,6 +290,9 @@ NEIGHBOURS = {
         *(_piece({"type": kind, kind: ""}, index).replace(b"-delta", b"-start", 1) for kind in ("text", "thinking")
           for index in (0, 1)),
         _piece({"type": "thinking", "text": "x"}), b'{"type":"content-delta"}', b'{"type":"odd"}',
+        *(_response([{"type": kind, "text": " a"}, {"thinking": "b"}], reason)
+          for kind in (None, "text", "thinking", "odd") for reason in ("COMPLETE", "ERROR", "odd", None)),
+        *(_response(value) for value in ODD_VALUES),
     ],
 }  # fmt: skip
 # Invalid text anywhere, also in fields that nobody reads.
@@ -337,3 +348,22 @@ def test_nearly_all_documents_of_a_plain_stream_take_the_short_way(dialect: str)
     before, after = (b"", b"\n") if dialect == "ollama" else (b"data: ", b"\n\n")
     Watched(target()).feed(b"".join(before + document + after for document in PLAIN[dialect] * 20))
     assert len(slow) < 8
+
+
+@pytest.mark.parametrize("size", [0, 600, 2_500, 20_000])
+@pytest.mark.parametrize(
+    "level", [("[", "]"), ('{"a":', "}"), ("[ ", " ]"), ('{"":', "}"), ('[{"a":[', "]}]")], ids=str
+)
+@pytest.mark.parametrize("dialect", PLAIN)
+def test_a_document_of_any_size_is_refused_where_it_is_too_deep(
+    dialect: str, level: tuple[str, str], size: int
+) -> None:
+    opening, closing = level
+    count = len(opening) - len(opening.replace("[", "").replace("{", ""))
+    for levels in range((MAX_DEPTH - 4) // count, (MAX_DEPTH + 4) // count + 1):
+        nested = opening * levels + "1" + closing * levels
+        document = f'{{"pad":"{"x" * size}","model":"m","odd":{nested}}}'.encode()
+        decoder = dialects.find_dialect(dialect).decoder(target())
+        body = document + b"\n" if dialect == "ollama" else b"data: " + document + b"\n\n"
+        decoder.feed(body)
+        assert ("deeper than" in str(decoder.failure)) is is_too_deep(document), levels

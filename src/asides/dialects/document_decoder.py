@@ -29,6 +29,8 @@ _MOST_LATE_DOCUMENTS = 100
 # So short a document is either flat enough or not JSON: a level takes "[]", or {"":} where the document has no list.
 _SURELY_FLAT = 2 * MAX_DEPTH
 _FLAT_WITHOUT_LISTS = 5 * MAX_DEPTH
+# From this size on, to find each bracket takes less time than to count them.
+_LONG = 2_000
 # After a document that was not plain, so many are decoded with care: the next ones are often like it.
 _CARE = 15
 
@@ -47,6 +49,19 @@ def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
     error = ProtocolError(message, payload=payload)
     error.__cause__ = problem
     return error
+
+
+def _has_many_brackets(document: bytes) -> bool:
+    """Whether so many brackets open that the document may be nested too deeply."""
+    opened = 0
+    for bracket in (b"[", b"{"):
+        place = document.find(bracket)
+        while place >= 0:
+            opened += 1
+            if opened > MAX_DEPTH:
+                return True
+            place = document.find(bracket, place + 1)
+    return False
 
 
 class DocumentDecoder:
@@ -75,6 +90,19 @@ class DocumentDecoder:
     max_documents = MAX_DOCUMENTS
     """The most documents that a reply may have; more are a failure."""
 
+    # State that most replies leave as it is belongs to the class: a decoder is made for each reply.
+    truncated_thought = False
+    late_start: ReplyStarted | None = None
+    """The start of the reply as the server named it after the first event."""
+    _replaced_text = False
+    _flushed = False
+    _late: tuple[Event, ...] = ()
+    """The counts that came after the failure."""
+    _late_documents = 0
+    _early_warnings: tuple[Event, ...] = ()
+    """Warnings from before the reply started."""
+    _warned: frozenset[str] = frozenset()
+
     def __init__(self, target: Target, framing: Framing) -> None:
         self.payloads: list[bytes] = []
         self.failure: AsidesError | None = None
@@ -82,21 +110,11 @@ class DocumentDecoder:
         self.origin = target.origin
         self.stop: StopReason | None = None
         self.ended = False
-        self.truncated_thought = False
-        self.late_start: ReplyStarted | None = None
-        """The start of the reply as the server named it after the first event."""
         self._framing = framing
         self._started = False
-        self._replaced_text = False
         self._documents = 0
         self._care = 0
-        self._flushed = False
-        self._late: list[Event] = []
-        """The counts that came after the failure."""
-        self._late_documents = 0
-        self._early_warnings: list[Event] = []
-        """Warnings from before the reply started."""
-        self._warned: set[str] = set()
+        """How many documents are decoded with care before a plain one is tried again."""
 
     @property
     def streamed(self) -> bool:
@@ -145,7 +163,8 @@ class DocumentDecoder:
         if self.failure is None:
             self._check_complete()
         if self.failure is None:
-            self.start(events)
+            if not self._started:
+                self.start(events)
             if self._replaced_text:
                 self.warn(*INVALID_TEXT, events)
             events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought, self.late_start))
@@ -175,15 +194,15 @@ class DocumentDecoder:
         return self._late_documents < _MOST_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
 
     def _decode_payloads(self, payloads: list[bytes], events: list[Event]) -> None:
-        self._documents += len(payloads)
-        if self._documents > self.max_documents:
-            payloads = payloads[: self.max_documents - self._documents]
+        self._documents = documents = self._documents + len(payloads)
+        if documents > self.max_documents:
+            payloads = payloads[: self.max_documents - documents]
         rest = iter(payloads)
         if self.failure is None:
             self._decode_until_failure(rest, events)
         if self.failure is not None:
             self._decode_late(rest, events)
-        if self._documents > self.max_documents:
+        if documents > self.max_documents:
             raise ProtocolError(
                 f"the reply has more than {self.max_documents} events, the limit for one. To do: set reply_limits= if "
                 "you expect more."
@@ -215,7 +234,7 @@ class DocumentDecoder:
                 plain = self.plain
 
     def _check_depth(self, payload: bytes) -> None:
-        if is_too_deep(payload):
+        if (len(payload) < _LONG or _has_many_brackets(payload)) and is_too_deep(payload):
             self.payloads.append(payload)
             raise ProtocolError(f"a document is nested deeper than {MAX_DEPTH} levels.", payload=payload)
 
@@ -236,7 +255,8 @@ class DocumentDecoder:
                     self.failure = failure
         finally:
             self.failure = failure
-            self._late += [event for event in late if isinstance(event, (ReplyStarted, UsageReported))]
+            counts = [event for event in late if isinstance(event, (ReplyStarted, UsageReported))]
+            self._late = (*self._late, *counts)
 
     def _guard(self, problem: Exception) -> None:
         """Set the failure. After an earlier one, end the reading of counts."""
@@ -339,10 +359,14 @@ class DocumentDecoder:
             return
         if len(self._warned) == _MOST_WARNINGS:
             code, detail = "more_warnings", "the reply gave more warnings than are kept"
-        self._warned.add(detail)
+        self._warned |= {detail}
         if self.warning_starts_reply:
             self.start(events)
-        (events if self._started else self._early_warnings).append(Warned(Notice(code, detail)))
+        warning = Warned(Notice(code, detail))
+        if self._started:
+            events.append(warning)
+        else:
+            self._early_warnings = (*self._early_warnings, warning)
 
     def read(self, payload: bytes, decoder: msgspec.json.Decoder[Read], events: list[Event]) -> Read:
         """Read a document as this type; values of another type are left out, with a warning."""
