@@ -70,16 +70,24 @@ class PlainMessage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class PlainLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A line with such a piece, and with nothing else that is read."""
+    """A line with such a piece: it has the attributes of `Line`, and of its other fields none has a structure."""
 
     message: PlainMessage
     done: bool
     model: str | None = None
     created_at: str | None = None
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+    response: None = None
+    thinking: None = None
+    error: None = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_duration: int | None = None
     remote_model: str | None = None
     remote_host: str | None = None
-    done_reason: None = None
-    error: None = None
 
 
 PLAIN_LINES = msgspec.json.Decoder(PlainLine)

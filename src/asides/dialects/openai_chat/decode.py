@@ -10,6 +10,7 @@ Not here: thinking outside the content (thinking_decoder), and calls from their 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from asides.dialects.openai_chat.wire import (
     map_stop_reason,
     read_usage,
 )
-from asides.dialects.tagged_text import TaggedText
+from asides.dialects.tagged_text import TaggedText, is_untagged
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.values.events import (
@@ -58,22 +59,32 @@ class ChatDecoder(DocumentDecoder):
     reads_past_errors = True
     stop_completes = True
 
+    _cut_document = False
+    _usage: WireUsage | None = None
+    _calls: ToolCalls | None = None
+    _plain_field: str | None = None
+    # These four are made by `_open_message`.
+    _thinking: ThinkingDecoder | None = None
+    _content: TaggedText
+    _snapshots: SnapshotFilter | None
+    _show: Callable[[str], None]
+
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
-        quirks, rule = target.quirks, target.rule
-        self._reader = find_reader(target.facts.thinking_in, target.facts.heuristics)
+        facts, kind = target.facts, target.rule.kind
+        self._reader = find_reader(facts.thinking_in, facts.heuristics)
         self._decode = self._reader.decode
-        self._cut_document = False
-        self._usage: WireUsage | None = None
         self._choice: int | None = None
-        self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
-        self._snapshots: SnapshotFilter | None = SnapshotFilter(snapshots=quirks.snapshots)
-        in_fields: list[str] = []
-        self._show = in_fields.append
-        self._plain_field: str | None = None
-        self._content = TaggedText(CONTENT_BLOCK, target, self._kind, field_thinking=in_fields)
-        self._thinking = ThinkingDecoder(target, self._kind, in_fields, self._content.thinking)
-        self._calls: ToolCalls | None = None
+        self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
+
+    def _open_message(self) -> ThinkingDecoder:
+        """Make what the pieces of a message need; most whole messages do not need it."""
+        shown: list[str] = []
+        self._show = shown.append
+        self._snapshots = SnapshotFilter(snapshots=self.target.quirks.snapshots)
+        self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=shown)
+        self._thinking = thinking = ThinkingDecoder(self.target, self._kind, shown, self._content.thinking)
+        return thinking
 
     def fail_without_documents(self) -> None:
         """Set the failure of a body without any document; the end mark alone, or a cut document, is a reply cut off."""
@@ -110,9 +121,10 @@ class ChatDecoder(DocumentDecoder):
         if choices:
             if not self._started:
                 self._start(chunk, events)
-            for choice in choices:
-                if choice.index == self._choice or self._is_first_choice(choice, events):
-                    self._decode_choice(choice, events)
+            if self._framing.form != "json" or len(choices) > 1 or not self._decode_plain_message(choices[0], events):
+                for choice in choices:
+                    if choice.index == self._choice or self._is_first_choice(choice, events):
+                        self._decode_choice(choice, events)
         else:
             self._decode_without_choices(chunk, events)
         if chunk.error and self.failure is None:
@@ -122,7 +134,7 @@ class ChatDecoder(DocumentDecoder):
             usage = chunk.x_groq.usage
         if usage is not None:
             self._decode_usage(usage, chunk, events)
-        if self._thinking.leader is not self._plain_field:
+        if self._thinking is not None and self._thinking.leader is not self._plain_field:
             self._choose_plain()
 
     def decode_plain(self, document: Any, events: list[Event]) -> bool:
@@ -140,17 +152,21 @@ class ChatDecoder(DocumentDecoder):
         text = delta.content
         if text:
             block = self._content.plain_block
-            if block is not None and self._snapshots is None:
+            if self._snapshots is not None:
+                self._decode_text(text, events)
+            elif block is not None:
                 events.append(TextDelta(text, block))
             else:
-                self._decode_text(text, events)
+                self._content.feed(text, events)
         return True
 
     def _choose_plain(self) -> None:
         """Choose the type of plain chunks: with the one field that carries the thinking, once that is known."""
-        self._plain_field = self._thinking.leader
+        if self._framing.form == "json":
+            return
+        self._plain_field = (self._thinking or self._open_message()).leader
         fields = self._reader.thinking_fields
-        if self.streamed and fields:
+        if fields:
             self.plain = find_plain_decode(self._reader, self._plain_field or fields[0])
 
     def _start(self, chunk: Any, events: list[Event]) -> None:
@@ -183,15 +199,54 @@ class ChatDecoder(DocumentDecoder):
         # In a stream a progress notice has a message too; an error has the type "error", or a code.
         return not self.streamed or bool(chunk.code) or "error" in (chunk.type, chunk.object)
 
+    def _decode_plain_message(self, choice: Any, events: list[Event]) -> bool:
+        """Decode the one message of a whole body, if its text has no tags and its thinking is in one known field."""
+        message = choice.message
+        if (
+            message is None
+            or message.reasoning_details
+            or message.refusal
+            or message.extra_content is not NOTHING
+            or message.thought_signature
+            or message.reasoning_opaque
+            or choice.usage is not None
+            or choice.error
+        ):
+            return False
+        reader, facts, found = self._reader, self.target.facts, list[tuple[str, str]]()
+        values = reader.thinking_values(message)
+        if values != reader.no_thinking:
+            found = [(name, value) for name, value in zip(reader.thinking_fields, values, strict=True) if value]
+            if len(found) > 1 or any(type(value) is not str or name not in facts.thinking_in for name, value in found):
+                return False
+        text = message.content
+        if text and (type(text) is not str or not is_untagged(text, facts, field_thinking=bool(found))):
+            return False
+        for name, value in found:
+            events.append(ThinkingDelta(value, FIELD_BLOCK, self._kind, "field", name))
+        if text:
+            events.append(TextDelta(text, CONTENT_BLOCK))
+        if message.tool_calls is not None or message.function_call is not None:
+            self._decode_calls(message, events)
+        if choice.finish_reason is not None:
+            self._decode_finish(choice.finish_reason, events)
+        return True
+
+    def _decode_calls(self, message: Any, events: list[Event]) -> None:
+        if self._calls is None:
+            self._calls = ToolCalls(CALL_BLOCK, self.target.facts.tags, self.origin)
+        self._calls.decode(message, events)
+
     def _decode_choice(self, choice: Any, events: list[Event]) -> None:
         # Some servers send both. In a stream the delta is the new part; in a whole body the message is complete.
         delta = choice.delta
         if delta is None or (choice.message is not None and not self.streamed):
             delta = choice.message
         if delta is not None:
+            thinking = self._thinking or self._open_message()
             values = self._reader.thinking_values(delta)
             if values != self._reader.no_thinking or delta.reasoning_details:
-                self._thinking.decode(values, delta, self._reader, events)
+                thinking.decode(values, delta, self._reader, events)
             content = delta.content
             if content:
                 if type(content) is str:
@@ -199,13 +254,11 @@ class ChatDecoder(DocumentDecoder):
                 else:
                     self._decode_content_parts(content, events)
             if delta.tool_calls is not None or delta.function_call is not None:
-                if self._calls is None:
-                    self._calls = ToolCalls(CALL_BLOCK, self.target.facts.tags, self.origin)
-                self._calls.decode(delta, events)
+                self._decode_calls(delta, events)
             if delta.refusal:
                 events.append(RefusalDelta(str(delta.refusal), REFUSAL_BLOCK))
             if delta.extra_content is not NOTHING or delta.thought_signature or delta.reasoning_opaque:
-                self._thinking.decode_signatures(delta, events)
+                thinking.decode_signatures(delta, events)
         if choice.finish_reason is not None:
             self._decode_finish(choice.finish_reason, events)
         if choice.usage is not None:
@@ -271,14 +324,16 @@ class ChatDecoder(DocumentDecoder):
 
     def flush(self, events: list[Event]) -> None:
         """Emit the held events: no more documents come."""
-        if self._snapshots is not None and (held := self._snapshots.finish()):
-            self._snapshots = None
-            self._decode_text(held, events)
-        self._content.finish(events, cut=self.is_cut_off)
-        self.truncated_thought = self._content.truncated
+        if self._thinking is not None:
+            if self._snapshots is not None and (held := self._snapshots.finish()):
+                self._snapshots = None
+                self._decode_text(held, events)
+            self._content.finish(events, cut=self.is_cut_off)
+            self.truncated_thought = self._content.truncated
         if self._calls is not None:
             self._calls.finish(events)
-        self._thinking.finish(events)
+        if self._thinking is not None:
+            self._thinking.finish(events)
 
     def _decode_leniently(self, payload: bytes, events: list[Event]) -> Any:
         """Decode a document that does not fit, with warnings: the reader learns unknown fields, values of a wrong type
