@@ -63,7 +63,7 @@ class ChatLineDecoder(DocumentDecoder):
         self._content: TaggedText | None = None
         self._images = 0
         self._calls = 0
-        self._undecided: Line | None = None
+        self._undecided: Line | PlainLine | None = None
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one line."""
@@ -107,7 +107,7 @@ class ChatLineDecoder(DocumentDecoder):
             self.warn("unknown_line", "a line without a message is only in metadata['raw']", events)
         if line.done:
             self._decode_end(line, events)
-        elif line.done is None and isinstance(line, Line):
+        elif line.done is None:
             self._undecided = line
 
     def _decode_message(self, message: Message | PlainMessage, events: list[Event], *, last: bool = False) -> None:
