@@ -188,7 +188,7 @@ def test_calls_in_one_list_with_one_id_are_two_calls() -> None:
 
 
 class _WithoutShortWay(ChatDecoder):
-    def _decode_plain_message(self, _choice: Any, _events: list[Event]) -> bool:
+    def _decode_plain_message(self, choice: Any, events: list[Event]) -> bool:
         return False
 
 
