@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from itertools import product
+from typing import Any, Literal
 
 import pytest
 
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 from asides.values.events import Event, TextDelta, ThinkingDelta
-from asides.wire.inline_tags import StartsInside
+from asides.wire.inline_tags import Splitter, StartsInside
 from tests import decoding
 from tests.decoding import sse
 
@@ -100,6 +101,57 @@ def test_a_whole_text_is_not_split_and_another_one_after_it_is() -> None:
     text.feed_whole("no tag here", events)
     text.feed("<think>plan</think>42", events)
     assert shown(events) == [("text", 10, "no tag here"), ("thinking", 11, "plan"), ("text", 12, "42")]
+
+
+TEXTS = (
+    "",
+    " ",
+    "\ufeff",
+    "a",
+    " a",
+    "\n\na < b",
+    "a<think>b</think>c",
+    "<think>b",
+    "</think>`",
+    "<think>b</think>c",
+    "<",
+    "b</think>c",
+    "[THINK]",
+    "◁",
+)
+
+
+class AlwaysSplit(TaggedText):
+    """Splits also the texts that need no splitting."""
+
+    def feed(self, text: str, events: list[Event], part: int = 0, *, last: bool = False) -> None:
+        """Add text."""
+        if self._tags and self._splitter is None:
+            starts_inside = False if self._field_thinking else self._starts_inside
+            self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside)
+        if self._splitter is None:
+            super().feed(text, events, part)
+        else:
+            self._emit(self._splitter.feed(text), events, part)
+
+
+@pytest.mark.parametrize("position", ["auto", "leading", "anywhere"])
+@pytest.mark.parametrize("starts_inside", [False, True, "auto"])
+def test_texts_that_need_no_splitting_give_what_a_splitter_gives(
+    position: Literal["auto", "leading", "anywhere"], starts_inside: StartsInside
+) -> None:
+    row = Provider(name="example", base_url="http://127.0.0.1:9", quirks=Quirks(tag_position=position))
+    to = decoding.target(row, rule=ModelRule(starts_inside=starts_inside))
+    for texts in product(TEXTS, TEXTS, ("", "d", "</think>d", "<think>d</think>")):
+        for last, part, seen in product((0, 1, 2), (0, 1), ([], ["x"])):
+            results: list[object] = []
+            for kind in (TaggedText, AlwaysSplit):
+                text, events = kind(10, to, field_thinking=list(seen)), list[Event]()
+                for place, piece in enumerate(texts):
+                    text.feed(piece, events, part * place, last=place < last)
+                text.finish(events)
+                results.append((shown(events), text.truncated, text.first_text_block, text.last_text_block))
+            assert results[0] == results[1], (texts, last, part, seen)
 
 
 # --- all dialects -------------------------------------------------------------------------------------------------

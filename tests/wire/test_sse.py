@@ -320,3 +320,19 @@ def test_event_and_data_pairs_are_split_at_once_only_if_nothing_else_is_there(od
         by_byte, whole = SseReader(), SseReader()
         singles = [payload for byte in body for payload in by_byte.feed(bytes([byte]))]
         assert whole.feed(body) + whole.finish() == singles + by_byte.finish()
+
+
+@pytest.mark.parametrize(
+    "before", [b"data: " + A + b"\n\n", b"data: " + A + b"\r", b"data: " + A, b"event: x\n", b": x\n"]
+)
+def test_a_read_with_one_event_gives_what_its_bytes_give_one_by_one(before: bytes) -> None:
+    reads = [body for body, _ in TABLE.values()]
+    reads += [
+        start + A + end for start in (b"data: ", b"event: x\ndata: ", b"event:x\rdata: ") for end in (b"\n\n", b"\n")
+    ]
+    for read in reads:
+        at_once, one_by_one = SseReader(200), SseReader(200)
+        found = [*at_once.feed(before), *at_once.feed(read), *at_once.feed(read), *at_once.finish()]
+        data = before + read + read
+        pieces = [one_by_one.feed(data[place : place + 1]) for place in range(len(data))]
+        assert found == [payload for piece in pieces for payload in piece] + one_by_one.finish(), read

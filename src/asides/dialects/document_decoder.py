@@ -5,8 +5,8 @@ Not here: any dialect. A dialect decodes one document at a time and sets `ended`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,10 +26,11 @@ MAX_DOCUMENTS = 1_000_000
 times over."""
 _MOST_WARNINGS = 100
 _MOST_LATE_DOCUMENTS = 100
-# So short a document is either flat enough or not JSON.
+# So short a document is either flat enough or not JSON: a level takes "[]", or {"":} where the document has no list.
 _SURELY_FLAT = 2 * MAX_DEPTH
-# In a longer one, counting its brackets takes more time than the check itself.
-_LONG = 4096
+_FLAT_WITHOUT_LISTS = 5 * MAX_DEPTH
+# After a document that was not plain, so many are decoded with care: the next ones are often like it.
+_CARE = 15
 
 
 def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
@@ -66,8 +67,26 @@ class DocumentDecoder:
     stores_raw_bytes = False
     """Whether `payloads` holds documents as they came, even with invalid characters. Otherwise those are replaced."""
 
+    plain: Callable[[bytes], Any] | None = None
+    """Decodes the plain documents, which are nearly all of a stream, and raises for others. Its type must not let
+    unknown fields or raw JSON through, so that whatever it decodes is valid text and flat. None: no document is plain.
+    """
+
     max_documents = MAX_DOCUMENTS
     """The most documents that a reply may have; more are a failure."""
+
+    # State that most replies leave as it is belongs to the class: a decoder is made for each reply.
+    truncated_thought = False
+    late_start: ReplyStarted | None = None
+    """The start of the reply as the server named it after the first event."""
+    _replaced_text = False
+    _flushed = False
+    _late: tuple[Event, ...] = ()
+    """The counts that came after the failure."""
+    _late_documents = 0
+    _early_warnings: tuple[Event, ...] = ()
+    """Warnings from before the reply started."""
+    _warned: frozenset[str] = frozenset()
 
     def __init__(self, target: Target, framing: Framing) -> None:
         self.payloads: list[bytes] = []
@@ -76,20 +95,11 @@ class DocumentDecoder:
         self.origin = target.origin
         self.stop: StopReason | None = None
         self.ended = False
-        self.truncated_thought = False
-        self.late_start: ReplyStarted | None = None
-        """The start of the reply as the server named it after the first event."""
         self._framing = framing
         self._started = False
-        self._replaced_text = False
         self._documents = 0
-        self._flushed = False
-        self._late: list[Event] = []
-        """The counts that came after the failure."""
-        self._late_documents = 0
-        self._early_warnings: list[Event] = []
-        """Warnings from before the reply started."""
-        self._warned: set[str] = set()
+        self._care = 0
+        """How many documents are decoded with care before a plain one is tried again."""
 
     @property
     def streamed(self) -> bool:
@@ -138,7 +148,8 @@ class DocumentDecoder:
         if self.failure is None:
             self._check_complete()
         if self.failure is None:
-            self.start(events)
+            if not self._started:
+                self.start(events)
             if self._replaced_text:
                 self.warn(*INVALID_TEXT, events)
             events.append(ReplyEnded(self.stop or StopReason(), self.truncated_thought, self.late_start))
@@ -168,25 +179,44 @@ class DocumentDecoder:
         return self._late_documents < _MOST_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
 
     def _decode_payloads(self, payloads: list[bytes], events: list[Event]) -> None:
-        self._documents += len(payloads)
-        if self._documents > self.max_documents:
-            payloads = payloads[: self.max_documents - self._documents]
+        self._documents = documents = self._documents + len(payloads)
+        if documents > self.max_documents:
+            payloads = payloads[: self.max_documents - documents]
         rest = iter(payloads)
         if self.failure is None:
-            for payload in rest:
-                size = len(payload)
-                if size > _LONG or (size > _SURELY_FLAT and payload.count(b"[") + payload.count(b"{") > MAX_DEPTH):
-                    self._check_depth(payload)
-                self.decode_payload(payload, events)
-                if self.failure is not None:
-                    break
+            self._decode_until_failure(rest, events)
         if self.failure is not None:
             self._decode_late(rest, events)
-        if self._documents > self.max_documents:
+        if documents > self.max_documents:
             raise ProtocolError(
                 f"the reply has more than {self.max_documents} events, the limit for one. To do: set reply_limits= if "
                 "you expect more."
             )
+
+    def _decode_until_failure(self, payloads: Iterator[bytes], events: list[Event]) -> None:
+        """Decode document after document. A plain one takes the short way: no check, one decode, one call."""
+        plain = None if self._care else self.plain
+        for payload in payloads:
+            if plain is not None:
+                try:
+                    document = plain(payload)
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    self._care, plain = _CARE, None
+                else:
+                    self.payloads.append(payload)
+                    if self.decode_plain(document, events):
+                        continue
+                    self.payloads.pop()
+            size = len(payload)
+            if size > _SURELY_FLAT and (size > _FLAT_WITHOUT_LISTS or b"[" in payload):
+                self._check_depth(payload)
+            self.decode_payload(payload, events)
+            if self.failure is not None:
+                return
+            if self._care:
+                self._care -= 1
+            else:
+                plain = self.plain
 
     def _check_depth(self, payload: bytes) -> None:
         if is_too_deep(payload):
@@ -210,7 +240,8 @@ class DocumentDecoder:
                     self.failure = failure
         finally:
             self.failure = failure
-            self._late += [event for event in late if isinstance(event, (ReplyStarted, UsageReported))]
+            counts = [event for event in late if isinstance(event, (ReplyStarted, UsageReported))]
+            self._late = (*self._late, *counts)
 
     def _guard(self, problem: Exception) -> None:
         """Set the failure. After an earlier one, end the reading of counts."""
@@ -226,6 +257,12 @@ class DocumentDecoder:
             self.fail_cut_off()
 
     # --- hooks: a dialect may override these ------------------------------------------------------------------------
+
+    def decode_plain(self, document: Any, events: list[Event]) -> bool:
+        """Emit the events of a document that `plain` decoded; False, and nothing changed, if it needs care after all.
+        The events are those of `decode_payload`.
+        """
+        raise NotImplementedError
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body: a document, or the end mark."""
@@ -315,10 +352,14 @@ class DocumentDecoder:
             return
         if len(self._warned) == _MOST_WARNINGS:
             code, detail = "more_warnings", "the reply gave more warnings than are kept"
-        self._warned.add(detail)
+        self._warned |= {detail}
         if self.warning_starts_reply:
             self.start(events)
-        (events if self._started else self._early_warnings).append(Warned(Notice(code, detail)))
+        warning = Warned(Notice(code, detail))
+        if self._started:
+            events.append(warning)
+        else:
+            self._early_warnings = (*self._early_warnings, warning)
 
     def read(self, payload: bytes, decoder: msgspec.json.Decoder[Read], events: list[Event]) -> Read:
         """Read a document as this type; values of another type are left out, with a warning."""

@@ -5,10 +5,12 @@ Not here: how tags are found (wire/inline_tags), and which tags a provider uses 
 
 from __future__ import annotations
 
-from asides.providers.provider import Target
+from collections.abc import Callable
+
+from asides.providers.provider import Facts, Target
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from asides.values.thinking import ThoughtKind
-from asides.wire.inline_tags import Piece, Position, Splitter, StartsInside, may_hold_tags
+from asides.wire.inline_tags import Piece, Splitter, StartsInside, begins_answer, may_hold_tags, split_untagged
 
 SEGMENTS = 1_000
 """The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
@@ -16,6 +18,18 @@ SEGMENTS = 1_000
 # Segment numbers besides those of the splitter, which begin at 0.
 _PLAIN = -1
 _FRAGMENT = -2
+
+
+def is_untagged(text: str, facts: Facts, *, field_thinking: bool) -> bool:
+    """Whether a text that is all of the answer is one block for certain. `field_thinking`: a field has thinking."""
+    if not facts.tags or _begins_with_answer(text, facts, starts_inside=facts.starts_inside and not field_thinking):
+        return True
+    return facts.starts_inside is not True and not may_hold_tags(text, facts.tags)
+
+
+def _begins_with_answer(text: str, facts: Facts, *, starts_inside: StartsInside) -> bool:
+    """Whether the first characters of a text show that no tag can come, as they mostly do."""
+    return not starts_inside and facts.tag_position != "anywhere" and begins_answer(text, facts.tags)
 
 
 class TaggedText:
@@ -26,23 +40,22 @@ class TaggedText:
     begin inside a tag. `first`: the reply begins with this text, so the text may begin inside a tag.
     """
 
-    __slots__ = (
-        "_field_thinking",
-        "_fragmented",
-        "_held",
-        "_kind",
-        "_position",
-        "_segment",
-        "_splitter",
-        "_starts_inside",
-        "_tags",
-        "block",
-        "first_text_block",
-        "last_text_block",
-        "part",
-        "plain_block",
-        "thinking",
-    )
+    # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
+    first_text_block: int | None = None
+    """The block where the answer begins; None before it does."""
+    plain_block: int | None = None
+    """The block where more text of `part` needs no splitting, so that hot paths need not call `feed`; else None."""
+    part: object = None
+    """The part of the message that the current block belongs to."""
+    _splitter: Splitter | None = None
+    _segment = 0  # the segment of the part
+    _held: list[str] | None = None
+    _passes: Callable[[str], object] | None = None
+    """Returns None for text that needs no splitting; then more of the current block came."""
+    _unread: list[str] | None = None
+    _is_thinking = False
+    _answers = False  # no tag can come any more
+    _unsplit = ""  # text that the splitter has not seen
 
     def __init__(
         self,
@@ -53,55 +66,67 @@ class TaggedText:
         field_thinking: list[str] | None = None,
         first: bool = True,
     ) -> None:
-        self.block = block
-        """The block that the text has reached."""
-        self.first_text_block: int | None = None
-        """The block where the answer begins; None before it does."""
-        self.last_text_block = block
-        """The block that holds the end of the answer."""
-        self.plain_block: int | None = None
-        """The block where more text of `part` needs no splitting, so that hot paths need not call `feed`; else None."""
+        self.block = self.last_text_block = block
+        """The block that the text has reached, and the block that holds the end of the answer."""
         self.thinking: list[str] = []
         """The thinking emitted from tags."""
-        facts = target.facts
+        self._facts = facts = target.facts
         self._tags = facts.tags
-        self._position: Position = facts.tag_position
         self._starts_inside: StartsInside = facts.starts_inside if first else False
         self._fragmented = target.quirks.fragmented_tags
         self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
-        self._field_thinking: list[str] = [] if field_thinking is None else field_thinking
-        self._splitter: Splitter | None = None
-        self._held: list[str] = []
-        self.part: object = None
-        """The part of the message that the current block belongs to."""
-        self._segment = 0  # the segment of that part
+        self._field_thinking: list[str] | tuple[()] = () if field_thinking is None else field_thinking
 
     @property
     def truncated(self) -> bool:
         """After `finish`: the text ended inside a thinking block."""
         return self._splitter is not None and self._splitter.truncated
 
-    def feed(self, text: str, events: list[Event], part: int = 0) -> None:
-        """Add text. `part` is its place in the message; another part is another block."""
+    def feed(self, text: str, events: list[Event], part: int = 0, *, last: bool = False) -> None:
+        """Add text. `part` is its place in the message; another part is another block. `last`: most likely the end."""
+        if self.plain_block is not None and part == self.part:
+            if text:
+                events.append(TextDelta(text, self.plain_block))
+            return
+        if self._passes is not None and part == self.part and self._passes(text) is None and text:
+            # Most texts of a reply with tags: more of the same thought, or of the same answer.
+            if not self._is_thinking:
+                if self._unread is not None:
+                    self._unread.append(text)
+                events.append(TextDelta(text, self.block))
+                return
+            if not self._field_thinking:
+                self.thinking.append(text)
+                events.append(ThinkingDelta(text, self.block, self._kind, "tags"))
+                return
         splitter = self._splitter
         if splitter is None:
-            if self.plain_block is not None and part == self.part:
-                if text:
-                    events.append(TextDelta(text, self.plain_block))
-                return
             if not self._tags:
                 self._emit_plain(text, events, part)
                 return
             starts_inside = False if self._field_thinking else self._starts_inside
-            splitter = self._splitter = Splitter(self._tags, self._position, starts_inside)
-        pieces = splitter.feed(text)
-        if len(pieces) == 1:
-            # The usual piece: more of the same answer.
-            segment, is_thinking, piece = pieces[0]
-            if not is_thinking and segment == self._segment and part == self.part:
-                events.append(TextDelta(piece, self.block))
+            if self._answers or _begins_with_answer(text, self._facts, starts_inside=starts_inside):
+                self._answers = True
+                if text:
+                    self._emit([(0, False, text)], events, part)
+                    self.plain_block = self.block
                 return
+            if last and not starts_inside and not self._unsplit and (pieces := split_untagged(text, self._tags)):
+                self._unsplit = text
+                self._emit(pieces, events, part)
+                return
+            splitter = self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside)
+            if self._unsplit:
+                splitter.feed(self._unsplit)
+        pieces = splitter.feed(text)
         self._emit(pieces, events, part)
+        self._passes = None
+        if pieces:
+            self._is_thinking = pieces[-1][1]
+            if splitter.passes_all:
+                self.plain_block = self.block
+            elif not (self._is_thinking and self._fragmented):
+                self._passes, self._unread = splitter.plain, splitter.unread
 
     def feed_whole(self, text: str, events: list[Event]) -> None:
         """Add a text that is all of the answer. A text without any character that begins a tag is not split."""
@@ -114,7 +139,8 @@ class TaggedText:
         """Emit the held text: no more comes. `cut`: the text broke off."""
         if self._splitter is not None:
             self._emit(self._splitter.finish(cut=cut), events, part)
-            self._release_held(events)
+            if self._held:
+                self._release_held(self._held, events)
 
     def open_block(self, part: object, events: list[Event]) -> int:
         """Return the block for a part between texts that is not text; the same part has the same block."""
@@ -142,6 +168,8 @@ class TaggedText:
                 self._begin_block(part, segment, events)
             if self._field_thinking:
                 # The field may hold the same thought; only the whole segment can show that.
+                if self._held is None:
+                    self._held = []
                 self._held.append(text)
             else:
                 self.thinking.append(text)
@@ -154,16 +182,15 @@ class TaggedText:
             self.first_text_block = self.block
 
     def _begin_block(self, part: object, segment: int, events: list[Event]) -> None:
-        self._release_held(events)
-        self.plain_block = None
+        if self._held:
+            self._release_held(self._held, events)
+        self.plain_block = self._passes = None
         if self.part is not None:
             self.block += 1
         self.part, self._segment = part, segment
 
-    def _release_held(self, events: list[Event]) -> None:
-        if not self._held:
-            return
-        text = "".join(self._held)
-        self._held = []
+    def _release_held(self, held: list[str], events: list[Event]) -> None:
+        text = "".join(held)
+        self._held = None
         if text.strip() not in "".join(self._field_thinking):
             events.append(ThinkingDelta(text, self.block, self._kind, "tags"))

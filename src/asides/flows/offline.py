@@ -52,7 +52,8 @@ def decode(
         lower = {name.lower(): value for name, value in (headers or {}).items()}
         raise decode_error(wire, Head(status, lower), b"".join(_split_body(body)), target)
     reader = ResponseReader(wire.decoder(target), row.name, notices)
-    for piece in _split_body(body):
+    # Most bodies are short and in one piece.
+    for piece in (body,) if type(body) is bytes and 0 < len(body) <= _PIECE else _split_body(body):
         reader.feed(piece)
     reader.finish()
     return reader.reply()

@@ -6,7 +6,6 @@ Only `fold` builds a Reply, streamed or whole.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -57,14 +56,14 @@ class _Block:
 
     def __init__(self, kind: _BlockKind) -> None:
         self.kind: _BlockKind = kind
+        self.pieces: list[str] = []
+        self.joined = 0
+        """How many of the pieces `join_pieces` has made."""
         self.order = 0
         """The rank of its last event among all blocks; 0 for a block with nothing but seals."""
         self.closed = False
         """Whether a closing seal has come, and no text after it."""
-        self.pieces: list[str] = []
-        self.joined = 0
-        """How many of the pieces `join_pieces` has made."""
-        self.seals: list[Seal] = []
+        self.seals: list[Seal] | None = None
         self.thought_kind: ThoughtKind = "raw"
         self.source: ThoughtSource = "field"
         self.via: str | None = None
@@ -89,43 +88,26 @@ class Fold:
     added is `refused`.
     """
 
-    __slots__ = (
-        "_append",
-        "_block",
-        "_blocks",
-        "_calls",
-        "_max_argument_bytes",
-        "_max_calls",
-        "_nonce",
-        "_order",
-        "_stop",
-        "_truncated",
-        "_usage",
-        "_warnings",
-        "ended",
-        "refused",
-        "started",
-        "unnamed",
-    )
+    # The state at the beginning belongs to the class: a fold is made for each reply, and most of it never changes.
+    refused: Event | None = None
+    started: ReplyStarted | None = None
+    unnamed = False
+    """Whether a call came without an id; one may have followed."""
+    ended = False
+    _calls = 0
+    _block: int | None = None
+    _order = 0
+    _usage: Usage | None = None
+    _stop = StopReason()
+    _truncated = False
 
     def __init__(self, nonce: str = "", *, max_calls: int | None = None, max_argument_bytes: int | None = None) -> None:
         self._nonce = nonce
-        self._max_calls = math.inf if max_calls is None else max_calls
-        self._max_argument_bytes = math.inf if max_argument_bytes is None else max_argument_bytes
-        self._calls = 0
-        self.refused: Event | None = None
+        self._max_calls = max_calls
+        self._max_argument_bytes = max_argument_bytes
         self._blocks: dict[int, _Block] = {}
-        self._block: int | None = None
-        self._order = 0
-        self._append: Callable[[str], None] = _reject
         self._warnings: list[Notice] = []
-        self._usage: Usage | None = None
-        self._stop = StopReason()
-        self._truncated = False
-        self.started: ReplyStarted | None = None
-        self.unnamed = False
-        """Whether a call came without an id; one may have followed."""
-        self.ended = False
+        self._append: Callable[[str], None] = _reject
 
     @property
     def has_thinking(self) -> bool:
@@ -142,28 +124,30 @@ class Fold:
                     self._switch_to(event)  # type: ignore[arg-type]
                 self._append(event.text)  # type: ignore[union-attr]
             else:
-                _HANDLERS[type(event)](self, event)
+                _HANDLERS[kind](self, event)
 
     def _switch_to(self, event: TextDelta | ThinkingDelta) -> None:
-        block = self._blocks.get(event.block)
+        self._block = number = event.block
+        block = self._blocks.get(number)
         if block is None:
-            block = self._blocks[event.block] = _Block("text" if type(event) is TextDelta else "thought")
-        if isinstance(event, ThinkingDelta) and not block.pieces:
+            block = self._blocks[number] = _Block("text" if type(event) is TextDelta else "thought")
+        elif block.closed:
+            block.closed = False
+        pieces = block.pieces
+        if type(event) is ThinkingDelta and not pieces:
             block.kind = "thought"
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
         self._order = block.order = self._order + 1
-        block.closed = False
-        self._block = event.block
-        self._append = block.pieces.append
+        self._append = pieces.append
 
     def _add_call(self, event: ToolCallDelta) -> None:
         if event.block not in self._blocks:
-            if self._calls >= self._max_calls:
+            if self._max_calls is not None and self._calls >= self._max_calls:
                 self._refuse(event, f"the reply has more than {self._max_calls} tool calls")
             self._calls += 1
         block = self._open_block(event.block, "call")
         block.size += len(event.arguments) if event.arguments.isascii() else len(event.arguments.encode())
-        if block.size > self._max_argument_bytes:
+        if self._max_argument_bytes is not None and block.size > self._max_argument_bytes:
             self._refuse(event, f"a tool call has more than {self._max_argument_bytes} bytes of arguments")
         block.call_id = block.call_id or event.id
         if not block.call_id:
@@ -182,6 +166,8 @@ class Fold:
         block = self._find_block(event.block, "thought")
         if is_new:
             block.thought_kind, block.source = event.kind, event.source
+        if block.seals is None:
+            block.seals = []
         block.seals.append(event.seal)
         if event.seal.kind in _CLOSING:
             block.closed = True
@@ -241,12 +227,13 @@ class Fold:
     def reply(self, payloads: Sequence[bytes] = (), *, streamed: bool = False) -> Reply:
         """Return the reply so far; it is complete once ReplyEnded was fed."""
         started = self.started or ReplyStarted()
-        warnings = list(self._warnings)
+        warnings = self._warnings[:]
+        blocks = self._blocks
+        numbers = sorted(blocks)
+        cut = () if self.ended and not self._truncated else self._find_cut_thoughts(numbers)
         parts: list[Part] = []
-        numbers = sorted(self._blocks)
-        cut = self._find_cut_thoughts(numbers)
         for number in numbers:
-            part = self._build_part(number, self._blocks[number], started, warnings, complete=number not in cut)
+            part = self._build_part(number, blocks[number], started, warnings, number not in cut)
             if part is not None:
                 parts.append(part)
         return Reply(
@@ -258,27 +245,28 @@ class Fold:
             started.id,
             started.origin,
             self.ended,
-            payloads if isinstance(payloads, Documents) else tuple(payloads),
+            payloads if type(payloads) is Documents else tuple(payloads),
             streamed,
             started.stored,
         )
 
     def _build_part(
-        self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice], *, complete: bool
+        self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice], complete: bool
     ) -> Part | None:
         text = "".join(block.pieces)
-        seals = tuple(block.seals)
-        if block.kind == "text":
+        seals = () if block.seals is None else tuple(block.seals)
+        kind = block.kind
+        if kind == "text":
             return Text(text, seals) if text or seals else None
-        if block.kind == "thought":
-            is_blank = not text or text.isspace()  # strip() would copy a long thought
+        if kind == "thought":
+            is_blank = not text or text.isspace()
             if is_blank and not any(seal.value for seal in seals):
                 return None
-            kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
-            return Thought(text, kind, block.source, started.origin, seals, block.via, complete)
-        if block.kind == "refusal":
+            thought_kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
+            return Thought(text, thought_kind, block.source, started.origin, seals, block.via, complete)
+        if kind == "refusal":
             return Refusal(text) if text else None
-        if block.kind == "part":
+        if kind == "part":
             return block.part if block.part is None or not seals else msgspec.structs.replace(block.part, seals=seals)
         return _build_call(block, block.call_id or self._make_call_id(number), text, seals, warnings)
 
@@ -298,9 +286,9 @@ class Fold:
         seal closed it or if a later block had an event after it.
         """
         if self.ended:
-            # Only the last thought can be cut.
+            # Only the last thought can be cut, and only if the reply ended inside it.
             thoughts = [number for number in numbers if self._blocks[number].kind == "thought"]
-            return {thoughts[-1]} if self._truncated and thoughts else set()
+            return {thoughts[-1]} if thoughts else set()
         cut: set[int] = set()
         latest = 0
         for number in reversed(numbers):

@@ -46,6 +46,10 @@ class SharedText:
         self._positions[channel] = (piece, offset)
         return text
 
+    def move_to_end(self, channel: str) -> None:
+        """Note that this channel has carried all text so far: someone else added its latest pieces."""
+        self._positions[channel] = (len(self.pieces), 0)
+
 
 class RepeatFilter:
     """Holds a text while it repeats an earlier one; releases all of it once it differs."""

@@ -44,8 +44,12 @@ class LineReader:
         if self._joined or b"\n" not in data:
             self._hold(data)
             return []
-        documents: list[bytes] = []
         *ended, rest = data.split(b"\n")
+        if not rest and len(ended) == 1 and not self._pieces and self.documents and (bare := data.strip()):
+            # What most reads hold: a model sends a line at a time.
+            self.documents += 1
+            return [bare]
+        documents: list[bytes] = []
         for place, line in enumerate(ended):
             if self._pieces:
                 line = b"".join([*self._pieces, line])
@@ -111,64 +115,63 @@ class Framing:
     document `{"x": …}`. `max_event_bytes`: the longest event of a stream; a picture comes in one event.
     """
 
-    __slots__ = (
-        "_blank",
-        "_blank_size",
-        "_event_limit",
-        "_frames",
-        "_json",
-        "_json_size",
-        "_lines",
-        "_named",
-        "_sse",
-        "form",
-        "head",
-    )
+    # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
+    form: Form = "unknown"
+    head = b""
+    """The first bytes, for the error when the body has no known form."""
+    failure: ProtocolError | None = None
+    """The failure that the next call raises: the bytes of the last one held documents before it."""
+    _blank: list[bytes] | None = None
+    _blank_size = 0
+    _grows_head = False
+    _json: list[bytes] | None = None
+    _json_size = 0
+    _lines: LineReader | None = None
+    _sse: SseReader | None = None
+    _frames: FrameReader | None = None
 
     def __init__(self, *, lines: bool = False, named: bool = False, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        self.form: Form = "unknown"
-        self.head = b""
-        """The first bytes, for the error when the body has no known form."""
-        self._blank: list[bytes] = []
-        self._blank_size = 0
-        self._json: list[bytes] = []
-        self._json_size = 0
-        self._lines = LineReader(MAX_BODY_BYTES) if lines else None
+        if lines:
+            self._lines = LineReader(MAX_BODY_BYTES)
         self._named = named
         self._event_limit = max_event_bytes
-        self._sse: SseReader | None = None
-        self._frames: FrameReader | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add bytes; return every document they complete."""
-        if self._sse is not None:
-            if len(self.head) < _LONGEST_WORD:
+        reader = self._sse
+        if reader is not None:
+            if self._grows_head and len(self.head) < _LONGEST_WORD:
                 self.head += data
-            return self._sse.feed(data)
+            documents = reader.feed(data)
+            self.failure = reader.failure
+            return documents
+        if self.form == "lines" and self._lines is not None:
+            return self._lines.feed(data)
         if self.form == "unknown":
             data = self._detect_form(data)
         if self.form == "sse":
-            self._sse = SseReader(self._event_limit)
-            return self._sse.feed(data)
+            self._grows_head = len(self.head) < _LONGEST_WORD
+            self._sse = reader = SseReader(self._event_limit)
+            documents = reader.feed(data)
+            self.failure = reader.failure
+            return documents
         if self._frames is not None:
-            return self._frames.read_documents(data)
+            documents = self._frames.read_documents(data)
+            self.failure = self._frames.failure
+            return documents
         if self.form in ("json", "lines"):
             if self._lines is not None:
                 documents = self._lines.feed(data)
                 self._count_lines(self._lines)
                 return documents
-            self._json.append(data)
+            if self._json is None:
+                self._json = [data]
+            else:
+                self._json.append(data)
             self._json_size += len(data)
             if self._json_size > MAX_BODY_BYTES:
                 raise ProtocolError(f"the body is longer than {MAX_BODY_BYTES >> 20} MiB.", payload=self.head)
         return []
-
-    @property
-    def failure(self) -> ProtocolError | None:
-        """The failure that the next call raises: the bytes of the last one held documents before it."""
-        if self._sse is not None:
-            return self._sse.failure
-        return None if self._frames is None else self._frames.failure
 
     def _count_lines(self, lines: LineReader) -> None:
         # A single document may end with a line end or without one.
@@ -176,12 +179,16 @@ class Framing:
             self.form = "lines"
 
     def _detect_form(self, data: bytes) -> bytes:
-        seen = data if data[:1] in (b"{", b"d") else data.lstrip(b"\r\n\t \xef\xbb\xbf")
-        self._blank_size += len(data) - len(seen)
-        if self._blank_size > MAX_BLANK_BYTES:
-            raise ProtocolError(f"the body begins with more than {MAX_BLANK_BYTES >> 20} MiB of white space.")
+        seen = data
+        if data[:1] not in (b"{", b"d"):
+            seen = data.lstrip(b"\r\n\t \xef\xbb\xbf")
+            self._blank_size += len(data) - len(seen)
+            if self._blank_size > MAX_BLANK_BYTES:
+                raise ProtocolError(f"the body begins with more than {MAX_BLANK_BYTES >> 20} MiB of white space.")
         if not seen:
             # Servers send blank lines to keep the connection alive before the first event.
+            if self._blank is None:
+                self._blank = []
             self._blank.append(data)
             return b""
         self.head = seen[:4096]
@@ -194,7 +201,7 @@ class Framing:
             self._frames = FrameReader(named=self._named)
             return seen
         self.form = "sse"
-        return b"".join([*self._blank, data])
+        return data if self._blank is None else b"".join([*self._blank, data])
 
     @property
     def is_cut_off(self) -> bool:
@@ -220,7 +227,7 @@ class Framing:
             documents = self._lines.finish()
             self._count_lines(self._lines)
             return documents
-        if self.form == "json":
+        if self._json is not None:
             return [b"".join(self._json)]
         if self._frames is not None:
             self._frames.finish()

@@ -30,7 +30,7 @@ class SseReader:
     An event longer than `max_event_bytes` raises `ProtocolError`, after every payload before it was returned.
     """
 
-    __slots__ = ("_after_cr", "_first", "_limit", "_lines", "_lines_size", "_midway", "_tail", "failure")
+    __slots__ = ("_after_cr", "_between", "_first", "_limit", "_lines", "_lines_size", "_midway", "_tail", "failure")
 
     def __init__(self, max_event_bytes: int = 8 * 1024 * 1024) -> None:
         if max_event_bytes < 1:
@@ -45,11 +45,21 @@ class SseReader:
         # True at the start too: only `_finish_open_event` looks for a byte order mark.
         self._midway = True
         self._after_cr = False
+        self._between = False
+        """Whether the next byte begins an event, whatever it is."""
         self.failure: ProtocolError | None = None
         """Raised by the next call, once the payloads before it were returned."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add bytes; return the data of every event they complete, including `[DONE]`."""
+        # A model sends an event at a time, so this is what most reads hold.
+        if self._between and len(data) <= self._limit and (found := _ONE_EVENT(data)) is not None and b"\r" not in data:
+            return [found[1]]
+        payloads = self._feed_any(data)
+        self._between = not (self._midway or self._after_cr or self.failure)
+        return payloads
+
+    def _feed_any(self, data: bytes) -> list[bytes]:
         if self.failure is not None:
             raise self.failure
         if self._after_cr or b"\r" in data:
@@ -107,8 +117,8 @@ class SseReader:
             self._read_line(line, payloads)
             if self.failure is not None:
                 return -1
-            # Only a blank line ends an event: from there on, whole events can be split at once.
-            self._midway = bool(line)
+            # To the blank line: the data after an `event:` line is no event of its own.
+            self._midway = bool(self._lines or line)
             start = end + 1
         return start
 
@@ -119,7 +129,7 @@ class SseReader:
             self._read_line(line, payloads)
             if self.failure is not None:
                 return
-        self._midway = bool(lines and lines[-1])
+        self._midway = bool(self._lines or (lines and lines[-1]))
         if rest:
             self._hold(rest)
 
@@ -185,6 +195,7 @@ class SseReader:
         return payloads
 
 
+_ONE_EVENT = re.compile(rb"(?:event: [^\n]*\n)?data: (\{[^\n]*)\n\n").fullmatch
 _PAIR = re.compile(rb"event: [^\n]*\ndata: ([^\n]+)")
 
 

@@ -16,10 +16,15 @@ from asides.dialects.cohere.wire import (
     CONTENTS,
     DOCUMENTS,
     MESSAGES,
+    PLAIN_DOCUMENTS,
     Call,
     Content,
     Delta,
     Document,
+    PlainContent,
+    PlainDocument,
+    PlainMessage,
+    PlainUsage,
     WireUsage,
     build_error,
     compact,
@@ -34,6 +39,7 @@ from asides.values.events import (
     Event,
     PartArrived,
     StopReason,
+    TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -54,6 +60,7 @@ class ChatDecoder(DocumentDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "cohere"
+    plain = PLAIN_DOCUMENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True))
@@ -95,6 +102,41 @@ class ChatDecoder(DocumentDecoder):
             case kind:
                 self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
+    def decode_plain(self, document: PlainDocument, events: list[Event]) -> bool:
+        """Emit the text and the thinking of an event or of a whole response that has nothing else."""
+        delta, message = document.delta, document.message
+        if delta is None or document.type is None or not self._started:
+            return (
+                document.type is None and message is not None and self._decode_plain_message(document, message, events)
+            )
+        index, content = document.index, delta.message.content
+        text = content.text
+        running = self._texts.get(index)
+        if (
+            text
+            and not content.thinking
+            and running is not None
+            and running.plain_block is not None
+            and index not in self._thinking_items
+            and content.type is None
+        ):
+            events.append(TextDelta(text, running.plain_block))
+        else:
+            self._emit_content(index, content, events)
+        return True
+
+    def _decode_plain_message(self, document: PlainDocument, message: PlainMessage, events: list[Event]) -> bool:
+        if (
+            not all(_is_known(item.type) for item in message.content)
+            or map_stop_reason(document.finish_reason or "") == "error"
+        ):
+            return False
+        self.start(events, None, document.id)
+        for index, item in enumerate(message.content):
+            self._emit_content(index, item, events, last=True)
+        self._end(document.finish_reason, document.usage, events)
+        return True
+
     # --- events of a stream -----------------------------------------------------------------------------------------
 
     def _decode_content_start(self, document: Document, payload: bytes, events: list[Event]) -> None:
@@ -102,7 +144,7 @@ class ChatDecoder(DocumentDecoder):
         content = None if message is None else message.content
         if isinstance(content, Content) and names_thinking(content.type):
             self._thinking_items.add(document.index)
-        if isinstance(content, Content) and content.type not in (None, "text") and not names_thinking(content.type):
+        if isinstance(content, Content) and not _is_known(content.type):
             started = read_any(payload)["delta"]["message"]["content"]
             self._emit_raw(document.index, msgspec.json.encode(started), str(content.type), events)
         else:
@@ -115,7 +157,9 @@ class ChatDecoder(DocumentDecoder):
             self.start(events)
             self._emit_content(document.index, content, events)
 
-    def _emit_content(self, index: int, content: Content, events: list[Event]) -> None:
+    def _emit_content(
+        self, index: int, content: Content | PlainContent, events: list[Event], *, last: bool = False
+    ) -> None:
         thinking, text = content.thinking, content.text
         if text and (index in self._thinking_items or names_thinking(content.type)):
             # An item that began as thinking has no text of the answer.
@@ -131,10 +175,10 @@ class ChatDecoder(DocumentDecoder):
                 # A text after a thought of the same index is another block.
                 block = index * SEGMENTS + (index in self._thoughts)
                 running = self._texts[index] = TaggedText(block, self.target, self._kind, first=first)
-            running.feed(text, events)
+            running.feed(text, events, last=last)
 
     def _emit_thinking(self, index: int, thinking: Any, events: list[Event]) -> None:
-        text = read_thought_text(thinking)
+        text = thinking if type(thinking) is str else read_thought_text(thinking)
         if not text:
             self.warn("unreadable_thinking", f"thinking holds {type(thinking).__name__}, not text", events)
             return
@@ -198,10 +242,10 @@ class ChatDecoder(DocumentDecoder):
 
     def _decode_item(self, index: int, raw: bytes, events: list[Event]) -> None:
         content = self.read(raw, CONTENTS, events)
-        if content.type in (None, "text") or names_thinking(content.type):
+        if _is_known(content.type):
             self._emit_content(index, content, events)
         else:
-            self._emit_raw(index, compact(raw), content.type, events)
+            self._emit_raw(index, compact(raw), str(content.type), events)
 
     def _decode_v1_response(self, document: Document, events: list[Event]) -> None:
         """Decode a response of v1, which older servers still send: text and calls are at the top level."""
@@ -266,7 +310,7 @@ class ChatDecoder(DocumentDecoder):
                 place = None
             self._citations.setdefault(place, []).append(bytes(one))
 
-    def _end(self, finish_reason: str | None, usage: WireUsage | None, events: list[Event]) -> None:
+    def _end(self, finish_reason: str | None, usage: WireUsage | PlainUsage | None, events: list[Event]) -> None:
         self.ended = True
         if finish_reason is not None:
             reason = map_stop_reason(finish_reason)
@@ -308,3 +352,8 @@ class ChatDecoder(DocumentDecoder):
         if text is None:
             text = next(iter(self._texts.values()), None)
         return None if text is None else text.last_text_block
+
+
+def _is_known(kind: str | None) -> bool:
+    """Whether an item of this type is text or thinking."""
+    return kind is None or kind == "text" or names_thinking(kind)

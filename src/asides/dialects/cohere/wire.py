@@ -7,7 +7,7 @@ are written (encode, server).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -121,6 +121,72 @@ class Citation(msgspec.Struct):
     content_index: int | None = None
 
 
+# Plain documents: additions of text or thinking, and whole responses with nothing else. Their structs have the
+# attributes of those above; they know all of their fields, and no field has an unknown structure.
+
+
+class PlainContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An item of the content, or a piece of one."""
+
+    text: str | None = None
+    thinking: str | None = None
+    type: str | None = None
+
+
+class PlainPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An addition to the message that is nothing but a piece of an item."""
+
+    content: PlainContent
+
+
+class PlainDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The payload of an event with such an addition."""
+
+    message: PlainPiece
+
+
+class PlainMessage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A whole message without calls and citations."""
+
+    content: list[PlainContent]
+    role: str | None = None
+    tool_plan: None = None
+    tool_calls: None = None
+    citations: None = None
+
+
+class PlainCounts(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """One set of counts."""
+
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    reasoning_tokens: float | None = None
+    search_units: float | None = None
+    classifications: float | None = None
+
+
+class PlainUsage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The tokens as counted and as billed."""
+
+    tokens: PlainCounts | None = None
+    billed_units: PlainCounts | None = None
+    cached_tokens: float | None = None
+
+
+class PlainDocument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An event that adds a piece of an item, or a whole response."""
+
+    type: Literal["content-delta"] | None = None
+    delta: PlainDelta | None = None
+    index: int = 0
+    logprobs: None = None
+    id: str | None = None
+    message: PlainMessage | None = None
+    finish_reason: str | None = None
+    usage: PlainUsage | None = None
+
+
+PLAIN_DOCUMENTS = msgspec.json.Decoder(PlainDocument)
 DOCUMENTS = msgspec.json.Decoder(Document)
 MESSAGES = msgspec.json.Decoder(Message)
 CONTENTS = msgspec.json.Decoder(Content)
@@ -137,7 +203,7 @@ def compact(raw: msgspec.Raw | bytes) -> bytes:
     return compact_json(raw)
 
 
-def read_usage(usage: WireUsage) -> Usage:
+def read_usage(usage: WireUsage | PlainUsage) -> Usage:
     """Normalise the counts: the counted tokens, or the billed ones if there are no others."""
     counts = usage.tokens or usage.billed_units or Counts()
     return normalise_usage(

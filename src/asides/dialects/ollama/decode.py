@@ -14,10 +14,29 @@ from typing import Any
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.ollama.wire import LINES, Call, Line, Message, build_error, encode_arguments, map_stop_reason
+from asides.dialects.ollama.wire import (
+    LINES,
+    PLAIN_LINES,
+    Call,
+    Line,
+    Message,
+    PlainLine,
+    PlainMessage,
+    build_error,
+    encode_arguments,
+    map_stop_reason,
+)
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, PartArrived, StopReason, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.events import (
+    Event,
+    PartArrived,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
 from asides.values.messages import Image
 from asides.values.thinking import ThoughtKind
 from asides.values.usage import normalise_usage
@@ -34,6 +53,7 @@ class ChatLineDecoder(DocumentDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "ollama"
+    plain = PLAIN_LINES.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True))
@@ -43,22 +63,44 @@ class ChatLineDecoder(DocumentDecoder):
         self._content: TaggedText | None = None
         self._images = 0
         self._calls = 0
-        self._undecided: Line | None = None
+        self._undecided: Line | PlainLine | None = None
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one line."""
         line = self.read(payload, LINES, events)
         if line.error is not None:
             self.failure = build_error(200, {}, line.error, payload, self.target)
-            return
+        else:
+            self._decode_line(line, events)
+
+    def decode_plain(self, document: PlainLine, events: list[Event]) -> bool:
+        """Emit the text and the thinking of a line that has no other content."""
+        if document.done or not self._started or not self.target.model:
+            self._decode_line(document, events)
+            return True
+        message = document.message
+        thinking = message.thinking
+        if thinking:
+            self._thought.append(thinking)
+            events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
+        text = message.content
+        if text:
+            if self._content is None or self._content.plain_block is None:
+                self._decode_text(text, events)
+            else:
+                events.append(TextDelta(text, self._content.plain_block))
+        return True
+
+    def _decode_line(self, line: Line | PlainLine, events: list[Event]) -> None:
         if not self.target.model and line.model:
             # The caller of recorded bytes may not know the model; the line names it.
             rule = self.target.provider.rule(line.model)
             self.target = msgspec.structs.replace(self.target, model=line.model, rule=rule)
-        self.start(events, line.model)
+        if not self._started:
+            self.start(events, line.model)
         message = line.message
         if message is not None:
-            self._decode_message(message, events)
+            self._decode_message(message, events, last=line.done is True)
         elif line.response is not None or line.thinking is not None:
             self._decode_message(Message(line.response, line.thinking), events)
         elif not line.done:
@@ -68,7 +110,7 @@ class ChatLineDecoder(DocumentDecoder):
         elif line.done is None:
             self._undecided = line
 
-    def _decode_message(self, message: Message, events: list[Event]) -> None:
+    def _decode_message(self, message: Message | PlainMessage, events: list[Event], *, last: bool = False) -> None:
         thinking = message.thinking
         if thinking and type(thinking) is not str:
             thinking = self._read_thinking(thinking, events)
@@ -76,13 +118,16 @@ class ChatLineDecoder(DocumentDecoder):
             self._thought.append(thinking)
             events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
         if message.content:
-            if self._content is None:
-                self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
-            self._content.feed(message.content, events)
+            self._decode_text(message.content, events, last=last)
         for call in message.tool_calls or ():
             self._decode_call(call, events)
         for image in message.images or ():
             self._decode_image(image, events)
+
+    def _decode_text(self, text: str, events: list[Event], *, last: bool = False) -> None:
+        if self._content is None:
+            self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
+        self._content.feed(text, events, last=last)
 
     def _read_thinking(self, value: Any, events: list[Event]) -> str:
         """Return the text of thinking that is no string."""
@@ -107,7 +152,7 @@ class ChatLineDecoder(DocumentDecoder):
         events.append(PartArrived(Image(data=data), IMAGE_BLOCK + self._images))
         self._images += 1
 
-    def _decode_end(self, line: Line, events: list[Event]) -> None:
+    def _decode_end(self, line: Line | PlainLine, events: list[Event]) -> None:
         self.ended = True
         if line.done_reason is not None:
             reason = map_stop_reason(line.done_reason, has_calls=bool(self._calls))

@@ -59,6 +59,40 @@ class Line(msgspec.Struct):
 LINES = msgspec.json.Decoder(Line)
 
 
+class PlainMessage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A piece of a message that holds nothing but text and thinking."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: None = None
+    images: None = None
+
+
+class PlainLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A line with such a piece: it has the attributes of `Line`, and of its other fields none has a structure."""
+
+    message: PlainMessage
+    done: bool
+    model: str | None = None
+    created_at: str | None = None
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+    response: None = None
+    thinking: None = None
+    error: None = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_duration: int | None = None
+    remote_model: str | None = None
+    remote_host: str | None = None
+
+
+PLAIN_LINES = msgspec.json.Decoder(PlainLine)
+
+
 def encode_arguments(arguments: msgspec.Raw) -> str:
     """Return arguments as JSON text without white space, so that streamed and whole replies are equal."""
     return raw_to_json_text(arguments)

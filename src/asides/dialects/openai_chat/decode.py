@@ -5,31 +5,30 @@ them. So blocks are numbered by their kind: the thought of the field first (0, o
 `reasoning_details` when only those carry the text), then the segments of the content, the refusal, and the calls by
 index. A stream and a whole body then fold to the same reply. A whole body is a stream of one chunk.
 
-In order: the calls, the decoder. Not here: thinking outside the content (thinking_decoder).
+Not here: thinking outside the content (thinking_decoder), and calls from their pieces (tool_calls).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_chat.thinking_decoder import ThinkingDecoder, emit_part, is_thinking_part
+from asides.dialects.openai_chat.thinking_decoder import FIELD_BLOCK, ThinkingDecoder, emit_part, is_thinking_part
+from asides.dialects.openai_chat.tool_calls import ToolCalls
 from asides.dialects.openai_chat.wire import (
     NOTHING,
-    Function,
-    ToolCallPart,
     WireUsage,
     build_error,
+    find_plain_decode,
     find_reader,
     find_unknown_field,
-    is_nothing,
     map_stop_reason,
-    read_signature,
     read_usage,
 )
-from asides.dialects.tagged_text import TaggedText
+from asides.dialects.tagged_text import TaggedText, is_untagged
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.values.events import (
@@ -38,117 +37,13 @@ from asides.values.events import (
     StopReason,
     TextDelta,
     ThinkingDelta,
-    ThoughtSealed,
-    ToolCallDelta,
     UsageReported,
 )
-from asides.values.thinking import Origin, Seal, ThoughtKind
+from asides.values.thinking import ThoughtKind
 from asides.wire.deduplicate import SnapshotFilter
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
-from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_mismatch, to_json_text
+from asides.wire.lenient import INVALID_TEXT, find_mismatch, read_document, remove_mismatch
 from asides.wire.sse import DONE
-
-# --- tool calls -------------------------------------------------------------------------------------------------------
-
-
-class _Call:
-    __slots__ = ("begun", "block", "id", "named", "splitter", "started")
-
-    def __init__(self, block: int) -> None:
-        self.block = block
-        self.id: str | None = None
-        self.named = False
-        self.started = False
-        self.begun = False
-        """Whether the arguments have begun, without a tag."""
-        self.splitter: Splitter | None = None
-
-
-class ToolCalls:
-    """Decodes the calls of one reply."""
-
-    __slots__ = ("_by_index", "_calls", "_first_block", "_origin", "_tags")
-
-    def __init__(self, first_block: int, tags: tuple[str | tuple[str, str], ...], origin: Origin) -> None:
-        self._first_block = first_block
-        self._tags = tags
-        self._origin = origin
-        self._calls: list[_Call] = []
-        self._by_index: dict[int | None, _Call] = {}
-
-    def decode(self, delta: Any, events: list[Event]) -> None:
-        """Decode the calls in one message, or pieces of them."""
-        here: list[_Call] = []
-        for part in delta.tool_calls or ():
-            here.append(self._decode_part(part, events, here))
-        legacy: Function | None = delta.function_call
-        if legacy is not None and (legacy.name or legacy.arguments):
-            self._decode_part(ToolCallPart(function=legacy, index=-1), events, here)
-
-    def _decode_part(self, part: ToolCallPart, events: list[Event], here: list[_Call]) -> _Call:
-        function = part.function
-        if function is None or not (function.name or function.arguments):
-            function = part.custom or function or Function()
-        call = self._find_call(part, function, here)
-        name = None if call.named or not function.name else function.name
-        call_id = None if call.id or not part.id else part.id
-        call.named = call.named or bool(name)
-        call.id = call.id or call_id
-        text = to_json_text(function.arguments if function.arguments is not None else function.input)
-        if text:
-            text = self._remove_thinking(call, text, events)
-        if text or name or call_id or not call.started:
-            call.started = True
-            events.append(ToolCallDelta(call.block, call_id, name, text))
-        if not is_nothing(part.extra_content):
-            self._seal(call, bytes(part.extra_content), events)
-        return call
-
-    def _find_call(self, part: ToolCallPart, function: Function, here: list[_Call]) -> _Call:
-        call = self._by_index.get(part.index)
-        is_new = call is None
-        if call is not None and part.id and call.id and part.id != call.id and function.name:
-            # Some servers number every call 0, or none at all; then the id distinguishes them.
-            is_new = True
-        elif call is not None and part.index is None and function.name and call.named:
-            # Not numbered: a new call if it has no id, or if the earlier call is in the same list.
-            is_new = not part.id or call in here
-        if is_new or call is None:
-            call = _Call(self._first_block + len(self._calls))
-            self._calls.append(call)
-            self._by_index[part.index] = call
-        return call
-
-    def _remove_thinking(self, call: _Call, text: str, events: list[Event]) -> str:
-        """Remove a thinking block before the arguments, which some models write there."""
-        if call.splitter is None:
-            if call.begun or not self._tags or text.lstrip()[:1] not in ("<", "[", ""):
-                call.begun = True
-                return text
-            call.splitter = Splitter(self._tags, "leading", False)
-        return self._separate(call, call.splitter.feed(text), events)
-
-    def _separate(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
-        for number, is_thinking, text in pieces:
-            if is_thinking:
-                events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
-        return "".join(text for _, is_thinking, text in pieces if not is_thinking)
-
-    def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
-        value = read_signature(extra_content)
-        if value:
-            entry = extra_content.decode("utf-8", "replace")
-            events.append(ThoughtSealed(Seal("thought_signature", value, self._origin, entry), call.block))
-
-    def finish(self, events: list[Event]) -> None:
-        """Emit the arguments that are still held."""
-        for call in self._calls:
-            if call.splitter is not None and (text := self._separate(call, call.splitter.finish(), events)):
-                events.append(ToolCallDelta(call.block, arguments=text))
-
-
-# --- the decoder ------------------------------------------------------------------------------------------------------
 
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
@@ -164,20 +59,32 @@ class ChatDecoder(DocumentDecoder):
     reads_past_errors = True
     stop_completes = True
 
+    _cut_document = False
+    _usage: WireUsage | None = None
+    _calls: ToolCalls | None = None
+    _plain_field: str | None = None
+    # These four are made by `_open_message`.
+    _thinking: ThinkingDecoder | None = None
+    _content: TaggedText
+    _snapshots: SnapshotFilter | None
+    _show: Callable[[str], None]
+
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
-        quirks, rule = target.quirks, target.rule
-        self._reader = find_reader(target.facts.thinking_in, target.facts.heuristics)
+        facts, kind = target.facts, target.rule.kind
+        self._reader = find_reader(facts.thinking_in, facts.heuristics)
         self._decode = self._reader.decode
-        self._cut_document = False
-        self._usage: WireUsage | None = None
         self._choice: int | None = None
-        self._kind: ThoughtKind = "raw" if rule.kind == "hidden" else rule.kind
-        self._snapshots: SnapshotFilter | None = SnapshotFilter(snapshots=quirks.snapshots)
-        in_fields: list[str] = []
-        self._content = TaggedText(CONTENT_BLOCK, target, self._kind, field_thinking=in_fields)
-        self._thinking = ThinkingDecoder(target, self._kind, in_fields, self._content.thinking)
-        self._calls: ToolCalls | None = None
+        self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
+
+    def _open_message(self) -> ThinkingDecoder:
+        """Make what the pieces of a message need; most whole messages do not need it."""
+        shown: list[str] = []
+        self._show = shown.append
+        self._snapshots = SnapshotFilter(snapshots=self.target.quirks.snapshots)
+        self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=shown)
+        self._thinking = thinking = ThinkingDecoder(self.target, self._kind, shown, self._content.thinking)
+        return thinking
 
     def fail_without_documents(self) -> None:
         """Set the failure of a body without any document; the end mark alone, or a cut document, is a reply cut off."""
@@ -201,7 +108,7 @@ class ChatDecoder(DocumentDecoder):
     # --- one document -----------------------------------------------------------------------------------------------
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
-        """Decode one document. It is one long function because it runs for every few characters."""
+        """Decode one document."""
         if payload == DONE:
             self.ended = True
             return
@@ -214,9 +121,10 @@ class ChatDecoder(DocumentDecoder):
         if choices:
             if not self._started:
                 self._start(chunk, events)
-            for choice in choices:
-                if choice.index == self._choice or self._is_first_choice(choice, events):
-                    self._decode_choice(choice, events)
+            if self._framing.form != "json" or len(choices) > 1 or not self._decode_plain_message(choices[0], events):
+                for choice in choices:
+                    if choice.index == self._choice or self._is_first_choice(choice, events):
+                        self._decode_choice(choice, events)
         else:
             self._decode_without_choices(chunk, events)
         if chunk.error and self.failure is None:
@@ -226,10 +134,45 @@ class ChatDecoder(DocumentDecoder):
             usage = chunk.x_groq.usage
         if usage is not None:
             self._decode_usage(usage, chunk, events)
+        if self._thinking is not None and self._thinking.leader is not self._plain_field:
+            self._choose_plain()
+
+    def decode_plain(self, document: Any, events: list[Event]) -> bool:
+        """Emit the text and the thinking of a chunk that has nothing else."""
+        choice = document.choices[0]
+        if choice.index != self._choice:
+            return False
+        delta = choice.delta
+        thinking = delta.thinking
+        if thinking:
+            if self._plain_field is None:
+                return False
+            self._show(thinking)
+            events.append(ThinkingDelta(thinking, FIELD_BLOCK, self._kind, "field", self._plain_field))
+        text = delta.content
+        if text:
+            block = self._content.plain_block
+            if self._snapshots is not None:
+                self._decode_text(text, events)
+            elif block is not None:
+                events.append(TextDelta(text, block))
+            else:
+                self._content.feed(text, events)
+        return True
+
+    def _choose_plain(self) -> None:
+        """Choose the type of plain chunks: with the one field that carries the thinking, once that is known."""
+        if self._framing.form == "json":
+            return
+        self._plain_field = (self._thinking or self._open_message()).leader
+        fields = self._reader.thinking_fields
+        if fields:
+            self.plain = find_plain_decode(self._reader, self._plain_field or fields[0])
 
     def _start(self, chunk: Any, events: list[Event]) -> None:
         model, reply_id = chunk.model, chunk.id
         self.start(events, model if isinstance(model, str) else None, str(reply_id) if reply_id else None)
+        self._choose_plain()
 
     def _is_first_choice(self, choice: Any, events: list[Event]) -> bool:
         if self._choice is None:
@@ -256,15 +199,54 @@ class ChatDecoder(DocumentDecoder):
         # In a stream a progress notice has a message too; an error has the type "error", or a code.
         return not self.streamed or bool(chunk.code) or "error" in (chunk.type, chunk.object)
 
+    def _decode_plain_message(self, choice: Any, events: list[Event]) -> bool:
+        """Decode the one message of a whole body, if its text has no tags and its thinking is in one known field."""
+        message = choice.message
+        if (
+            message is None
+            or message.reasoning_details
+            or message.refusal
+            or message.extra_content is not NOTHING
+            or message.thought_signature
+            or message.reasoning_opaque
+            or choice.usage is not None
+            or choice.error
+        ):
+            return False
+        reader, facts, found = self._reader, self.target.facts, list[tuple[str, str]]()
+        values = reader.thinking_values(message)
+        if values != reader.no_thinking:
+            found = [(name, value) for name, value in zip(reader.thinking_fields, values, strict=True) if value]
+            if len(found) > 1 or any(type(value) is not str or name not in facts.thinking_in for name, value in found):
+                return False
+        text = message.content
+        if text and (type(text) is not str or not is_untagged(text, facts, field_thinking=bool(found))):
+            return False
+        for name, value in found:
+            events.append(ThinkingDelta(value, FIELD_BLOCK, self._kind, "field", name))
+        if text:
+            events.append(TextDelta(text, CONTENT_BLOCK))
+        if message.tool_calls is not None or message.function_call is not None:
+            self._decode_calls(message, events)
+        if choice.finish_reason is not None:
+            self._decode_finish(choice.finish_reason, events)
+        return True
+
+    def _decode_calls(self, message: Any, events: list[Event]) -> None:
+        if self._calls is None:
+            self._calls = ToolCalls(CALL_BLOCK, self.target.facts.tags, self.origin)
+        self._calls.decode(message, events)
+
     def _decode_choice(self, choice: Any, events: list[Event]) -> None:
         # Some servers send both. In a stream the delta is the new part; in a whole body the message is complete.
         delta = choice.delta
         if delta is None or (choice.message is not None and not self.streamed):
             delta = choice.message
         if delta is not None:
+            thinking = self._thinking or self._open_message()
             values = self._reader.thinking_values(delta)
             if values != self._reader.no_thinking or delta.reasoning_details:
-                self._thinking.decode(values, delta, self._reader, events)
+                thinking.decode(values, delta, self._reader, events)
             content = delta.content
             if content:
                 if type(content) is str:
@@ -272,13 +254,11 @@ class ChatDecoder(DocumentDecoder):
                 else:
                     self._decode_content_parts(content, events)
             if delta.tool_calls is not None or delta.function_call is not None:
-                if self._calls is None:
-                    self._calls = ToolCalls(CALL_BLOCK, self.target.facts.tags, self.origin)
-                self._calls.decode(delta, events)
+                self._decode_calls(delta, events)
             if delta.refusal:
                 events.append(RefusalDelta(str(delta.refusal), REFUSAL_BLOCK))
             if delta.extra_content is not NOTHING or delta.thought_signature or delta.reasoning_opaque:
-                self._thinking.decode_signatures(delta, events)
+                thinking.decode_signatures(delta, events)
         if choice.finish_reason is not None:
             self._decode_finish(choice.finish_reason, events)
         if choice.usage is not None:
@@ -344,14 +324,16 @@ class ChatDecoder(DocumentDecoder):
 
     def flush(self, events: list[Event]) -> None:
         """Emit the held events: no more documents come."""
-        if self._snapshots is not None and (held := self._snapshots.finish()):
-            self._snapshots = None
-            self._decode_text(held, events)
-        self._content.finish(events, cut=self.is_cut_off)
-        self.truncated_thought = self._content.truncated
+        if self._thinking is not None:
+            if self._snapshots is not None and (held := self._snapshots.finish()):
+                self._snapshots = None
+                self._decode_text(held, events)
+            self._content.finish(events, cut=self.is_cut_off)
+            self.truncated_thought = self._content.truncated
         if self._calls is not None:
             self._calls.finish(events)
-        self._thinking.finish(events)
+        if self._thinking is not None:
+            self._thinking.finish(events)
 
     def _decode_leniently(self, payload: bytes, events: list[Event]) -> Any:
         """Decode a document that does not fit, with warnings: the reader learns unknown fields, values of a wrong type
@@ -374,6 +356,7 @@ class ChatDecoder(DocumentDecoder):
             if (name := find_unknown_field(problem)) is not None:
                 self._reader, is_thinking = self._reader.learn(name)
                 self._decode = self._reader.decode
+                self._choose_plain()
                 if not is_thinking:
                     warnings.append(("unknown_field", f"the field {name} is only in metadata['raw']"))
             elif (path := find_mismatch(problem)) is not None:

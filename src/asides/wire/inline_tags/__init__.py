@@ -47,7 +47,8 @@ import msgspec
 
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.thinking import join_thoughts
-from asides.wire.inline_tags.grammars import DEFAULT_TAGS, GRAMMARS, Tags, find_rules
+from asides.wire.inline_tags.grammars import DEFAULT_TAGS, GRAMMARS, Find, Tags, find_rules
+from asides.wire.inline_tags.scanner import SOLID
 from asides.wire.inline_tags.splitter import Piece, Position, Splitter, StartsInside
 
 __all__ = [
@@ -60,8 +61,10 @@ __all__ = [
     "Splitter",
     "StartsInside",
     "Tags",
+    "begins_answer",
     "may_hold_tags",
     "separate",
+    "split_untagged",
     "strip_tags",
 ]
 
@@ -79,9 +82,33 @@ class Separated(msgspec.Struct, frozen=True):
         return f"Separated(text={self.text!r}, thinking={thinking}, truncated={self.truncated})"
 
 
+def begins_answer(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
+    """Whether a text begins with its answer for certain: with neither a blank nor a character that may open a block.
+
+    From there on a splitter changes nothing, unless its position is "anywhere" or the text may begin inside a block.
+    """
+    first = text[:1]
+    return SOLID.match(first) is not None and _find_opening(tags)(first) is None
+
+
+def split_untagged(text: str, tags: tuple[str | tuple[str, str], ...]) -> list[Piece]:
+    """Return what a new splitter makes at once of a text that cannot hold a tag; [] if it may hold one, or is blank."""
+    solid = SOLID.search(text)
+    if solid is None or may_hold_tags(text, tags):
+        return []
+    start = solid.start()
+    return [(0, False, text[:start]), (0, False, text[start:])] if start else [(0, False, text)]
+
+
 def may_hold_tags(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
     """Whether any character of a whole text could begin a tag; a quick check."""
     return any(mark in text for mark in _find_marks(tags))
+
+
+@lru_cache(maxsize=64)
+def _find_opening(tags: tuple[str | tuple[str, str], ...]) -> Find:
+    """Return the search for a character that may open a block."""
+    return find_rules(tags).opens.trigger
 
 
 @lru_cache(maxsize=64)

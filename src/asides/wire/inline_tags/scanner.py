@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 from asides.wire.inline_tags.grammars import Grammar, Matcher, Role
 
 _CODE_MARK = re.compile(r"\n|`+|~{3,}")
-# A byte order mark or zero-width space before a tag does not begin the answer.
-_SOLID = re.compile(r"[^\s\ufeff\u200b]")
+SOLID = re.compile(r"[^\s\ufeff\u200b]")
+"""A character that begins the answer, if it begins no tag; a byte order mark or zero-width space does not."""
 
 
 class CodeSpans:
@@ -172,7 +172,7 @@ class TagScanner:
 
     def read_blanks(self) -> str:
         """Read the blanks at the position."""
-        solid = _SOLID.search(self.buffer, self.pos)
+        solid = SOLID.search(self.buffer, self.pos)
         start, self.pos = self.pos, solid.start() if solid else len(self.buffer)
         return self.buffer[start : self.pos]
 

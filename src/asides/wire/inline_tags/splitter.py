@@ -43,13 +43,6 @@ class Splitter:
     another thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
-    __slots__ = (
-        "_adjacent", "_blanks", "_carried", "_code", "_controls", "_cut", "_depth", "_fresh", "_grammar", "_held",
-        "_implied", "_kind", "_leading", "_mentions", "_nested", "_nested_code", "_out", "_plain", "_position",
-        "_rules", "_running", "_scanner", "_segment", "_state", "_text_matcher", "_unclosed", "_unread", "_within",
-        "began_with_thinking", "truncated"
-    )  # fmt: skip
-
     def __init__(
         self, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = False
     ) -> None:
@@ -71,8 +64,10 @@ class Splitter:
         self._out: list[Piece] = []
         self._segment = -1
         self._kind: bool | None = None  # of the last piece; None: the next piece begins a segment
-        self._plain: Callable[[str], object] | None = None  # returns None for text that can pass unchanged
-        self._unread: list[str] | None = None  # where such text is stored for `_code`
+        self.plain: Callable[[str], object] | None = None
+        """Returns None for text that is more of the last segment, unchanged; such text need not be fed."""
+        self.unread: list[str] | None = None
+        """Where such text must be added."""
 
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
         self._held: list[str] = []  # of ORPHAN
@@ -94,14 +89,19 @@ class Splitter:
         self._controls = False  # the reply uses a grammar with control tokens
         self._text_matcher: Matcher = _NO_TAGS
 
+    @property
+    def passes_all(self) -> bool:
+        """Whether all further text is more of the same segment of the answer, so that it need not be fed."""
+        return self.plain is _find_nothing
+
     def feed(self, text: str) -> list[Piece]:
         """Add text; return every piece that is certain now. Any chunking gives the same segments."""
-        plain = self._plain
+        plain = self.plain
         if plain is not None and plain(text) is None:
             if not text:
                 return []
-            if self._unread is not None:
-                self._unread.append(text)
+            if self.unread is not None:
+                self.unread.append(text)
             return [(self._segment, self._kind is True, text)]
         self._out = []
         self._run(text)
@@ -155,18 +155,18 @@ class Splitter:
 
     def _choose_fast_path(self) -> None:
         """Choose the check with which `feed` lets the next text pass unchanged, if any."""
-        self._plain = self._unread = None
+        self.plain = self.unread = None
         if self._scanner.holds:
             return
         if self._state is _State.THINK:
             if not self._fresh:
-                self._plain = self._within.trigger
+                self.plain = self._within.trigger
         elif self._kind is False:
             if self._state is _State.DEAD:
-                self._plain = _find_nothing
+                self.plain = _find_nothing
             elif self._state is _State.TEXT:
-                self._plain = self._text_matcher.trigger
-                self._unread = self._code.unread
+                self.plain = self._text_matcher.trigger
+                self.unread = self._code.unread
 
     def _decide_at_end(self) -> bool:
         """Decide what only the end of the text decides; True when text was read again."""
