@@ -39,12 +39,10 @@ _NAMES_BY_MODULE = {
         "ToolCallDelta UsageReported Warned blocks"
     ),
     "asides.values.fold": "fold simulate",
-    "asides.values.messages": (
-        "File Image Message OutputSchema Prompt ProviderState Refusal ServerTool StoredResponse Text ToolCall "
-        "ToolResult UnknownPart assistant system user"
-    ),
+    "asides.values.messages": "Message OutputSchema Prompt ProviderState StoredResponse assistant system user",
     "asides.values.model_info": "ModelInfo ThinkingInfo",
     "asides.values.notices": "Notice",
+    "asides.values.parts": "File Image Refusal ServerTool Text ToolCall ToolResult UnknownPart",
     "asides.values.reply": "Reply",
     "asides.values.result": "Result RunEnded RunEvent Step StepEnded StepStarted ToolFinished ToolStarted",
     "asides.values.thinking": "Origin Seal Thinking Thought",

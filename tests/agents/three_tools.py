@@ -11,7 +11,7 @@ import pytest
 import asides
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Say, Scene
-from asides.values.messages import ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.result import RunEvent
 
 KEY = "sk-canary-2718281828459045"

@@ -11,7 +11,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.testing.stage import Fail, Garbage, OpenStage, Raw, Say
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.usage import Usage
 from tests.cli.children import MODEL, asides, ask, at, at_terminal
 

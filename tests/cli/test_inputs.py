@@ -9,7 +9,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from tests.cli.children import (
     asides,
     ask,

@@ -14,7 +14,8 @@ from asides.cli.saved_conversations import find_state_folder, make_private_folde
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ConfigError
-from asides.values.messages import ToolCall, user
+from asides.values.messages import user
+from asides.values.parts import ToolCall
 from tests.cli.children import MODEL, asides, at, at_terminal, command, dialogue, environment, load_saved, piped
 
 PROMPT = "> "

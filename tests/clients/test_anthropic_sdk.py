@@ -10,7 +10,7 @@ import pytest
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Fail, OpenStage, Say, Scene, Stage
-from asides.values.messages import ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.usage import Usage
 from tests.testing.stage.test_accepted_requests import MESSAGES_FIELDS
 

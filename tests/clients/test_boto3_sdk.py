@@ -9,7 +9,7 @@ import pytest
 
 from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 
 # These packages have no types.
 boto3: Any = pytest.importorskip("boto3")

@@ -19,7 +19,8 @@ from asides.testing import Say
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.request_log import RequestLog
 from asides.testing.stage.routes import Routes
-from asides.values.messages import OutputSchema, ToolResult
+from asides.values.messages import OutputSchema
+from asides.values.parts import ToolResult
 
 FOLDER = Path(os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients")
 DIALECTS = (

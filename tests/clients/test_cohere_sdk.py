@@ -11,8 +11,8 @@ import pytest
 
 from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, ThoughtSealed, ToolCallDelta
-from asides.values.messages import ToolCall
 from asides.values.model_info import ModelInfo, ThinkingInfo
+from asides.values.parts import ToolCall
 from asides.values.thinking import Seal
 
 pytest.importorskip("cohere")

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from asides.testing import Fail, OpenStage, Say, Stage
-from asides.values.messages import OutputSchema, ToolCall, ToolResult
+from asides.values.messages import OutputSchema
 from asides.values.model_info import ModelInfo, ThinkingInfo
+from asides.values.parts import ToolCall, ToolResult
 
 pytest.importorskip("google.genai")
 

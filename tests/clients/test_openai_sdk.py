@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from asides.testing import Fail, OpenStage, Say, Stage
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.usage import Usage
 from tests.testing.stage.test_accepted_requests import CHAT_FIELDS, RESPONSES_FIELDS
 

@@ -13,7 +13,8 @@ import pytest
 
 from asides.dialects import find_dialect
 from asides.history.plan import plan
-from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import ToolResult
 from tests.conformance.test_recordings import DIALECTS, FOLDER, manifest, target_of
 from tests.decoding import reply_of
 

@@ -21,7 +21,8 @@ from asides.dialects.gemini.server.read_request import read
 from asides.history.plan import plan
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.values.messages import Message, Part, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import Part, ToolResult
 
 FOLDER = Path(os.environ.get("ASIDES_RECORDINGS") or Path(__file__).parents[3] / "shared" / "recordings")
 

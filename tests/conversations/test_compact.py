@@ -11,7 +11,8 @@ from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, NoAnswer, UnknownModel
-from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.messages import Message, assistant, system, user
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from tests.conversations.both_shells import PLAIN, Shell, both_shells, dialogue, each_model, options

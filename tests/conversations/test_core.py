@@ -11,7 +11,8 @@ import pytest
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, ReplayRejected
-from asides.values.messages import Message, StoredResponse, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.messages import Message, StoredResponse, assistant, system, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage

@@ -20,7 +20,8 @@ from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Refusal, ServerTool, Text, UnknownPart, assistant, user
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import Refusal, ServerTool, Text, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options
 

@@ -18,7 +18,8 @@ from asides.conversations.sync import Conversation
 from asides.settings import load_settings
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
-from asides.values.messages import ToolResult, assistant
+from asides.values.messages import assistant
+from asides.values.parts import ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage

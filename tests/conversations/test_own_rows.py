@@ -10,7 +10,8 @@ import asides
 from asides.conversations.core import ConversationCore
 from asides.providers.provider import ModelRule, Provider
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import Message, Text, user
+from asides.values.messages import Message, user
+from asides.values.parts import Text
 from asides.values.thinking import Origin, Seal, Thought
 
 KEY = "sk-made-up-1618"

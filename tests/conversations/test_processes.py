@@ -17,7 +17,8 @@ import asides
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import Message, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options

@@ -16,7 +16,8 @@ import pytest
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Say, Stage
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.values.messages import Message, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from tests.conversations.both_shells import KEY, MODELS, AsyncShell, SyncShell

@@ -11,20 +11,8 @@ import pytest
 import asides
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Refusal,
-    ServerTool,
-    StoredResponse,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, StoredResponse, assistant, user
+from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 SAVED = Path(__file__).parent / "saved_by_0_1"

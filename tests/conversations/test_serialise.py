@@ -19,7 +19,8 @@ from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant
+from asides.values.messages import Message, assistant
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage

@@ -12,7 +12,8 @@ from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
 from asides.testing.stage import Fail, OpenStage, Raw, Say
 from asides.values.errors import ConfigError, ConnectionLost, Overloaded, UnknownModel
-from asides.values.messages import Message, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage

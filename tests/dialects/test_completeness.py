@@ -27,25 +27,9 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    ProviderState,
-    Refusal,
-    Role,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Role, Sampling, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage

@@ -19,7 +19,7 @@ from asides.providers.provider import Quirks
 from asides.testing.conformance.response_bodies import list_chunkings, read_documents, replace_documents
 from asides.values.errors import AsidesError, ProtocolError
 from asides.values.events import Event, ReplyStarted, TextDelta, UsageReported, Warned
-from asides.values.messages import MAX_DEPTH, is_too_deep
+from asides.values.parts import MAX_DEPTH, is_too_deep
 from asides.wire.framing import Framing
 from tests.decoding import events_of, sse, target
 from tests.fuzz.bodies import written_bodies

@@ -26,8 +26,8 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.messages import Image, UnknownPart
 from asides.values.notices import Notice
+from asides.values.parts import Image, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import normalise_usage
 

@@ -6,7 +6,7 @@ import pytest
 
 from asides.dialects.media import find_media_type, make_data_url, make_image_url, split_data_url
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image
+from asides.values.parts import File, Image
 
 
 def test_a_data_address_is_split_and_made() -> None:

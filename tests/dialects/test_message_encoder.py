@@ -6,7 +6,8 @@ import pytest
 
 import asides
 from asides.dialects.message_encoder import Wire, encode_flat, put_system_first, simplify_content
-from asides.values.messages import Message, Part, Prompt, Text, ToolResult, system
+from asides.values.messages import Message, Prompt, system
+from asides.values.parts import Part, Text, ToolResult
 
 
 def flat(prompt: Prompt) -> list[Wire]:

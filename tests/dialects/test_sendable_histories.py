@@ -10,7 +10,8 @@ import pytest
 from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target
-from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, Prompt, assistant, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 
 ENVIRON = {"AWS_REGION": "us-east-1"}

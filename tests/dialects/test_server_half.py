@@ -12,7 +12,8 @@ from asides.dialects import find_dialect
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, ToolCallDelta
-from asides.values.messages import Message, Sampling, Text
+from asides.values.messages import Message, Sampling
+from asides.values.parts import Text
 
 
 def read_text(message: Mapping[str, Any]) -> Message:

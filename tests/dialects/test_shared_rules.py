@@ -8,8 +8,9 @@ from asides.dialects import DIALECTS, find_dialect
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, Warned
-from asides.values.messages import Message, Prompt, Refusal, Text
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
+from asides.values.parts import Refusal, Text
 
 every_dialect = pytest.mark.parametrize("name", sorted(DIALECTS))
 

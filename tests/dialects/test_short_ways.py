@@ -16,7 +16,7 @@ from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from asides.values.fold import fold
-from asides.values.messages import ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import ServerTool, Text, ToolCall, UnknownPart
 from tests.decoding import target
 from tests.fuzz.mutations import mutate_document, write_json
 

@@ -11,7 +11,8 @@ import asides
 from asides.dialects import DIALECTS, find_dialect, plain_row
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image, Prompt, user
+from asides.values.messages import Prompt, user
+from asides.values.parts import File, Image
 from asides.values.tools import Tool, read_tool
 
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}

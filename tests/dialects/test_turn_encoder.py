@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from asides.dialects.message_encoder import Wire
 from asides.dialects.turn_encoder import BlockFormat, encode_turns, make_call_id
-from asides.values.messages import Message, Prompt, Refusal, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.notices import Notice
+from asides.values.parts import Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 
 

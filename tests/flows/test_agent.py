@@ -15,7 +15,7 @@ import pytest
 
 import asides
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.result import RunEvent
 from tests.agents.three_tools import (
     KEY,

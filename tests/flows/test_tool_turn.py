@@ -15,7 +15,8 @@ from asides.flows.run_config import RunConfig, Verdict
 from asides.flows.steps import Emit, Flow, Now, RunTools
 from asides.flows.tool_turn import CallIds, ToolTurn
 from asides.values.errors import ToolFailed
-from asides.values.messages import Message, Text, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, ToolFinished, ToolStarted
 from asides.values.tools import Tool

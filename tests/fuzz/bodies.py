@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import asides
 from asides.dialects import DIALECTS, find_dialect
 from asides.values.fold import simulate
-from asides.values.messages import Refusal, Text, ToolCall
 from asides.values.model_info import ModelInfo
+from asides.values.parts import Refusal, Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage

@@ -30,7 +30,8 @@ from asides.flows.steps import Done, Flow, Head, Open, Read, advance
 from asides.providers.provider import Provider, Target
 from asides.testing.conformance.response_bodies import add_unknown_fields, read_documents, replace_documents
 from asides.values.errors import AsidesError, ConnectionLost
-from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, read_arguments, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import Text, ToolCall, ToolResult, read_arguments
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from tests.fuzz.bodies import SECRET, Body, draw_body, draw_error, draw_model_list, mutate_body

@@ -6,19 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    Refusal,
-    ServerTool,
-    StoredResponse,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-)
+from asides.values.messages import Message, StoredResponse
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 TEXTS = st.text(max_size=12)

@@ -28,7 +28,8 @@ from asides.values.events import (
     ThoughtSealed,
     ToolCallDelta,
 )
-from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, read_thinking
 from asides.values.tools import Tool

@@ -10,8 +10,9 @@ import pytest
 from asides.history.check import OnConflict, check_request
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, Prompt, Sampling, assistant, user
 from asides.values.notices import Notice
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 

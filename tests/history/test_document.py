@@ -14,20 +14,8 @@ from hypothesis import strategies as st
 from asides.history.document import from_document, read_message, to_document, write_message
 from asides.history.redact import redact
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Refusal,
-    ServerTool,
-    StoredResponse,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    system,
-    user,
-)
+from asides.values.messages import Message, StoredResponse, system, user
+from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import JSON, MESSAGES, TEXTS
 from tests.history.strict_stages import MODELS, Model, StrictRules, question

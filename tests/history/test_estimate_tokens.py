@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from asides.history.trim import build_token_counter
-from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.history.strict_stages import Model, StrictRules
 

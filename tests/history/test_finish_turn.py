@@ -17,17 +17,9 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import Fold, fold
-from asides.values.messages import (
-    Message,
-    Part,
-    Refusal,
-    ServerTool,
-    StoredResponse,
-    Text,
-    ToolCall,
-    UnknownPart,
-)
+from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
+from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thought
 

@@ -15,8 +15,9 @@ from asides.history.fit_request import (
     lacks_thinking,
 )
 from asides.providers.provider import ModelRule
-from asides.values.messages import Message, Sampling, ServerTool, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, Sampling, assistant, user
 from asides.values.notices import Notice
+from asides.values.parts import ServerTool, Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 
 BUDGET = ModelRule(thinking="optional", forms=("enabled", "disabled"), budget=(1024, None), max_output=64_000)

@@ -11,18 +11,8 @@ from hypothesis import strategies as st
 
 from asides.history.import_export import export_messages, import_messages
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, assistant, system, user
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import MESSAGES
 from tests.history.strict_stages import CANARY, MODELS, Model, StrictRules

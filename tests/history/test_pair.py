@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asides.history.pair import add_missing_results, make_ids_unique
-from asides.values.messages import Message, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Text, ToolCall, ToolResult
 
 
 def test_results_stand_in_front_of_the_words_that_came_with_others() -> None:

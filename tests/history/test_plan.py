@@ -12,7 +12,8 @@ from asides.history.plan import Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking, Unsupported
-from asides.values.messages import File, Message, Prompt, ProviderState, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
+from asides.values.parts import File, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 
 URL = "http://127.0.0.1:9/v1"

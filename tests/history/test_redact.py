@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 from asides.history.redact import invalidate_seals, redact
 from asides.providers.provider import ModelRule, Provider
-from asides.values.messages import Message, Part, StoredResponse, Text, ToolCall, UnknownPart, assistant, user
+from asides.values.messages import Message, StoredResponse, assistant, user
+from asides.values.parts import Part, Text, ToolCall, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.any_messages import MESSAGES
 from tests.history.strict_stages import Model, StrictRules, question

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from asides.history.plan import plan
 from asides.history.trim import Strip, build_token_counter, split_turns, split_units, strip_thinking, trim
 from asides.providers.provider import Provider, ReplayRule, Target
-from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.messages import Message, Prompt, assistant, system, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
 from tests.history.strict_stages import MODELS, Model, StrictRules, question
 

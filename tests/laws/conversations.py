@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from asides.history.redact import invalidate_seals
-from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.laws.theatre import HOUSES, TOOLS, Chat, Manner, Target
 

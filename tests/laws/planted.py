@@ -12,7 +12,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Raw, Say, Scene
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
-from asides.values.messages import Part, Text, ToolCall, ToolResult
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from tests.decoding import stream, whole
 from tests.laws.theatre import HOUSES, scene_of

@@ -27,7 +27,8 @@ from asides.values.events import (
     UsageReported,
 )
 from asides.values.fold import fold
-from asides.values.messages import Message, Prompt, ServerTool, Text, ToolResult, UnknownPart
+from asides.values.messages import Message, Prompt
+from asides.values.parts import ServerTool, Text, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import normalise_usage

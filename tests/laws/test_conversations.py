@@ -14,7 +14,8 @@ from hypothesis import Phase, given, settings
 from asides.history.pair import finish_turn
 from asides.history.redact import invalidate_seals
 from asides.values.fold import fold
-from asides.values.messages import Message, Part, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from tests.laws.conversations import REDACTED, Turn, changed, continued, conversations, reshaped

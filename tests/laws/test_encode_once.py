@@ -20,24 +20,9 @@ from asides.history.plan import encode_plan, plan
 from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError
-from asides.values.messages import (
-    Context,
-    Message,
-    Part,
-    Prompt,
-    ProviderState,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    read_facts,
-    system,
-    user,
-)
+from asides.values.messages import Context, Message, Prompt, ProviderState, assistant, read_facts, system, user
 from asides.values.notices import Notice
+from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought
 from tests.history.any_messages import MESSAGES
 

@@ -27,7 +27,8 @@ from asides.values.events import (
     UsageReported,
 )
 from asides.values.fold import fold, simulate
-from asides.values.messages import File, Image, Message, Prompt, ServerTool, ToolResult, UnknownPart, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import File, Image, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from tests.decoding import reply_of

@@ -32,7 +32,8 @@ from asides.values.events import (
     UsageReported,
 )
 from asides.values.fold import fold
-from asides.values.messages import Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart, user
+from asides.values.messages import Message, user
+from asides.values.parts import Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from tests.decoding import reply_of, sse

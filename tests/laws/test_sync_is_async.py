@@ -10,7 +10,7 @@ import pytest
 
 from asides.testing.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
 from asides.values.errors import AsidesError
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from tests.decoding import chunk, sse, stream, whole
 from tests.shells import Outcome, stream_async, stream_sync
 

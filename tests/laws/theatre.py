@@ -17,7 +17,8 @@ from asides.testing.stage import Say, Scene, Stage
 from asides.values.errors import ProviderError, TransportError
 from asides.values.events import Event, StopReason
 from asides.values.fold import simulate
-from asides.values.messages import Message, Part, ToolCall
+from asides.values.messages import Message
+from asides.values.parts import Part, ToolCall
 from asides.values.reply import Reply
 from asides.values.tools import Tool
 from asides.values.usage import Usage

@@ -14,7 +14,8 @@ import pytest
 import asides
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, OpenStage, Say, Scene
-from asides.values.messages import Message, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.usage import Usage
 from tests.agents.three_tools import (
     KEY,

@@ -20,7 +20,8 @@ from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking
 from asides.values.events import TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
 from asides.values.fold import fold
-from asides.values.messages import Message, Prompt, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, Prompt, assistant, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool

@@ -11,7 +11,7 @@ from asides.providers.provider import ModelRule, Quirks
 from asides.values import errors
 from asides.values.events import TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from asides.values.fold import fold, simulate
-from asides.values.messages import Text, ToolCall
+from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage

@@ -24,7 +24,8 @@ from asides.conversations.sync import Conversation
 from asides.providers.provider import Provider, Quirks, ReplayRule
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ContextTooLong
-from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, system, user
+from asides.values.messages import Message, assistant, system, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage

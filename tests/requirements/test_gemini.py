@@ -11,7 +11,8 @@ import asides
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ContentFiltered, ProviderError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
-from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.decoding import sse
 

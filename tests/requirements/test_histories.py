@@ -15,7 +15,8 @@ from asides.history.pair import add_missing_results, finish_turn
 from asides.history.redact import redact
 from asides.testing.stage import OpenStage
 from asides.values.fold import Fold
-from asides.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from tests.history.strict_stages import CANARY, MODELS, Model, StageClient, StrictRules, question, script
 

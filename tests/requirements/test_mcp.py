@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from tests.agents.mcp.running import OFFICIAL, at_loopback
 
 

@@ -16,7 +16,8 @@ from asides.history.import_export import export_messages
 from asides.providers.provider import ModelRule, Quirks
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import TextDelta, ThinkingDelta
-from asides.values.messages import Message, Text, ToolCall
+from asides.values.messages import Message
+from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage

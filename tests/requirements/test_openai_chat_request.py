@@ -13,19 +13,9 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target, list_providers
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.values.messages import (
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Sampling,
-    Text,
-    ToolCall,
-    ToolResult,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, user
 from asides.values.notices import Notice
+from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import EFFORTS, Thinking, Thought
 from asides.values.tools import Tool
 

@@ -13,7 +13,8 @@ from asides.providers.find import find_target
 from asides.testing.stage import OpenStage, Raw, Say
 from asides.values.errors import ConnectionLost, MissingKey
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
-from asides.values.messages import Message, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.tools import Tool

@@ -9,7 +9,8 @@ import pytest
 
 import asides
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import Image, ToolCall, user
+from asides.values.messages import user
+from asides.values.parts import Image, ToolCall
 from tests.agents.three_tools import KEY, Ran, every_way
 
 BLIND = "deepseek:deepseek-v4-pro"

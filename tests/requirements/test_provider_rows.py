@@ -13,7 +13,8 @@ from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Capabilities, Target
 from asides.values.errors import InvalidThinking
 from asides.values.fold import fold
-from asides.values.messages import Message, Prompt, Sampling, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, Prompt, Sampling, user
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
 from asides.values.tools import Tool

@@ -15,7 +15,8 @@ from asides.providers.find import find_target
 from asides.testing.stage import OpenStage, Say, Stage
 from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.fold import fold
-from asides.values.messages import Message, Prompt, ToolResult, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import read_thinking
 from tests.agents.react.translating import TOOLS, codes, shown

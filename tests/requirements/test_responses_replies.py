@@ -13,7 +13,7 @@ from asides import dialects
 from asides.providers.provider import ModelRule, Quirks
 from asides.values import errors
 from asides.values.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.values.messages import ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage

@@ -11,7 +11,8 @@ import asides
 from asides.agents.tools.executor import Raised, Returned, Runnable
 from asides.agents.tools.function_tool import build_toolset, tool
 from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
-from asides.values.messages import Image, Message, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Image, Text, ToolCall, ToolResult
 
 PICTURE = Image(data=b"\x89PNG", media_type="image/png")
 PIXELS = "iVBORw=="

@@ -17,7 +17,8 @@ from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.errors import AnswerInThinking
 from asides.values.events import TextDelta, ToolCallDelta
-from asides.values.messages import Message, OutputSchema, Prompt, ToolCall, ToolResult, user
+from asides.values.messages import Message, OutputSchema, Prompt, user
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool

@@ -10,7 +10,8 @@ import pytest
 import asides
 from asides.conversations.store import StoreError
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import Message, ToolCall
+from asides.values.messages import Message
+from asides.values.parts import ToolCall
 from asides.values.usage import Usage
 from tests.agents.three_tools import KEY, MODELS
 

@@ -22,7 +22,8 @@ from asides.providers.find import find_target
 from asides.transports.flow_state import FlowState
 from asides.transports.sync import Events, SyncDriver, run_flow
 from asides.values.errors import ConnectionLost, IdleTimeout, NotFound, TransportError
-from asides.values.messages import Prompt, ToolCall, user
+from asides.values.messages import Prompt, user
+from asides.values.parts import ToolCall
 
 URL = "http://127.0.0.1:9/v1"
 REQUEST = HttpRequest("POST", URL, {"Accept": "*/*"}, b"{}", ("Authorization", "Bearer "))

@@ -24,7 +24,7 @@ import pytest
 from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, TimedOut
 from asides.transports import tool_executor
 from asides.transports.tool_executor import run_jobs, run_jobs_async
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 
 Run: TypeAlias = Callable[..., list[tuple[int, JobOutcome]]]
 

@@ -31,7 +31,7 @@ from asides.values.errors import (
     from_status,
     redact_keys,
 )
-from asides.values.messages import Text, ToolCall
+from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 
 

@@ -24,8 +24,8 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import Fold, simulate
-from asides.values.messages import Image, Text
 from asides.values.notices import Notice
+from asides.values.parts import Image, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage

@@ -9,27 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.values.messages import (
+from asides.values.messages import Message, Prompt, ProviderState, Sampling, StoredResponse, assistant, system, user
+from asides.values.parts import (
     File,
     Image,
-    Message,
     Part,
-    Prompt,
-    ProviderState,
     Refusal,
-    Sampling,
     ServerTool,
-    StoredResponse,
     Text,
     ToolCall,
     ToolResult,
     UnknownPart,
-    assistant,
     has_many_brackets,
     is_too_deep,
     read_arguments,
-    system,
-    user,
 )
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.tools import Tool

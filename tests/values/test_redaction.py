@@ -12,7 +12,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from asides.values.messages import Message, Prompt, Refusal, Text, ToolCall, ToolResult, UnknownPart, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.redaction import build_redactor, hide_quotes, list_texts, redact_bytes
 from asides.values.thinking import Seal, Thought
 

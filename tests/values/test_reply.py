@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from asides.values.errors import NoAnswer
 from asides.values.events import StopKind, StopReason
-from asides.values.messages import Message, Part, Refusal, StoredResponse, Text, ToolCall, ToolResult
+from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
+from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Documents, Outcome, PackedDocuments, Reply, Revealed, compress_documents
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.values.messages import Text
+from asides.values.parts import Text
 from asides.values.reply import Reply
 from asides.values.result import Result, Step, sum_usage
 from asides.values.thinking import Thought

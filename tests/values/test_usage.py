@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.values.messages import Text, user
+from asides.values.messages import user
+from asides.values.parts import Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage, estimate_usage, normalise_usage

@@ -27,7 +27,8 @@ from asides.client import Client
 from asides.conversations.store import StoreConflict
 from asides.conversations.sync import Conversation
 from asides.values.errors import AsidesError
-from asides.values.messages import Message, Part
+from asides.values.messages import Message
+from asides.values.parts import Part
 from asides.values.reply import Reply
 from asides.values.thinking import read_thinking
 

@@ -21,7 +21,8 @@ from asides.cli.render import describe_call
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
 from asides.values.json_schema import find_schema_fault
-from asides.values.messages import File, Image, Message, Part, Text, ToolCall
+from asides.values.messages import Message
+from asides.values.parts import File, Image, Part, Text, ToolCall
 
 if TYPE_CHECKING:
     # Tools load most of the library. They are imported when `--tools` is given, so that `separate` starts fast.

@@ -13,8 +13,8 @@ from asides.cli.exit_codes import Exit, code_for_outcome
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.values.errors import AsidesError, MissingKey, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
-from asides.values.messages import ToolCall
 from asides.values.notices import Notice, escape_controls
+from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
 

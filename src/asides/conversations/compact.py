@@ -15,7 +15,8 @@ from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import split_turns
 from asides.options import Options
 from asides.values.errors import NoAnswer
-from asides.values.messages import File, Image, Message, Part, Prompt, Refusal, Text, ToolCall, ToolResult, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage, estimate_usage
 

@@ -25,7 +25,8 @@ from asides.flows.build_call import CallBuilder, read_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals, redact
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Text, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage
 

@@ -16,7 +16,8 @@ import msgspec
 from asides.conversations.message_history import MessageHistory
 from asides.history.document import from_document, to_document
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Text
+from asides.values.messages import Message
+from asides.values.parts import Text
 from asides.values.usage import Usage
 
 

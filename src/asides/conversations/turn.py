@@ -8,7 +8,8 @@ from __future__ import annotations
 from asides.conversations.message_history import MessageHistory
 from asides.history.pair import add_missing_results, finish_turn
 from asides.values.errors import AsidesError, ConfigError
-from asides.values.messages import Message, Refusal, Text
+from asides.values.messages import Message
+from asides.values.parts import Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage, estimate_usage

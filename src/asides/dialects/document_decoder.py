@@ -13,8 +13,8 @@ import msgspec
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ConnectionLost, ProtocolError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, UsageReported, Warned
-from asides.values.messages import MAX_DEPTH, is_too_deep
 from asides.values.notices import Notice
+from asides.values.parts import MAX_DEPTH, is_too_deep
 from asides.wire.framing import Framing
 from asides.wire.lenient import INVALID_TEXT, read_leniently, replace_invalid_text
 from asides.wire.sse import DONE

@@ -9,7 +9,7 @@ import re
 from base64 import b64encode
 
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image
+from asides.values.parts import File, Image
 
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 

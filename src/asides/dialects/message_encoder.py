@@ -20,16 +20,12 @@ from asides.values.messages import (
     Context,
     Message,
     MessageFacts,
-    Part,
     Prompt,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
     find_traits,
     read_facts,
 )
 from asides.values.notices import Notice
+from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal
 
 Wire: TypeAlias = dict[str, Any]

@@ -23,23 +23,9 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
 )
-from asides.values.messages import (
-    Context,
-    File,
-    Image,
-    Message,
-    Part,
-    Prompt,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    find_context,
-    read_facts,
-)
+from asides.values.messages import Context, Message, Prompt, find_context, read_facts
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

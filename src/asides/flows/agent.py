@@ -19,7 +19,8 @@ from asides.flows.tool_turn import CallIds, ToolTurn
 from asides.history.pair import add_missing_results, add_skipped_results, finish_turn
 from asides.history.redact import invalidate_seals
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
-from asides.values.messages import Message, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Output, Result, RunEnded, RunOutcome, Step, StepEnded, StepStarted, sum_usage
 from asides.values.usage import Usage

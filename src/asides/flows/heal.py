@@ -17,8 +17,9 @@ import msgspec
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
 from asides.values.errors import BadRequest, ContextTooLong, NotFound, ProviderError, ReplayRejected
-from asides.values.messages import Message, Prompt, Text, ToolCall
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
+from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
 
 RepairKind: TypeAlias = Literal["summary", "parent", "context", "reasoning"]

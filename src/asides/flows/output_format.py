@@ -27,8 +27,9 @@ from asides.flows.run_config import RunConfig
 from asides.flows.steps import Done, Emit, Flow, advance
 from asides.values.errors import InvalidOutput, TransportError
 from asides.values.fold import Fold
-from asides.values.messages import Message, Prompt, ToolCall
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
+from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from asides.values.result import Output
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeAlias
 import msgspec
 
 from asides.agents.tools.executor import Approval, Runnable
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.result import Output
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from asides.agents.tools.results import build_result, deny_call, reject_unknown_
 from asides.flows.run_config import Approve, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
 from asides.values.errors import ToolFailed
-from asides.values.messages import Message, Part, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, ToolFinished, ToolStarted
 

@@ -21,8 +21,9 @@ from asides.history.fit_request import (
 )
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, Sampling, Text
+from asides.values.messages import Message, Prompt, Sampling
 from asides.values.notices import Notice
+from asides.values.parts import Text
 from asides.values.thinking import Effort, Thinking, nearest_effort
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]

@@ -18,8 +18,9 @@ import msgspec
 from asides.history.redact import redact
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Part, UnknownPart
+from asides.values.messages import Message
 from asides.values.notices import Notice
+from asides.values.parts import Part, UnknownPart
 from asides.values.thinking import Origin, Thought
 
 VERSION = 1

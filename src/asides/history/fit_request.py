@@ -11,8 +11,9 @@ from typing import TypeAlias
 import msgspec
 
 from asides.providers.provider import ModelRule, Sampled
-from asides.values.messages import Message, Sampling, ServerTool, Text, ToolResult
+from asides.values.messages import Message, Sampling
 from asides.values.notices import Notice
+from asides.values.parts import ServerTool, Text, ToolResult
 from asides.values.thinking import EFFORTS, Effort, Thinking, Thought
 
 # Tokens for the answer beside a thinking budget.

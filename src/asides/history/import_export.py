@@ -17,7 +17,8 @@ from asides.history.redact import is_thinking
 from asides.providers.find import find_provider
 from asides.providers.provider import THINKING_FIELDS, Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, UnknownProvider
-from asides.values.messages import Message, Part, Prompt, Refusal, ServerTool, ToolResult, UnknownPart
+from asides.values.messages import Message, Prompt
+from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 MessageFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses"]

@@ -13,18 +13,8 @@ import msgspec
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, settle
 from asides.values.errors import UnknownProvider
-from asides.values.messages import (
-    HAS_OTHERS,
-    Message,
-    Part,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    read_facts,
-)
+from asides.values.messages import HAS_OTHERS, Message, read_facts
+from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 

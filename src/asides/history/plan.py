@@ -27,23 +27,16 @@ from asides.values.messages import (
     IS_BLANK,
     IS_BOUND,
     Context,
-    File,
-    Image,
     Message,
     MessageFacts,
-    Part,
     Prompt,
     ProviderState,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolResult,
-    UnknownPart,
     find_context,
     find_traits,
     read_facts,
 )
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]

@@ -17,22 +17,9 @@ from asides.history.pair import begins_turn
 from asides.history.plan import Plan, encode_plan, plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
-from asides.values.messages import (
-    HAS_MEDIA,
-    HAS_THOUGHTS,
-    IS_BOUND,
-    File,
-    Image,
-    Message,
-    Part,
-    Prompt,
-    Refusal,
-    Text,
-    ToolResult,
-    find_traits,
-    read_facts,
-)
+from asides.values.messages import HAS_MEDIA, HAS_THOUGHTS, IS_BOUND, Message, Prompt, find_traits, read_facts
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult
 from asides.values.thinking import Thought
 
 _log = logging.getLogger("asides")

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, TimedOut
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 
 # How often to check, in seconds, whether another thread has closed the stream.
 _POLL_SECONDS = 0.1

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from asides.values.notices import escape_controls
 
 if TYPE_CHECKING:
-    from asides.values.messages import ToolCall
+    from asides.values.parts import ToolCall
     from asides.values.reply import Reply
     from asides.values.result import Result
 

@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from asides.values.messages import File, Image, ServerTool, UnknownPart
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.values.usage import Usage
 

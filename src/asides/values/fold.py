@@ -26,7 +26,8 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.messages import (
+from asides.values.notices import Notice
+from asides.values.parts import (
     File,
     Image,
     Part,
@@ -38,7 +39,6 @@ from asides.values.messages import (
     UnknownPart,
     read_arguments,
 )
-from asides.values.notices import Notice
 from asides.values.reply import Documents, Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
 from asides.values.usage import Usage

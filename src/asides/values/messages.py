@@ -1,11 +1,10 @@
-"""Parts, messages, and the prompt that carries them with its settings.
+"""Messages, what is known about them, and the prompt that carries them with its settings.
 
-Not here: how a provider encodes them (dialects).
+Not here: the parts of messages (parts), and how a provider encodes them (dialects).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import attrgetter, or_
@@ -13,204 +12,11 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.values.thinking import Origin, Seal, Thinking, Thought
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.thinking import Origin, Thinking, Thought
 from asides.values.tools import Tool
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-
-
-# --- parts ------------------------------------------------------------------------------------------------------------
-
-
-class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Text of a user or of an answer."""
-
-    text: str
-    seals: tuple[Seal, ...] = ()
-    cache: bool | str = False
-    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
-
-    def __repr__(self) -> str:
-        return f"Text(<{len(self.text)} characters>)"
-
-
-class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
-    """The text with which a model refuses to answer. It is never part of the answer."""
-
-    text: str
-
-    def __repr__(self) -> str:
-        return f"Refusal(<{len(self.text)} characters>)"
-
-
-class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture, by its address or its bytes."""
-
-    url: str | None = None
-    data: bytes | None = None
-    media_type: str = "image/png"
-    detail: str | None = None
-    cache: bool | str = False
-    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
-    seals: tuple[Seal, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Image({_describe_source(self.url, self.data)}, media_type={self.media_type!r})"
-
-
-class File(msgspec.Struct, frozen=True, tag="file"):
-    """A document, by its bytes, its address or the id that a provider gave it."""
-
-    name: str = "file"
-    data: bytes | None = None
-    url: str | None = None
-    id: str | None = None
-    media_type: str = "application/pdf"
-    cache: bool | str = False
-    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
-    seals: tuple[Seal, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"File({_describe_source(self.url or self.id, self.data)}, media_type={self.media_type!r})"
-
-
-def _describe_source(address: str | None, data: bytes | None) -> str:
-    return f"<{len(data)} bytes>" if data is not None else "by address" if address else "empty"
-
-
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
-    """A tool that the model wants to run. `arguments` are parsed; text that does not parse is in `raw_arguments`."""
-
-    id: str
-    name: str
-    arguments: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
-    raw_arguments: str | None = None
-    seals: tuple[Seal, ...] = ()
-    custom: bool = False
-    """True: the tool takes free text instead of JSON; the text is in `raw_arguments`."""
-
-    def __repr__(self) -> str:
-        return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
-
-
-MAX_DEPTH = 200
-"""The deepest nesting of JSON that is read: far more than any real document has, and far less than Python can hold."""
-_BACKSLASH = 0x5C
-_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
-_STRING = re.compile(rb'"[^"]*"?')
-_SHORT = 4096
-_FAST_LEVELS = 8
-
-
-def is_too_deep(document: bytes) -> bool:
-    """Whether JSON is nested deeper than `MAX_DEPTH`. Otherwise every later step can read, copy and write it."""
-    if not has_many_brackets(document):
-        return False
-    if _BACKSLASH in document:
-        document = document.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Of the rest only brackets and quotes count. First go the texts without brackets, which almost all are.
-    brackets = _STRING.sub(b"", document.translate(None, _NO_MARKS).replace(b'""', b""))
-    for _ in range(_FAST_LEVELS):  # each pass removes the innermost level, which most brackets belong to
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-    depth = _FAST_LEVELS
-    for bracket in brackets:
-        depth += 1 if bracket in b"[{" else -1
-        if depth > MAX_DEPTH:
-            return True
-    return False
-
-
-def has_many_brackets(document: bytes) -> bool:
-    """Whether a document has more opening brackets than levels are allowed, in texts too; a quick check."""
-    if len(document) < _SHORT:
-        return document.count(b"[") + document.count(b"{") > MAX_DEPTH
-    # To find each takes a tenth of the time that counting takes, as long as there are few.
-    found, find = 0, document.find
-    for bracket in (b"[", b"{"):
-        place = find(bracket)
-        while place >= 0:
-            found += 1
-            if found > MAX_DEPTH:
-                return True
-            place = find(bracket, place + 1)
-    return False
-
-
-def read_arguments(raw: str) -> dict[str, Any] | None:
-    """Parse the arguments of a call, even if encoded twice; {} for a blank text, None if it is not a JSON object."""
-    if not raw.strip():
-        return {}
-    value: Any = raw
-    for _ in range(2):
-        try:
-            encoded = value.encode()
-            value = None if is_too_deep(encoded) else msgspec.json.decode(encoded)
-        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-            return None
-        if value is None and encoded.strip() != b"null":
-            return None
-        if not isinstance(value, str):
-            break
-    if value is None:
-        return {}
-    return value if isinstance(value, dict) else None
-
-
-class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
-    """The result of a tool call. `content` is text, or parts where the provider takes pictures from tools."""
-
-    call_id: str
-    content: str | tuple[Text | Image | File, ...] = ""
-    name: str | None = None
-    is_error: bool = False
-    cache: bool | str = False
-    """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
-
-    def __post_init__(self) -> None:
-        # A breakpoint is behind the whole result.
-        if not self.cache and isinstance(self.content, tuple) and any(part.cache for part in self.content):
-            last = next(part.cache for part in reversed(self.content) if part.cache)
-            msgspec.structs.force_setattr(self, "cache", last)
-
-    @property
-    def text(self) -> str:
-        """The text of the result."""
-        if isinstance(self.content, str):
-            return self.content
-        return "".join(part.text for part in self.content if isinstance(part, Text))
-
-    def __repr__(self) -> str:
-        return f"ToolResult(call_id={self.call_id!r}, <{len(self.text)} characters>, is_error={self.is_error})"
-
-
-class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
-    """A tool that the provider ran itself, such as a search or an interpreter. The caller has nothing to run."""
-
-    name: str
-    """The provider's name for it: "web_search_call", "code_execution_tool_result" …"""
-    id: str | None = None
-    status: str | None = None
-    json: str = "{}"
-    """The item as received, so that it can go back."""
-    origin: Origin | None = None
-    seals: tuple[Seal, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"ServerTool(name={self.name!r}, id={self.id!r}, status={self.status!r})"
-
-
-class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
-    """A part that this version does not know. It holds the JSON as received, so that it can go back."""
-
-    json: str
-    origin: Origin | None = None
-    seals: tuple[Seal, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"UnknownPart(<{len(self.json)} characters>)"
-
-
-Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from asides.values.messages import Prompt, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.messages import Prompt
+from asides.values.parts import Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought
 
 HIDDEN = "***"

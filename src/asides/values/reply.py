@@ -12,8 +12,9 @@ import msgspec
 
 from asides.values.errors import NoAnswer
 from asides.values.events import StopReason
-from asides.values.messages import Message, Part, Refusal, StoredResponse, Text, ToolCall, ToolResult
+from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
+from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Usage
 

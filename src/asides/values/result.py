@@ -17,8 +17,9 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from asides.values.events import Event
-from asides.values.messages import Message, ToolCall, ToolResult
+from asides.values.messages import Message
 from asides.values.notices import Notice
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Outcome, Reply
 from asides.values.thinking import Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Usage

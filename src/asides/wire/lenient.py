@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from asides.values.errors import ProtocolError
-from asides.values.messages import MAX_DEPTH, is_too_deep
+from asides.values.parts import MAX_DEPTH, is_too_deep
 
 Read = TypeVar("Read")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from asides.agents.mcp.mcp_server import McpServer, McpTool
-from asides.values.messages import ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
 from tests.loopback import ReceivedRequest, whole_response
 
 HERE = Path(__file__).resolve().parent

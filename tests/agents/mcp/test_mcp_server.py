@@ -13,7 +13,7 @@ import pytest
 from asides.agents.mcp.mcp_server import McpServer
 from asides.agents.tools.executor import BadArguments, Runnable
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Text, ToolCall
+from asides.values.parts import File, Image, Text, ToolCall
 from tests.agents.mcp.running import (
     answer_as_old_server,
     describe_child,

@@ -28,7 +28,7 @@ from asides.agents.mcp.names_and_results import (
     sanitize_name,
 )
 from asides.agents.tools.results import NOTHING
-from asides.values.messages import File, Image, Text, ToolCall, ToolResult
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 
 TAKEN_BY_PROVIDERS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

@@ -10,7 +10,8 @@ import pytest
 
 from asides.agents.outputs.output_type import OutputMismatch, read_output_type
 from asides.agents.outputs.strategy import Strategy, apply_strategy, ask_for_correction, ask_for_json, build_final_tool
-from asides.values.messages import Message, OutputSchema, Prompt, ToolResult, user
+from asides.values.messages import Message, OutputSchema, Prompt, user
+from asides.values.parts import ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 from tests.agents.outputs.shapes import WEATHER_SCHEMA, Person, Weather

@@ -15,7 +15,8 @@ from asides.agents.outputs.parse_output import ParsedOutput, find_pending_calls,
 from asides.agents.outputs.strategy import Strategy
 from asides.values.errors import AnswerInThinking, NoAnswer
 from asides.values.events import StopKind, StopReason
-from asides.values.messages import Message, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from tests.agents.outputs.shapes import Colour, Weather

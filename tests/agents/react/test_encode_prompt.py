@@ -13,19 +13,8 @@ from asides.history.pair import CANCELLED
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.providers.provider import ModelRule
-from asides.values.messages import (
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    StoredResponse,
-    Text,
-    ToolCall,
-    ToolResult,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, StoredResponse, assistant, system, user
+from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thinking, Thought, read_thinking
 from tests.agents.react.translating import TOOLS, WEATHER, translated
 from tests.decoding import target

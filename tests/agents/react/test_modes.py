@@ -8,7 +8,7 @@ import pytest
 
 import asides
 from asides.testing.stage import OpenStage, Say
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 
 MODELS = [
     "openai-compatible:made-up",

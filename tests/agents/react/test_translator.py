@@ -21,8 +21,8 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import fold
-from asides.values.messages import Image, Text
 from asides.values.notices import Notice
+from asides.values.parts import Image, Text
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage

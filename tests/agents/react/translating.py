@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from asides.agents.react.translator import Translator
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.fold import fold
-from asides.values.messages import Text, ToolCall
+from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.tools import Tool

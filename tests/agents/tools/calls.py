@@ -6,7 +6,7 @@ from typing import Any
 
 from asides.agents.tools.executor import Raised, Returned, Runnable
 from asides.agents.tools.results import build_result
-from asides.values.messages import ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
 
 
 def call(**arguments: Any) -> ToolCall:

@@ -10,7 +10,7 @@ import pytest
 
 from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import tool
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from tests.agents.tools.calls import call
 
 

@@ -18,7 +18,7 @@ import asides
 from asides.agents.tools.executor import BadArguments, Runnable
 from asides.agents.tools.function_tool import FunctionTool, tool
 from asides.values.errors import ConfigError
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.tools import Tool
 from tests.agents.tools.calls import call
 

@@ -16,7 +16,8 @@ import pytest
 
 from asides.agents.tools.executor import BadArguments, Raised, Returned, TimedOut
 from asides.agents.tools.results import build_result, deny_call, reject_unknown_tool
-from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result, Step
 from asides.values.thinking import Thought

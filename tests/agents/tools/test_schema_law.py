@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import FunctionTool, tool
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 
 NAMES = ("a", "b", "c")
 _NUMBERS = itertools.count()

@@ -13,7 +13,7 @@ import pytest
 from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset, find_runnable, tool
 from asides.values.errors import ConfigError
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.tools import Tool
 
 

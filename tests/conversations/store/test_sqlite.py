@@ -16,19 +16,8 @@ import pytest
 from asides.conversations.store import ConversationHeading, Store, StoreConflict, StoreError
 from asides.conversations.store.sqlite import SqliteStore
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    ServerTool,
-    StoredResponse,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, StoredResponse, assistant, user
+from asides.values.parts import File, Image, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
 

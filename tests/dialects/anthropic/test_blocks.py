@@ -21,7 +21,7 @@ from asides.dialects.anthropic.blocks import (
 )
 from asides.dialects.anthropic.wire import BLOCKS, Block, Delta
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal
 from tests.dialects.anthropic.messages import claude
 

@@ -8,7 +8,7 @@ import pytest
 
 from asides.values import errors
 from asides.values.events import TextDelta, ThinkingDelta
-from asides.values.messages import ServerTool, Text, UnknownPart
+from asides.values.parts import ServerTool, Text, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from tests.decoding import decoded, events_of, sse, target

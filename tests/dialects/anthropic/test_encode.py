@@ -12,24 +12,8 @@ import pytest
 from asides.dialects.anthropic.encode import encode
 from asides.providers.find import find_target
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    Refusal,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, system, user
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 

@@ -9,19 +9,8 @@ import pytest
 
 from asides.dialects.anthropic.import_messages import import_messages, import_texts
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 CACHED = {"cache_control": {"type": "ephemeral"}}

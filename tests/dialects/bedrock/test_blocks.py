@@ -11,7 +11,7 @@ import pytest
 from asides.dialects.bedrock.blocks import CallBlock, RawBlock, ThoughtBlock, build_raw_part, is_provider_block
 from asides.dialects.bedrock.wire import ReasoningDelta
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal
 
 ORIGIN = Origin("bedrock", "https://example", "m")

@@ -25,7 +25,8 @@ from asides.values.errors import (
 )
 from asides.values.events import Event as AnyEvent
 from asides.values.events import StopReason
-from asides.values.messages import Message, Prompt, ServerTool, Text, ToolCall, UnknownPart
+from asides.values.messages import Message, Prompt
+from asides.values.parts import ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage

@@ -12,24 +12,9 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.values.errors import InvalidThinking, Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Refusal,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, system, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 

@@ -12,7 +12,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.values.errors import AuthError, ConnectionLost, ProtocolError, ProviderError
 from asides.values.events import StopReason
-from asides.values.messages import Text, ToolCall, UnknownPart
+from asides.values.parts import Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage

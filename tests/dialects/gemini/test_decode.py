@@ -25,7 +25,7 @@ from asides.values.errors import (
 )
 from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta
 from asides.values.fold import fold, simulate
-from asides.values.messages import File, Image, ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import File, Image, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage

@@ -11,24 +11,9 @@ from asides.dialects.gemini import dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.values.errors import ConfigError, InvalidThinking, Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Refusal,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, system, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, ThinkingSetting, Thought, read_thinking
 from asides.values.tools import Tool
 

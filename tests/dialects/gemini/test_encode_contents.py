@@ -11,23 +11,9 @@ from asides.dialects.gemini.encode_contents import encode_contents
 from asides.dialects.message_encoder import OPENING, STAND_IN
 from asides.providers.provider import ModelRule
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    Prompt,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from tests.decoding import target
 

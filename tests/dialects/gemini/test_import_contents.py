@@ -10,19 +10,8 @@ import pytest
 from asides.dialects.gemini.import_contents import import_contents, import_texts
 from asides.dialects.message_encoder import STAND_IN
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 SIGNED = (Seal("thought_signature", "s"),)

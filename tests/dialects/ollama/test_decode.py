@@ -12,7 +12,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.values.errors import BadRequest, ConnectionLost, NotFound, ProtocolError, ProviderError
 from asides.values.events import StopReason
-from asides.values.messages import Image, Text, ToolCall
+from asides.values.parts import Image, Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage

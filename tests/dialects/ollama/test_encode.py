@@ -10,24 +10,9 @@ import pytest
 from asides.dialects import find_dialect
 from asides.providers.find import find_target
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    Refusal,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, system, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 

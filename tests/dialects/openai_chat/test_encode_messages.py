@@ -11,21 +11,9 @@ import pytest
 from asides.dialects.openai_chat.encode_messages import encode_messages
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Prompt,
-    Refusal,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 
 UNKNOWN = ModelRule()

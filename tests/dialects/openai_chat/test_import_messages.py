@@ -8,7 +8,8 @@ import pytest
 
 from asides.dialects.openai_chat.import_messages import import_message, import_messages
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Message, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.messages import Message
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 

@@ -13,26 +13,9 @@ import pytest
 from asides.dialects.openai_responses.encode import build_url, encode, encode_items
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    ProviderState,
-    Refusal,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, assistant, system, user
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 from tests.responses import target

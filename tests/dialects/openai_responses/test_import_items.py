@@ -9,21 +9,8 @@ import pytest
 
 from asides.dialects.openai_responses.import_items import import_items
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, assistant, system, user
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 

@@ -29,7 +29,7 @@ from asides.values.events import (
     ToolCallDelta,
     Warned,
 )
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal
 from tests.responses import target
 

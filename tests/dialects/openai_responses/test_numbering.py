@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from tests.decoding import decoded, reply_of, sse
 from tests.responses import DIALECT, call, message, reasoning, response, target

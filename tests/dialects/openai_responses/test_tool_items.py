@@ -10,7 +10,8 @@ import pytest
 
 from asides.dialects.openai_responses.encode import encode
 from asides.dialects.openai_responses.import_items import import_items
-from asides.values.messages import Image, Message, Prompt, ServerTool, Text, ToolResult
+from asides.values.messages import Message, Prompt
+from asides.values.parts import Image, ServerTool, Text, ToolResult
 from asides.values.reply import Reply
 from tests.decoding import decoded, sse
 from tests.responses import DIALECT, call, message, reasoning, response, target

@@ -25,9 +25,10 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import Prompt, Sampling, Text, ToolResult
+from asides.values.messages import Prompt, Sampling
 from asides.values.model_info import ModelPage
 from asides.values.notices import Notice
+from asides.values.parts import Text, ToolResult
 from asides.values.thinking import Thought
 from tests.testing.conformance.toy import LINES, TOY, Line, ToyDecoder, ToyDialect, ToyWriter
 

@@ -33,9 +33,10 @@ from asides.values.events import (
     UsageReported,
 )
 from asides.values.fold import fold
-from asides.values.messages import Message, Part, Prompt, Text, ToolCall, ToolResult
+from asides.values.messages import Message, Prompt
 from asides.values.model_info import ModelInfo, ModelPage
 from asides.values.notices import Notice
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
 from asides.values.usage import Usage, normalise_usage

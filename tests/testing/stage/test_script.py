@@ -12,7 +12,8 @@ from asides.testing import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_sc
 from asides.testing.stage.script import ScriptPlayer
 from asides.values.errors import ConfigError
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
-from asides.values.messages import Prompt, ToolCall, user
+from asides.values.messages import Prompt, user
+from asides.values.parts import ToolCall
 from asides.values.usage import Usage
 
 REQUEST = ServedRequest(Prompt((user("hi"),)), "any", stream=False)

@@ -26,7 +26,7 @@ from asides.agents.mcp.names_and_results import (
 from asides.agents.mcp.session import ConnectionLost, ServerInfo, Session
 from asides.agents.tools.executor import Approval, BadArguments
 from asides.values.errors import ConfigError
-from asides.values.messages import ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.tools import Tool
 
 if TYPE_CHECKING:

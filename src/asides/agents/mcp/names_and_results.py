@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.agents.tools.results import NOTHING
-from asides.values.messages import File, Image, Text, ToolCall, ToolResult
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, ResourceLink, TextResourceContents

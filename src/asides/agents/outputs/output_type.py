@@ -22,7 +22,8 @@ from asides.agents.outputs.schemas import (
 from asides.agents.tools.type_readers import Problem, parse_msgspec_error, parse_pydantic_error
 from asides.values.errors import ConfigError
 from asides.values.json_schema import DEFINITIONS
-from asides.values.messages import OutputSchema, ToolResult
+from asides.values.messages import OutputSchema
+from asides.values.parts import ToolResult
 
 T = TypeVar("T")
 

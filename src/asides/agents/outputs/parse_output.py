@@ -18,7 +18,8 @@ import msgspec
 from asides.agents.outputs.output_type import OutputMismatch, OutputType
 from asides.agents.outputs.strategy import Strategy, encode_schema
 from asides.values.errors import AnswerInThinking, NoAnswer
-from asides.values.messages import Message, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Reply
 
 T = TypeVar("T")

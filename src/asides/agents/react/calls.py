@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from asides.values.messages import Message, ToolCall, user
+from asides.values.messages import Message, user
+from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from asides.values.tools import Tool
 

@@ -15,7 +15,8 @@ from asides.dialects.message_encoder import encode_arguments
 from asides.history.pair import CANCELLED
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Target
-from asides.values.messages import File, Image, Message, OutputSchema, Part, Prompt, Text, ToolCall, ToolResult
+from asides.values.messages import Message, OutputSchema, Prompt
+from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 

@@ -15,7 +15,7 @@ from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.signatures import Parameter, Parameters
 from asides.agents.tools.type_readers import TypeMismatch
 from asides.values.json_schema import resolve_reference
-from asides.values.messages import MAX_DEPTH, ToolCall, is_too_deep, read_arguments
+from asides.values.parts import MAX_DEPTH, ToolCall, is_too_deep, read_arguments
 
 _MAX_PROBLEM_LENGTH = 1500
 _MAX_SCHEMA_LENGTH = 300

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.tools import Tool
 
 Approval: TypeAlias = Literal["allow", "deny", "ask"]

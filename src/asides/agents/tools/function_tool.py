@@ -25,7 +25,7 @@ from asides.agents.tools.signatures import (
     read_tool_name,
 )
 from asides.values.errors import ConfigError
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.tools import Tool, read_tool
 
 _MOST_WRAPPERS = 8

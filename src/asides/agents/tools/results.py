@@ -13,7 +13,8 @@ import msgspec
 from asides.agents.tools.executor import BadArguments, JobOutcome, Raised, Returned, TimedOut
 from asides.agents.tools.type_readers import encode_custom
 from asides.values.errors import redact_keys
-from asides.values.messages import File, Image, Message, Text, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Result
 

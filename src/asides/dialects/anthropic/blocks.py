@@ -14,8 +14,8 @@ from asides.dialects.anthropic.wire import Block, Delta, PlainInput, PlainText, 
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
-from asides.values.messages import ServerTool, UnknownPart
 from asides.values.notices import Notice
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.lenient import read_any, read_thought_text
 

@@ -29,19 +29,9 @@ from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    HAS_FILE_IDS,
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Text,
-    ToolCall,
-    ToolResult,
-    find_traits,
-)
+from asides.values.messages import HAS_FILE_IDS, Message, OutputSchema, Prompt, find_traits
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool, select_fields
 

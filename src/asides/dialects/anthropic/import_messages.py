@@ -15,7 +15,8 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Message, Part, Role, Text, ToolCall, ToolResult
+from asides.values.messages import Message, Role
+from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import read_cache_control
 

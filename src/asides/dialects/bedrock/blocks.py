@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.bedrock.wire import ReasoningDelta
 from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.lenient import read_any, read_thought_text
 

@@ -29,8 +29,9 @@ from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
 from asides.providers.provider import AskBy, Target
 from asides.values.errors import Unsupported
-from asides.values.messages import File, Image, OutputSchema, Prompt, Text, ToolCall, ToolResult, read_facts
+from asides.values.messages import OutputSchema, Prompt, read_facts
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Effort, Thought
 from asides.values.tools import Tool
 

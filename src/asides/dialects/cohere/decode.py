@@ -45,7 +45,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import UnknownPart
+from asides.values.parts import UnknownPart
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 from asides.wire.lenient import names_thinking, read_any, read_thought_text

@@ -38,22 +38,9 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    Refusal,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    find_context,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, find_context
 from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 

@@ -48,7 +48,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import File, Image, ServerTool, UnknownPart
+from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.wire.framing import Framing

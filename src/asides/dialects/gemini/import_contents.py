@@ -15,7 +15,8 @@ import msgspec
 from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE
 from asides.dialects.message_encoder import STAND_IN
 from asides.values.errors import ConfigError
-from asides.values.messages import File, Image, Message, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.messages import Message
+from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.wire.lenient import is_marked, read_base64, unify_base64
 

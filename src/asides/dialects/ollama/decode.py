@@ -37,7 +37,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import Image
+from asides.values.parts import Image
 from asides.values.thinking import ThoughtKind
 from asides.values.usage import normalise_usage
 from asides.wire.framing import Framing

@@ -19,19 +19,8 @@ from asides.providers.provider import THINKING_FIELDS
 from asides.values.errors import ConfigError
 from asides.values.events import Event, ReplyEnded
 from asides.values.fold import fold
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    Refusal,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    read_arguments,
-)
+from asides.values.messages import Message, Role
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart, read_arguments
 from asides.values.thinking import Seal, Thought, ThoughtKind
 from asides.values.tools import read_cache_control
 from asides.wire.inline_tags import Separator

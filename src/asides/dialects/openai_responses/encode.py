@@ -33,24 +33,20 @@ from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import (
+from asides.values.messages import Message, OutputSchema, Prompt, find_context, read_facts
+from asides.values.notices import Notice
+from asides.values.parts import (
     File,
     Image,
-    Message,
-    OutputSchema,
     Part,
-    Prompt,
     Refusal,
     ServerTool,
     Text,
     ToolCall,
     ToolResult,
     UnknownPart,
-    find_context,
     read_arguments,
-    read_facts,
 )
-from asides.values.notices import Notice
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, select_fields
 

@@ -23,13 +23,12 @@ from asides.dialects.openai_responses.tool_items import (
     read_output,
 )
 from asides.values.errors import ConfigError
-from asides.values.messages import (
+from asides.values.messages import Message, Role
+from asides.values.parts import (
     File,
     Image,
-    Message,
     Part,
     Refusal,
-    Role,
     ServerTool,
     Text,
     ToolCall,

@@ -22,8 +22,8 @@ from asides.values.events import (
     ThoughtSealed,
     Warned,
 )
-from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
+from asides.values.parts import UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 
 Channel: TypeAlias = Literal["summary", "raw"]

@@ -16,8 +16,8 @@ from asides.dialects.message_encoder import Wire, add_notice
 from asides.dialects.openai_responses.items import ENTRY, ItemState
 from asides.dialects.openai_responses.wire import Entry, Item
 from asides.values.events import Event, PartArrived, ThoughtSealed, ToolCallDelta
-from asides.values.messages import Image, ServerTool, ToolResult
 from asides.values.notices import Notice
+from asides.values.parts import Image, ServerTool, ToolResult
 from asides.values.thinking import Origin, Seal
 from asides.wire.lenient import to_json_text
 

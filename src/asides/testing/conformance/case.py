@@ -38,8 +38,9 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import Prompt, ToolCall
+from asides.values.messages import Prompt
 from asides.values.notices import Notice
+from asides.values.parts import ToolCall
 from asides.values.reply import Outcome, Reply
 from asides.values.thinking import ThoughtKind
 from asides.values.usage import Usage

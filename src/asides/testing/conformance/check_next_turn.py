@@ -14,7 +14,8 @@ from asides.testing.conformance.report import CheckFailed, CheckSkipped, expect
 from asides.testing.conformance.response_bodies import Decoded
 from asides.testing.stage.rules import RequestRules, RulesByDialect
 from asides.values.events import Event, ThoughtSealed
-from asides.values.messages import Message, Prompt, Text, ToolResult, user
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 

@@ -16,7 +16,7 @@ from asides.providers.provider import Target
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.fold import Fold
-from asides.values.messages import Part
+from asides.values.parts import Part
 from asides.values.reply import Reply
 from asides.wire.aws_frames import Frame, FrameReader, write_frame
 

@@ -15,7 +15,8 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage.script import Say
 from asides.testing.stage.sums import find_sum
-from asides.values.messages import Message, OutputSchema, Prompt, Text, ToolCall, ToolResult
+from asides.values.messages import Message, OutputSchema, Prompt
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.tools import Tool
 
 MODEL = "stage"

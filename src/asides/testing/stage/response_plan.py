@@ -14,7 +14,8 @@ from asides.dialects.server_half import ReplyWriter
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
 from asides.values.events import Event, ReplyStarted, StopReason, UsageReported
 from asides.values.fold import simulate
-from asides.values.messages import Part, Prompt, Refusal, Text
+from asides.values.messages import Prompt
+from asides.values.parts import Part, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage

@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.values.errors import ConfigError
 from asides.values.events import Event, StopKind
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from asides.values.usage import Usage
 
 

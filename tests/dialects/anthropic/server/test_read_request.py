@@ -11,19 +11,8 @@ from asides.dialects import find_dialect
 from asides.dialects.anthropic.encode import encode
 from asides.providers.find import find_target
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Sampling,
-    Text,
-    ToolCall,
-    ToolResult,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, user
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 

@@ -24,7 +24,7 @@ from asides.values.events import (
     UsageReported,
 )
 from asides.values.fold import fold
-from asides.values.messages import ToolCall, UnknownPart
+from asides.values.parts import ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage

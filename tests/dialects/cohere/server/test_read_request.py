@@ -10,19 +10,8 @@ import pytest
 from asides.dialects.cohere.server.read_request import read
 from asides.dialects.dialect import ServedRequest
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Sampling,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, user
+from asides.values.parts import Image, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 

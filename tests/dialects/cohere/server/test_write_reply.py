@@ -25,8 +25,8 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import fold
-from asides.values.messages import UnknownPart
 from asides.values.notices import Notice
+from asides.values.parts import UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage
 from asides.wire.sse import SseReader

@@ -11,20 +11,8 @@ from asides.dialects.gemini import dialect
 from asides.dialects.gemini.server.read_request import read
 from asides.providers.find import find_target
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, user
+from asides.values.parts import File, Image, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 

@@ -9,7 +9,8 @@ import pytest
 
 from asides.dialects import find_dialect
 from asides.values.errors import ConfigError
-from asides.values.messages import Image, OutputSchema, Sampling, Text, ToolCall, ToolResult
+from asides.values.messages import OutputSchema, Sampling
+from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 

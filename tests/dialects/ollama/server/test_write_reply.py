@@ -18,7 +18,7 @@ from asides.values.events import (
     UsageReported,
 )
 from asides.values.fold import fold
-from asides.values.messages import Image
+from asides.values.parts import Image
 from asides.values.usage import Usage
 from tests.decoding import reply_of, target
 

@@ -12,20 +12,8 @@ from asides.dialects.openai_chat.encode import encode
 from asides.dialects.openai_chat.server.read_request import read
 from asides.providers.provider import AskBy, Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, InvalidThinking
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    Sampling,
-    Text,
-    ToolCall,
-    ToolResult,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, system, user
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 

@@ -26,8 +26,8 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import fold
-from asides.values.messages import ToolCall
 from asides.values.notices import Notice
+from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Seal
 from asides.values.usage import Usage

@@ -10,24 +10,8 @@ import pytest
 
 from asides import dialects
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Prompt,
-    ProviderState,
-    Refusal,
-    Sampling,
-    ServerTool,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    assistant,
-    system,
-    user,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, assistant, system, user
+from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 from tests.responses import DIALECT, both_ways, call, message, reasoning, target

@@ -22,7 +22,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import Image, ServerTool, UnknownPart
+from asides.values.parts import Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 

@@ -24,7 +24,8 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import Fold
-from asides.values.messages import Message, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from tests.testing.stage.http_client import Answer, connected

@@ -21,7 +21,8 @@ from asides.values.events import (
     ThoughtSealed,
     ToolCallDelta,
 )
-from asides.values.messages import Message, Text, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Text, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from tests.testing.stage.http_client import Answer, connected

@@ -16,7 +16,8 @@ from asides.providers.find import find_provider
 from asides.providers.provider import ModelRule
 from asides.testing import OpenStage, Say, Stage
 from asides.values.errors import AuthError, ReplayRejected
-from asides.values.messages import Message, Part, ToolCall, ToolResult, user
+from asides.values.messages import Message, user
+from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.thinking import Seal
 from tests.testing.stage.http_client import Answer, connected
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asides.testing import OpenStage, Say, Stage
-from asides.values.messages import ToolCall
+from asides.values.parts import ToolCall
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

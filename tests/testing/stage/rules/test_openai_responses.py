@@ -9,7 +9,8 @@ import pytest
 
 import asides
 from asides.testing import OpenStage, Say, Stage
-from asides.values.messages import ToolCall, user
+from asides.values.messages import user
+from asides.values.parts import ToolCall
 from tests.testing.stage.http_client import Answer, connected
 
 FIRST = {"model": "gpt-5", "input": "What is 2 + 3?", "store": False, "reasoning": {"effort": "low", "summary": "auto"}}

@@ -23,7 +23,7 @@ from asides.values.events import (
     ThoughtSealed,
     ToolCallDelta,
 )
-from asides.values.messages import ServerTool, UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]

@@ -16,19 +16,8 @@ from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    File,
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    Sampling,
-    Text,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
 from asides.wire.lenient import read_base64

@@ -23,7 +23,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import ServerTool, UnknownPart, read_arguments
+from asides.values.parts import ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
 from asides.wire.aws_frames import write_frame
 

@@ -23,7 +23,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import UnknownPart
+from asides.values.parts import UnknownPart
 from asides.values.usage import Usage
 
 _KNOWN_FINISH_REASONS = frozenset(

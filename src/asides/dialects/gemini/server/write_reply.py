@@ -26,7 +26,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import File, Image, ServerTool, ToolCall, UnknownPart
+from asides.values.parts import File, Image, ServerTool, ToolCall, UnknownPart
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]

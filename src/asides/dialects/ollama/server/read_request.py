@@ -14,18 +14,8 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
-from asides.values.messages import (
-    Image,
-    Message,
-    OutputSchema,
-    Part,
-    Prompt,
-    Sampling,
-    Text,
-    ToolCall,
-    ToolResult,
-    read_arguments,
-)
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, read_arguments
 from asides.values.thinking import Thinking, Thought, read_thinking
 from asides.values.tools import read_tool
 from asides.wire.lenient import read_base64

@@ -21,7 +21,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.messages import Image, ToolCall
+from asides.values.parts import Image, ToolCall
 
 _BETWEEN_THOUGHTS = "\n\n"
 

@@ -14,7 +14,8 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.import_messages import import_messages
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, Sampling, Text
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.parts import Text
 from asides.values.thinking import Effort, Mode, Show, Summary, Thinking, read_thinking
 from asides.values.tools import Tool
 

@@ -24,7 +24,8 @@ from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import RequestRules
 from asides.values.events import Event, ReplyEnded, TextDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
-from asides.values.messages import Message, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 
 _MISSING = "Function call is missing a thought_signature in functionCall parts. The call of {name} has none."

@@ -28,7 +28,7 @@ from asides.values.events import (
     ThoughtSealed,
     ToolCallDelta,
 )
-from asides.values.messages import ServerTool
+from asides.values.parts import ServerTool
 from asides.values.thinking import Seal
 
 # The fields that the endpoint accepts (openai-python 3.49, types/responses/response_create_params.py, 2026-11), and
