@@ -187,10 +187,8 @@ def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 
 
 def encode_items(prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
-    """Encode every message of the prompt as items, in order; a longer history begins with the same list as a shorter
-    one. The system prompt is not among them.
-
-    With `reuse`, items may be the bytes that an earlier request had for them.
+    """Encode every message as items, in order; a longer history begins with the same list as a shorter one. With
+    `reuse`, items may be the bytes that an earlier request had for them. The system prompt is not among them.
     """
     encoder = _ItemEncoder(prompt, target, notices)
     encoder.history.run(prompt.messages, find_context(target, encoder.stored, encoder.mixes_calls) if reuse else None)
@@ -209,8 +207,8 @@ class _ItemEncoder:
         self.custom_calls = {call.id for call in calls if call.custom}
         self.native_calls = {call.id: item for call in calls if (item := _find_item(call.seals, *CLIENT_CALLS))}
         """The items of calls that go back as they came: of tools of the provider."""
+        # Some calls are no functions. Then a result depends on its call, in another message.
         self.mixes_calls = bool(self.custom_calls or self.native_calls)
-        """Whether some calls are no functions. Then a result depends on its call, in another message."""
         encode_message = build_flat_encoder(
             system=self.encode_system,
             user=self.encode_user,
@@ -344,7 +342,7 @@ def _encode_tool_call(call: ToolCall) -> Wire:
 
 def _find_item(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:
     for seal in seals:
-        if seal.entry is None:
+        if seal.entry is None or not any(kind in seal.entry for kind in kinds):
             continue
         item = msgspec.json.decode(seal.entry)
         if isinstance(item, dict) and item.get("type") in kinds:
