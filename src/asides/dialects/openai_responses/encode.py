@@ -51,7 +51,6 @@ from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, select_fields
 
 ENCRYPTED = "reasoning.encrypted_content"
-# The sampling settings that this endpoint has.
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 
