@@ -23,6 +23,7 @@ PLAIN = BlockFormat(
     answer=lambda part: {"answer": part.text},
     tool_call=lambda _, call_id: {"call": call_id},
     mark_cache=lambda block, _: [block, {"mark": ""}],
+    plain=lambda role, text: {role: [{"text": text}]},
     finish_turn=finish_turn,
     merges=(),
 )

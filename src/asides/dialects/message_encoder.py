@@ -80,29 +80,26 @@ Turns: TypeAlias = list[tuple[str, list[Any]]]
 """Pairs of the kind of a turn and its parts."""
 
 
-class EncodedMessage:
+class EncodedMessage(msgspec.Struct, gc=False, eq=False):
     """The form of a message on the wire, in one context, with the notices about it."""
 
-    __slots__ = ("arguments", "context", "first", "last", "notices", "turns", "wires")
-
-    def __init__(self, wires: list[Any], first: str, last: str, turns: Turns | None = None) -> None:
-        self.wires = wires
-        self.first = first
-        self.last = last
-        """The kinds of its first and its last turn."""
-        self.turns = turns
-        """Its turns, unless they are only needed as a whole."""
-        self.context: Context | None = None
-        self.notices: tuple[Notice, ...] = ()
-        self.arguments: list[bytes] = []
+    wires: Sequence[Any]
+    first: str = ""
+    last: str = ""
+    """The kinds of its first and its last turn."""
+    turns: Turns | None = None
+    """Its turns, unless they are only needed as a whole."""
+    context: Context | None = None
+    notices: tuple[Notice, ...] = ()
+    arguments: tuple[bytes, ...] = ()
 
     def fits(self, facts: MessageFacts) -> bool:
         """Whether the arguments of the calls are as before: nothing else in a message can be changed in place."""
         return not facts.calls or _encode_all_arguments(facts) == self.arguments
 
 
-def _encode_all_arguments(facts: MessageFacts) -> list[bytes]:
-    return [_ENCODER.encode(call.arguments) for call in facts.calls]
+def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:
+    return tuple([_ENCODER.encode(call.arguments) for call in facts.calls])
 
 
 class HistoryEncoder:
@@ -167,7 +164,7 @@ class HistoryEncoder:
         if self.keep:
             try:
                 form.arguments = _encode_all_arguments(facts)
-                form.wires = [msgspec.Raw(_ENCODER.encode(wire)) for wire in form.wires]
+                form.wires = tuple([msgspec.Raw(_ENCODER.encode(wire)) for wire in form.wires])
             except (TypeError, ValueError, RecursionError):
                 return form  # the error of the whole request names the field
             form.turns = None
@@ -179,10 +176,9 @@ class HistoryEncoder:
         role, (part,) = message.role, message.parts
         wire = self._plain(role, cast("Text", part).text)
         try:
-            form = EncodedMessage([msgspec.Raw(_ENCODER.encode(wire))], role, role)
+            form = EncodedMessage((msgspec.Raw(_ENCODER.encode(wire)),), role, role, None, context)
         except ValueError:
             return EncodedMessage([wire], role, role)  # half a character: the error of the whole request tells
-        form.context = context
         facts.encoded, facts.encoded_before = form, facts.encoded
         return form
 
@@ -190,7 +186,7 @@ class HistoryEncoder:
         """Encode the message."""
         wires = self.encode(message)
         if self._between is None or not wires:
-            return EncodedMessage(wires, "", "")
+            return EncodedMessage(wires)
         return EncodedMessage(wires, wires[0]["role"], wires[-1]["role"])
 
     def add_notices(self, notices: tuple[Notice, ...]) -> None:
@@ -245,7 +241,7 @@ class TurnHistoryEncoder(HistoryEncoder):
         """Encode the message."""
         turns: Turns = self.encode(message)
         wires = [self._finish(kind, parts) for kind, parts in turns]
-        return EncodedMessage(wires, turns[0][0], turns[-1][0], turns) if turns else EncodedMessage([], "", "")
+        return EncodedMessage(wires, turns[0][0], turns[-1][0], turns) if turns else EncodedMessage(())
 
     def unpack_last(self) -> Wire:
         """Return the last turn as a dict that can be changed."""

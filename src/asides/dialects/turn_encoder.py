@@ -47,6 +47,8 @@ class BlockFormat(msgspec.Struct, frozen=True):
     """Arguments: the call, its id."""
     mark_cache: Callable[[Wire, bool | str], list[Any]]
     """Returns the block with a cache breakpoint after it, which may have a lifetime."""
+    plain: Callable[[str, str], Wire]
+    """Builds a turn that is one text, as the other functions would. Arguments: its role, its text."""
     finish_turn: Callable[[str, list[Any]], Wire]
     """Builds a turn. Arguments: its role, its blocks."""
     merges: tuple[str, ...] = ("user",)
@@ -81,7 +83,7 @@ class _TurnEncoder:
         self.notices = notices
         self.call_ids: _CallIds | _FixedIds = _CallIds()
         self.history = TurnHistoryEncoder(
-            self.encode_message, notices, self.encode_plain, merges=form.merges, finish=form.finish_turn
+            self.encode_message, notices, form.plain, merges=form.merges, finish=form.finish_turn
         )
         system: list[Any] = []
         self.encoded = EncodedTurns(system, self.history)
@@ -101,10 +103,6 @@ class _TurnEncoder:
             history.run(messages[start - 1 : start], None)
         history.run(messages[start:], context)
         return self.encoded
-
-    def encode_plain(self, role: str, text: str) -> Wire:
-        block = self.form.text(text) if role == "user" else self.form.answer(Text(text))
-        return self.form.finish_turn(role, [block])
 
     def encode_message(self, message: Message) -> Turns:
         form, notices, encoded = self.form, self.notices, self.encoded

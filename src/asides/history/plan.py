@@ -123,7 +123,7 @@ def _replay(prompt: Prompt, target: Target, traits: int, decisions: list[Decisio
     return tuple(planned)
 
 
-class _PlannedMessage(msgspec.Struct, frozen=True):
+class _PlannedMessage(msgspec.Struct, frozen=True, gc=False):
     """What goes back of a message, and the decisions about its parts."""
 
     context: Context

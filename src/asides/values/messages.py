@@ -51,27 +51,6 @@ IS_PLAIN = 2048
 """A message of a user or a model that is one text and nothing else, as most are."""
 
 
-class MessageFacts:
-    """Facts about the parts of one message, and its forms for the targets that it was last sent to.
-
-    A message never changes, so they are found once. The slot is invisible to the garbage collector: nothing here may
-    refer to the message itself.
-    """
-
-    __slots__ = ("calls", "encoded", "encoded_before", "planned", "planned_before", "results", "traits")
-
-    def __init__(self, traits: int, calls: tuple[ToolCall, ...], results: tuple[ToolResult, ...]) -> None:
-        self.traits = traits
-        self.calls = calls
-        self.results = results
-        self.planned: Any = NO_FORM
-        """How the plan of a history sends the message. The form before it was made for another context."""
-        self.planned_before: Any = NO_FORM
-        self.encoded: Any = NO_FORM
-        """The message on the wire."""
-        self.encoded_before: Any = NO_FORM
-
-
 class Context:
     """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
 
@@ -93,6 +72,26 @@ class NoForm:
 
 
 NO_FORM = NoForm()
+
+
+class MessageFacts(msgspec.Struct, gc=False, eq=False):
+    """Facts about the parts of one message, and its forms for the targets that it was last sent to.
+
+    A message never changes, so they are found once. The garbage collector sees neither these nor the slot that holds
+    them, so that long histories cost it nothing: nothing here may refer to the message itself.
+    """
+
+    traits: int
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    planned: Any = NO_FORM
+    """How the plan of a history sends the message. The form before it was made for another context."""
+    planned_before: Any = NO_FORM
+    encoded: Any = NO_FORM
+    """The message on the wire."""
+    encoded_before: Any = NO_FORM
+
+
 _CONTEXTS: dict[tuple[object, ...], Context] = {}
 _MOST_CONTEXTS = 256
 
@@ -149,9 +148,9 @@ def _collect_facts(message: Message) -> MessageFacts:
     parts, is_user = message.parts, message.role == "user"
     if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
         if not part.text or part.text.isspace():
-            return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS, (), ())
+            return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
         is_plain = message.name is None and (is_user or message.role == "assistant")
-        return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS, (), ())
+        return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
     traits = 0 if not is_user or any(map(_is_filled, parts)) else IS_BLANK
     for part in parts:
         traits |= _find_traits(part)

@@ -282,6 +282,10 @@ def _strip_last_text(block: Any) -> None:
         block["text"] = block["text"].rstrip()
 
 
+def _encode_plain(role: str, text: str) -> Wire:
+    return {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
+
+
 def _finish_turn(role: str, blocks: list[Any]) -> Wire:
     """Build a turn. Of the user's blocks, results are first; plain text is a string."""
     if role == "user":
@@ -384,5 +388,6 @@ _BLOCKS = BlockFormat(
     answer=_encode_answer,
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
+    plain=_encode_plain,
     finish_turn=_finish_turn,
 )

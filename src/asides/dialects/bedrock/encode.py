@@ -246,6 +246,10 @@ def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = Fals
     return encode_turns(prompt, _BLOCKS, notices, reuse=reuse)
 
 
+def _encode_plain(role: str, text: str) -> Wire:
+    return {"role": role, "content": [{"text": text}]}
+
+
 def _finish_turn(role: str, blocks: list[Any]) -> Wire:
     return {"role": role, "content": list(blocks)}
 
@@ -330,6 +334,7 @@ _BLOCKS = BlockFormat(
     answer=_encode_answer,
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
+    plain=_encode_plain,
     finish_turn=_finish_turn,
     merges=("user", "assistant"),  # two turns of one role in a row are refused
 )
