@@ -211,31 +211,33 @@ class TurnHistoryEncoder(HistoryEncoder):
         super().__init__(encode, notices, plain)
         self._merges = merges
         self._finish = finish
-        self._before: tuple[Message, EncodedMessage] | None = None
+        self._before = Message("user"), EncodedMessage(())
         self._merged: list[Any] = []
         """The parts of the last turn, while those of other messages are added to it."""
 
     def run(self, messages: Sequence[Message], context: Context | None) -> None:
         """Encode these messages after those before."""
-        encoded, merges = self.encoded, self._merges
+        encoded, merges, last = self.encoded, self._merges, self.last
+        before, before_form = self._before
         for message, facts in zip(messages, read_facts(messages), strict=True):
             form = facts.encoded
             if form.context is not context or (facts.calls and not form.fits(facts)):
+                self.last = last
                 form = self.find_form(message, facts, context)
             if form.notices:
                 self.add_notices(form.notices)
             if not form.wires:
                 continue
-            if form.first == self.last and form.first in merges:
-                self._merge(message, form)
+            if form.first == last and last in merges:
+                self._merge(before, before_form, message, form)
             else:
                 if self._merged:
-                    self._finish_merged()
+                    self._finish_merged(last)
                 encoded += form.wires
-            self.last = form.last
-            self._before = message, form
+            last, before, before_form = form.last, message, form
         if self._merged:
-            self._finish_merged()
+            self._finish_merged(last)
+        self.last, self._before = last, (before, before_form)
 
     def make_form(self, message: Message) -> EncodedMessage:
         """Encode the message."""
@@ -246,21 +248,21 @@ class TurnHistoryEncoder(HistoryEncoder):
     def unpack_last(self) -> Wire:
         """Return the last turn as a dict that can be changed."""
         last = self.encoded[-1]
-        if isinstance(last, msgspec.Raw) and self._before is not None:
+        if isinstance(last, msgspec.Raw):
             last = self.encoded[-1] = self._finish(*self._find_turns(*self._before)[-1])
         return cast("Wire", last)
 
-    def _merge(self, message: Message, form: EncodedMessage) -> None:
-        """Add the first turn of the message to the last turn; its other turns follow."""
-        if not self._merged and self._before is not None:
-            self._merged = list(self._find_turns(*self._before)[-1][1])
+    def _merge(self, before: Message, before_form: EncodedMessage, message: Message, form: EncodedMessage) -> None:
+        """Add the first turn of a message to the last turn of the one before; its other turns follow."""
+        if not self._merged:
+            self._merged = list(self._find_turns(before, before_form)[-1][1])
         self._merged += self._find_turns(message, form)[0][1]
         if len(form.wires) > 1:
-            self._finish_merged()
+            self._finish_merged(form.first)
             self.encoded += form.wires[1:]
 
-    def _finish_merged(self) -> None:
-        self.encoded[-1] = self._finish(self.last, self._merged)
+    def _finish_merged(self, kind: str) -> None:
+        self.encoded[-1] = self._finish(kind, self._merged)
         self._merged = []
 
     def _find_turns(self, message: Message, form: EncodedMessage) -> Turns:

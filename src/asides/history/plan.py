@@ -107,19 +107,36 @@ def _replay(prompt: Prompt, target: Target, traits: int, decisions: list[Decisio
         # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
         messages = withhold_broken_turns(messages, rows=(target.provider,))
     replayer = _Replayer(target, never=prompt.thinking.replay == "never")
-    places = range(len(messages) - 1, -1, -1)
-    last_user = next((place for place in places if messages[place].role == "user"), -1)
-    planned: list[Message] = []
-    for number, (message, facts) in enumerate(zip(messages, read_facts(messages), strict=True)):
-        if not facts.traits & IS_BOUND or message.role != "assistant":
-            planned.append(message)
+    # Thoughts after this message go back, by the rule.
+    since, by_calls = len(messages), False
+    match replayer.rule.when:
+        case "never":
+            pass
+        case "all" | "sealed":
+            since = -1
+        case "tool_turns":
+            by_calls = True
+        case "since_last_user":
+            places = range(len(messages) - 1, -1, -1)
+            since = next((place for place in places if messages[place].role == "user"), -1)
+    planned = list(messages)
+    dropped: set[int] = set()
+    for number, facts in enumerate(read_facts(messages)):
+        if not facts.traits & IS_BOUND or messages[number].role != "assistant":
             continue
-        form = replayer.plan_message(message, facts, number, last_user)
+        replays = number > since or (by_calls and bool(facts.calls))
+        form = facts.planned
+        if form.context is not replayer.contexts[replays] or form.number != number:
+            form = replayer.plan_message(messages[number], facts, number, replays)
         decisions += form.decisions
         if form.message is None:
-            planned.append(message)
+            continue
+        if form.message:
+            planned[number] = form.message[0]
         else:
-            planned += form.message
+            dropped.add(number)
+    if dropped:
+        planned = [message for number, message in enumerate(planned) if number not in dropped]
     return tuple(planned)
 
 
@@ -139,45 +156,29 @@ class _Replayer:
 
     def __init__(self, target: Target, *, never: bool) -> None:
         self._target = target
-        self._rule = target.provider.replay_rule(target.family or target.model)
+        self.rule = target.provider.replay_rule(target.family or target.model)
         if never:
-            self._rule = ReplayRule(when="never", source="Thinking(replay='never')")
+            self.rule = ReplayRule(when="never", source="Thinking(replay='never')")
         # The second one is for turns whose thoughts the rule sends back.
-        self._contexts = tuple(find_context(target, "plan", never, replays) for replays in (False, True))
-        self._hosts = self._contexts[0].known
+        self.contexts = tuple(find_context(target, "plan", never, replays) for replays in (False, True))
+        self._hosts = self.contexts[0].known
         self._facts = find_facts(target.dialect)
 
-    def plan_message(self, message: Message, facts: MessageFacts, number: int, last_user: int) -> _PlannedMessage:
-        replays = self._replays_turn(facts, number, last_user)
-        context = self._contexts[replays]
-        form: _PlannedMessage = facts.planned
-        if form.context is context and form.number == number:
-            return form
-        if facts.planned_before.context is context and facts.planned_before.number == number:
-            form = facts.planned_before
-        else:
+    def plan_message(self, message: Message, facts: MessageFacts, number: int, replays: bool) -> _PlannedMessage:
+        """Find the plan that the message had before its latest one, or make it."""
+        form: _PlannedMessage = facts.planned_before
+        if form.context is not self.contexts[replays] or form.number != number:
             decisions: list[Decision] = []
             parts = tuple(self._replay_parts(message, number, replays, decisions))
             whole = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
             changed = (msgspec.structs.replace(message, parts=parts),) if parts else ()
-            form = _PlannedMessage(context, number, tuple(decisions), None if whole else changed)
+            form = _PlannedMessage(self.contexts[replays], number, tuple(decisions), None if whole else changed)
         facts.planned, facts.planned_before = form, facts.planned
         return form
 
-    def _replays_turn(self, facts: MessageFacts, number: int, last_user: int) -> bool:
-        match self._rule.when:
-            case "never":
-                return False
-            case "all" | "sealed":
-                return True
-            case "tool_turns":
-                return bool(facts.calls)
-            case "since_last_user":
-                return number > last_user
-
     def _replay_parts(self, message: Message, number: int, replays: bool, decisions: list[Decision]) -> list[Part]:
         parts: list[Part] = []
-        rule = self._rule
+        rule = self.rule
         for place, part in enumerate(message.parts):
             if isinstance(part, Thought):
                 why = self._find_drop_reason(part, replays)
@@ -204,7 +205,7 @@ class _Replayer:
         return parts
 
     def _find_drop_reason(self, thought: Thought, replays: bool) -> str:
-        rule, target = self._rule, self._target
+        rule, target = self.rule, self._target
         if thought.withheld:
             return "its text was not saved, or that of a thought beside it, and it cannot go back without"
         if not thought.can_replay:
