@@ -44,6 +44,8 @@ class Urllib3Transport:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._managers: dict[tuple[bool, str | None], urllib3.PoolManager] = {}
+        self._places: dict[str, tuple[urllib3.HTTPConnectionPool, str]] = {}
+        """By address, without proxies: its pool, and the address as the pool takes it."""
 
     def open(self, request: HttpRequest, timeout: Timeout) -> Response:
         """Take a request; `head` of the response sends it."""
@@ -53,12 +55,32 @@ class Urllib3Transport:
         """Close all idle connections."""
         with self._lock:
             managers, self._managers = list(self._managers.values()), {}
+            places, self._places = list(self._places.values()), {}
+        for known, _ in places:
+            known.close()
         for manager in managers:
             # `clear` alone leaves closing to the garbage collector.
             for key in manager.pools.keys():  # noqa: SIM118 - the container is not iterable
                 if (pool := manager.pools.get(key)) is not None:
                     pool.close()
             manager.clear()
+
+    def find_place(self, url: str, proxy: str | None) -> tuple[Any, str]:
+        """What sends a request to this address, and the address as it takes it."""
+        if proxy is not None:
+            return self.get_manager(url, proxy), url
+        place = self._places.get(url)
+        if place is None or place[0].pool is None:
+            from urllib3.util import parse_url
+
+            # To look for the pool takes longer than most of the other things that are done for a request.
+            parsed = parse_url(url)
+            pool = self.get_manager(url, None).connection_from_host(parsed.host, parsed.port, parsed.scheme)
+            place = pool, parsed.request_uri
+            if len(self._places) >= _POOL_SIZE:
+                self._places.clear()
+            self._places[url] = place
+        return place
 
     def get_manager(self, url: str, proxy: str | None) -> urllib3.PoolManager:
         """The pools for an address, made when first used."""
@@ -204,20 +226,21 @@ class _Urllib3Response:
 
         request = self._request
         self._proxy = None if request.direct else find_proxy(request.url)
-        manager = self._transport.get_manager(request.url, self._proxy)
         connect = self._limit(self._timeout.connect)
         self.connect_end = _add_to_now(connect)
         _current.response = self
         try:
-            self._response = manager.request(
+            sender, address = self._transport.find_place(request.url, self._proxy)
+            self._response = sender.urlopen(
                 request.method,
-                request.url,
+                address,
                 body=request.body or None,
                 headers=request.headers,
                 timeout=urllib3.Timeout(connect=connect, read=None),
                 preload_content=False,
                 redirect=False,
                 retries=False,
+                assert_same_host=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, BrokenHead) as problem:
             raise self._translate(problem) from None

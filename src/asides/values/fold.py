@@ -46,33 +46,27 @@ from asides.values.usage import Usage
 _BlockKind: TypeAlias = Literal["text", "thought", "call", "refusal", "part"]
 
 
-class _Block:
+class _Block(msgspec.Struct, eq=False):
     """A part while it arrives; its pieces are joined once, at the end."""
 
-    __slots__ = (
-        "call_id", "call_name", "closed", "custom", "joined", "kind", "order", "part", "pieces", "seals", "size",
-        "source", "thought_kind", "via"
-    )  # fmt: skip
-
-    def __init__(self, kind: _BlockKind) -> None:
-        self.kind: _BlockKind = kind
-        self.pieces: list[str] = []
-        self.joined = 0
-        """How many of the pieces `join_pieces` has made."""
-        self.order = 0
-        """The rank of its last event among all blocks; 0 for a block with nothing but seals."""
-        self.closed = False
-        """Whether a closing seal has come, and no text after it."""
-        self.seals: list[Seal] | None = None
-        self.thought_kind: ThoughtKind = "raw"
-        self.source: ThoughtSource = "field"
-        self.via: str | None = None
-        self.call_id: str | None = None
-        self.call_name: str | None = None
-        self.custom = False
-        self.size = 0
-        """The bytes of a call's arguments so far."""
-        self.part: ServerTool | Image | File | UnknownPart | None = None
+    kind: _BlockKind
+    pieces: list[str] = msgspec.field(default_factory=list[str])
+    joined: int = 0
+    """How many of the pieces `join_pieces` has made."""
+    order: int = 0
+    """The rank of its last event among all blocks; 0 for a block with nothing but seals."""
+    closed: bool = False
+    """Whether a closing seal has come, and no text after it."""
+    seals: list[Seal] | None = None
+    thought_kind: ThoughtKind = "raw"
+    source: ThoughtSource = "field"
+    via: str | None = None
+    call_id: str | None = None
+    call_name: str | None = None
+    custom: bool = False
+    size: int = 0
+    """The bytes of a call's arguments so far."""
+    part: ServerTool | Image | File | UnknownPart | None = None
 
 
 # Seals that come after all text of their thought. Seals of other kinds may come before or with the text.

@@ -269,7 +269,12 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that are set, by name."""
+        if self is _NO_SAMPLING:
+            return {}
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+
+
+_NO_SAMPLING = Sampling()
 
 
 class ProviderState(msgspec.Struct, frozen=True):
@@ -310,7 +315,7 @@ class Prompt(msgspec.Struct, frozen=True):
     output: OutputSchema | Literal["json"] | None = None
     max_tokens: int | None = None
     """The limit for the whole output, thinking included."""
-    sampling: Sampling = Sampling()
+    sampling: Sampling = _NO_SAMPLING
     stop: tuple[str, ...] = ()
     stream: bool = True
     metadata: dict[str, str] | None = None

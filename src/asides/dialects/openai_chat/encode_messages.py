@@ -92,9 +92,6 @@ class _MessageEncoder:
         self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
         self.signs_calls = False
         """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
-        pairs = [tag for tag in target.facts.tags if isinstance(tag, tuple)]
-        self.opening, self.closing = pairs[0] if pairs else ("<think>", "</think>")
-
         self.encode_one = build_flat_encoder(
             system=self.encode_system,
             user=self.encode_user,
@@ -205,7 +202,9 @@ class _MessageEncoder:
             case Text():
                 return part.text
             case Thought() if part.text:
-                return f"{self.opening}{part.text}{self.closing}"
+                pairs = [tag for tag in self.target.facts.tags if isinstance(tag, tuple)]
+                opening, closing = pairs[0] if pairs else ("<think>", "</think>")
+                return f"{opening}{part.text}{closing}"
             case _:
                 return ""
 
