@@ -139,10 +139,10 @@ async def test_closing_from_another_task_ends_the_turn(stage: OpenStage) -> None
     theatre = stage(Say(text="one two three", piece=4, hang_after=600), Say(text="Good."))
     chat = AsyncConversation(PLAIN, **options(PLAIN, theatre))
     events = chat.stream("go")
-    asyncio.get_running_loop().call_later(0.2, lambda: closing.append(asyncio.ensure_future(events.close())))
     closing: list[asyncio.Future[None]] = []
-    async for _ in events:
-        pass
+    async for event in events:
+        if isinstance(event, asides.TextDelta) and not closing:
+            closing.append(asyncio.ensure_future(events.close()))
     await asyncio.gather(*closing)
     assert dialogue(chat)[0] == ("user", "go")
     await chat.ask("on")
