@@ -19,16 +19,6 @@ from asides.values.tools import Tool
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-class StoredResponse(msgspec.Struct, frozen=True):
-    """The id under which a provider stored a turn and everything before it."""
-
-    id: str
-    origin: Origin | None = None
-
-
 # --- what is known about a message ------------------------------------------------------------------------------------
 
 # Traits of a message, as bits: a history has the traits of all its messages.
@@ -97,7 +87,7 @@ _MOST_CONTEXTS = 256
 
 
 def find_context(target: object, *settings: object) -> Context:
-    """The context of this very target and these settings: the same one each time, as long as both are in use."""
+    """Return the context of this very target and these settings: the same one while both are in use."""
     key = (id(target), *settings)
     context = _CONTEXTS.get(key)
     if context is None:
@@ -118,7 +108,7 @@ _set_facts = _FactsSlot.__dict__["_facts"].__set__
 
 
 def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
-    """The facts about each message."""
+    """Return the facts about each message."""
     try:
         return [message._facts for message in messages]  # pyright: ignore[reportPrivateUsage]
     except AttributeError:
@@ -134,7 +124,7 @@ def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
 
 
 def find_traits(messages: Sequence[Message]) -> int:
-    """The traits of all these messages together."""
+    """Return the traits of all these messages together."""
     # Few messages differ in their traits.
     return reduce(or_, {facts.traits for facts in read_facts(messages)}, 0)
 
@@ -150,7 +140,7 @@ def _find_facts(message: Message) -> MessageFacts:
 def _collect_facts(message: Message) -> MessageFacts:
     parts, is_user = message.parts, message.role == "user"
     if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
-        if not part.text or part.text.isspace():
+        if _is_blank(part.text):
             return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
         is_plain = message.name is None and (is_user or message.role == "assistant")
         return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
@@ -163,7 +153,11 @@ def _collect_facts(message: Message) -> MessageFacts:
 
 
 def _is_filled(part: Part) -> bool:
-    return not isinstance(part, Text) or not (not part.text or part.text.isspace())
+    return not isinstance(part, Text) or not _is_blank(part.text)
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
 
 
 def _find_traits(part: Part) -> int:
@@ -186,6 +180,16 @@ def _find_traits(part: Part) -> int:
             return traits | HAS_RESULTS | (inner & (HAS_PICTURES | HAS_MEDIA | HAS_FILE_IDS))
         case _:
             return traits | HAS_OTHERS
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+class StoredResponse(msgspec.Struct, frozen=True):
+    """The id under which a provider stored a turn and everything before it."""
+
+    id: str
+    origin: Origin | None = None
 
 
 class Message(msgspec.Struct, _FactsSlot, frozen=True):
