@@ -7,7 +7,7 @@ A dialect provides a function that encodes a message. `HistoryEncoder` is for di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -105,8 +105,8 @@ def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:
 class HistoryEncoder:
     """Encodes messages one after the other, as a flat list. `encode` encodes one of them.
 
-    Each message is encoded once for a context, and its bytes are used again: a turn of a conversation costs what its
-    new messages cost. Without a context nothing is kept, and the result holds plain dicts. `encode` sets `keep` to
+    Each message is encoded once for a context, and its bytes are used again: a turn of a conversation encodes only its
+    new messages. Without a context nothing is kept, and the result holds plain dicts. `encode` sets `keep` to
     False if its result depends on other messages.
     """
 
@@ -306,7 +306,7 @@ def encode_system(message: Message, role: str = "system") -> list[Wire]:
 
 
 def encode_flat(
-    messages: Sequence[Message],
+    messages: Iterable[Message],
     *,
     user: Callable[[Message, list[Part]], Wire],
     assistant: Callable[[Message], list[Wire]],
