@@ -31,7 +31,7 @@ from asides.values.thinking import Thought
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class BlockFormat(msgspec.Struct, frozen=True):
+class BlockFormat(msgspec.Struct, frozen=True, weakref=True):
     """The content blocks of a dialect: one function for each kind of part."""
 
     text: Callable[[str], Wire]

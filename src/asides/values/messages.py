@@ -5,10 +5,11 @@ Not here: the parts of messages (parts), and how a provider encodes them (dialec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, TypeAlias
+from weakref import ref
 
 import msgspec
 
@@ -44,11 +45,11 @@ IS_PLAIN = 2048
 class Context:
     """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
 
-    __slots__ = ("_target", "known")
+    __slots__ = ("find_target", "known")
 
-    def __init__(self, target: object) -> None:
-        self._target = target
-        """Held, so that its id stays its own."""
+    def __init__(self, find_target: Callable[[], object]) -> None:
+        self.find_target = find_target
+        """Returns the target; None once it is gone. A context does not hold it, since it may have secrets."""
         self.known: dict[Any, Any] = {}
         """Answers about other values that hold in this context."""
 
@@ -56,7 +57,7 @@ class Context:
 class NoForm:
     """The form of a message that has none yet: it fits no context."""
 
-    context = Context(None)
+    context = Context(lambda: None)
     message = None
     wires = ()
 
@@ -87,13 +88,16 @@ _MOST_CONTEXTS = 256
 
 
 def find_context(target: object, *settings: object) -> Context:
-    """Return the context of this very target and these settings: the same one while both are in use."""
+    """Return the context of this very target and these settings: the same one while both are in use. The target is
+    anything that weak references can refer to.
+    """
     key = (id(target), *settings)
     context = _CONTEXTS.get(key)
-    if context is None:
+    # Another target may have had this id.
+    if context is None or context.find_target() is not target:
         if len(_CONTEXTS) >= _MOST_CONTEXTS:
             _CONTEXTS.clear()
-        context = _CONTEXTS[key] = Context(target)
+        context = _CONTEXTS[key] = Context(ref(target))
     return context
 
 
