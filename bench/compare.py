@@ -99,7 +99,7 @@ def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
         help=f"{', '.join(TABLES)}, or all; default: all",
     )
     parser.add_argument("--rounds", type=int, help="rounds per table (default: 2 to 7, by table)")
-    parser.add_argument("--quick", action="store_true", help="floors and asides only, short streams, under a minute")
+    parser.add_argument("--quick", action="store_true", help="floors and asides only, short streams, some 90 seconds")
     parser.add_argument(
         "--only",
         nargs="+",

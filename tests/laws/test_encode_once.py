@@ -4,6 +4,7 @@ history, the target and the order of requests.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
@@ -232,3 +233,26 @@ def test_facts_are_invisible() -> None:
     assert (message, hash(message), repr(message)) == (same, hash(same), repr(same))
     assert msgspec.json.encode(message) == msgspec.json.encode(same)
     assert not hasattr(msgspec.structs.replace(message), "_facts")
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        "openai-compatible",
+        "openai-responses",
+        "anthropic-compatible",
+        "gemini-compatible",
+        "ollama",
+        "cohere",
+        "bedrock",
+    ],
+)
+def test_what_is_kept_holds_no_target_and_no_secret_of_it(provider: str) -> None:
+    history = (user("2 + 2?"), assistant(Thought("add", seals=(Seal("signature", "s"),)), "4"), user("And 3 + 3?"))
+    target = find_target(f"{provider}:m", base_url="http://127.0.0.1:9/v1?token=made-up-secret")
+    encode_plan(plan(Prompt(history), target), target, find_dialect(target.dialect), on_conflict="adjust")
+    del target
+    gc.collect()
+
+    held = [each for each in gc.get_objects() if isinstance(each, Target)]
+    assert not [each for each in held if "made-up-secret" in str(each.provider.query)]

@@ -142,6 +142,14 @@ def test_an_address_that_is_none_is_a_mistake_of_the_settings(transport: Urllib3
         get(transport, "http:///v1").head()
 
 
+def test_an_address_that_holds_a_secret_is_not_kept(transport: Urllib3Transport) -> None:
+    harmless = "http://127.0.0.1:9/v1?alt=sse&api-version=1"
+    for address in (harmless, "http://127.0.0.1:9/v1?alt=sse&key=hush", "http://me:hush@127.0.0.1:9/v1"):
+        transport.find_sender(address, None)
+
+    assert list(transport._pools) == [harmless]
+
+
 def test_pools_are_made_once_for_each_proxy_and_again_after_closing(transport: Urllib3Transport) -> None:
     plain = transport.get_manager("http://a.example/v1", None)
     assert transport.get_manager("http://b.example", None) is plain

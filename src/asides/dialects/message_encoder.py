@@ -7,7 +7,7 @@ A dialect provides a function that encodes a message. `HistoryEncoder` is for di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -93,7 +93,7 @@ class EncodedMessage(msgspec.Struct, gc=False, eq=False):
     notices: tuple[Notice, ...] = ()
     arguments: tuple[bytes, ...] = ()
 
-    def fits(self, facts: MessageFacts) -> bool:
+    def has_arguments_of(self, facts: MessageFacts) -> bool:
         """Whether the arguments of the calls are as before: nothing else in a message can be changed in place."""
         return not facts.calls or _encode_all_arguments(facts) == self.arguments
 
@@ -105,8 +105,8 @@ def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:
 class HistoryEncoder:
     """Encodes messages one after the other, as a flat list. `encode` encodes one of them.
 
-    Each message is encoded once for a context, and its bytes are used again: a turn of a conversation costs what its
-    new messages cost. Without a context nothing is kept, and the result holds plain dicts. `encode` sets `keep` to
+    Each message is encoded once for a context, and its bytes are used again: a turn of a conversation encodes only its
+    new messages. Without a context nothing is kept, and the result holds plain dicts. `encode` sets `keep` to
     False if its result depends on other messages.
     """
 
@@ -134,7 +134,7 @@ class HistoryEncoder:
         encoded, between = self.encoded, self._between
         for message, facts in zip(messages, read_facts(messages), strict=True):
             form = facts.encoded
-            if form.context is not context or (facts.calls and not form.fits(facts)):
+            if form.context is not context or (facts.calls and not form.has_arguments_of(facts)):
                 form = self.find_form(message, facts, context)
             if form.notices:
                 self.add_notices(form.notices)
@@ -146,7 +146,7 @@ class HistoryEncoder:
     def find_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
         """Find the form that the message had before its latest one, or encode it."""
         earlier = facts.encoded_before
-        if context is None or earlier.context is not context or not earlier.fits(facts):
+        if context is None or earlier.context is not context or not earlier.has_arguments_of(facts):
             make = self._make_plain_form if facts.traits & IS_PLAIN and context is not None else self._make_form
             return make(message, facts, context)
         facts.encoded, facts.encoded_before = earlier, facts.encoded
@@ -221,7 +221,7 @@ class TurnHistoryEncoder(HistoryEncoder):
         before, before_form = self._before
         for message, facts in zip(messages, read_facts(messages), strict=True):
             form = facts.encoded
-            if form.context is not context or (facts.calls and not form.fits(facts)):
+            if form.context is not context or (facts.calls and not form.has_arguments_of(facts)):
                 self.last = last
                 form = self.find_form(message, facts, context)
             if form.notices:
@@ -238,6 +238,16 @@ class TurnHistoryEncoder(HistoryEncoder):
         if self._merged:
             self._finish_merged(last)
         self.last, self._before = last, (before, before_form)
+
+    def run_opening(self, messages: Sequence[Message]) -> int:
+        """Encode the messages up to the first one that has a turn; return how many. None of them is kept: whether a
+        message is the first decides what is added before it.
+        """
+        count = 0
+        while not self.last and count < len(messages):
+            count += 1
+            self.run(messages[count - 1 : count], None)
+        return count
 
     def make_form(self, message: Message) -> EncodedMessage:
         """Encode the message."""
@@ -296,7 +306,7 @@ def encode_system(message: Message, role: str = "system") -> list[Wire]:
 
 
 def encode_flat(
-    messages: Sequence[Message],
+    messages: Iterable[Message],
     *,
     user: Callable[[Message, list[Part]], Wire],
     assistant: Callable[[Message], list[Wire]],

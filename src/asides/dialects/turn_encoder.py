@@ -31,7 +31,7 @@ from asides.values.thinking import Thought
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class BlockFormat(msgspec.Struct, frozen=True):
+class BlockFormat(msgspec.Struct, frozen=True, weakref=True):
     """The content blocks of a dialect: one function for each kind of part."""
 
     text: Callable[[str], Wire]
@@ -96,11 +96,7 @@ class _TurnEncoder:
         if reuse and _has_fixed_ids(messages):
             self.call_ids = _FixedIds()
             context = find_context(self.form)
-        start = 0
-        while not history.last and start < len(messages):
-            # Whether a message is the first decides what is added before it, so nothing is kept.
-            start += 1
-            history.run(messages[start - 1 : start], None)
+        start = history.run_opening(messages)
         history.run(messages[start:], context)
         return self.encoded
 

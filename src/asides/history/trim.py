@@ -155,7 +155,7 @@ def _trim(given: tuple[Message, ...], tokens: int, count: TokenCounter, rows: Se
 
     guess = None
     if isinstance(count, RequestCounter):
-        guess = choices.find_cost_below(count.weigh, measure(0)[1] - tokens)
+        guess = choices.guess_choice(count.weigh, measure(0)[1] - tokens)
     place = _find_first_fitting(len(choices), lambda number: measure(number)[1] <= tokens, guess)
     remaining, cost = measure(place)
     dropped = len(given) - len(remaining)
@@ -190,10 +190,8 @@ class _Choices:
     def __len__(self) -> int:
         return 1 + len(self._finished) + max(0, len(self._units) - 1)
 
-    def find_cost_below(self, weigh: Callable[[Message], float], tokens: float) -> int:
-        """Find the choice that saves this many tokens compared with the first one, as far as each message's own weight
-        tells.
-        """
+    def guess_choice(self, weigh: Callable[[Message], float], tokens: float) -> int:
+        """Guess which choice saves this many tokens compared with the first one, from the weights of the messages."""
         units = self._units[: max(0, len(self._units) - 1)]
         saved = accumulate(sum(map(weigh, group)) for group in (*self._finished, *units))
         return next((number for number, weight in enumerate(saved, 1) if weight >= tokens), len(self) - 1)
@@ -282,7 +280,7 @@ class RequestCounter:
         return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
 
     def weigh(self, message: Message) -> float:
-        """About the tokens of one message, from its form in the request that was counted last."""
+        """Estimate the tokens of one message, from its form in the request that was counted last."""
         (facts,) = read_facts((message,))
         sent = facts.planned.message
         wires = [wire for each in ([facts] if sent is None else read_facts(sent)) for wire in each.encoded.wires]

@@ -339,7 +339,7 @@ def settle(rule: ModelRule, quirks: Quirks) -> Facts:
     return known[2]
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(msgspec.Struct, frozen=True, weakref=True):
     """One model at one address: where a prompt goes. Holds no key."""
 
     provider: Provider

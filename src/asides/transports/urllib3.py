@@ -13,11 +13,13 @@ import time
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
+from asides.providers.credentials import is_secret_query
 from asides.transports import transport_errors
 from asides.transports.http_response import BadEncoding, Body, BrokenBody, BrokenHead, HttpResponseReader
 from asides.transports.protocols import MOST_PATIENCE, Response
@@ -44,7 +46,7 @@ class Urllib3Transport:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._managers: dict[tuple[bool, str | None], urllib3.PoolManager] = {}
-        self._places: dict[str, tuple[urllib3.HTTPConnectionPool, str]] = {}
+        self._pools: dict[str, tuple[urllib3.HTTPConnectionPool, str]] = {}
         """By address, without proxies: its pool, and the address as the pool takes it."""
 
     def open(self, request: HttpRequest, timeout: Timeout) -> Response:
@@ -55,8 +57,8 @@ class Urllib3Transport:
         """Close all idle connections."""
         with self._lock:
             managers, self._managers = list(self._managers.values()), {}
-            places, self._places = list(self._places.values()), {}
-        for known, _ in places:
+            pools, self._pools = list(self._pools.values()), {}
+        for known, _ in pools:
             known.close()
         for manager in managers:
             # `clear` alone leaves closing to the garbage collector.
@@ -65,22 +67,24 @@ class Urllib3Transport:
                     pool.close()
             manager.clear()
 
-    def find_place(self, url: str, proxy: str | None) -> tuple[Any, str]:
-        """What sends a request to this address, and the address as it takes it."""
+    def find_sender(self, url: str, proxy: str | None) -> tuple[Any, str]:
+        """Find what sends a request to this address, a pool or a manager; and the address as that takes it."""
         if proxy is not None:
             return self.get_manager(url, proxy), url
-        place = self._places.get(url)
-        if place is None or place[0].pool is None:
+        known = self._pools.get(url)
+        if known is None or known[0].pool is None:
             from urllib3.util import parse_url
 
             # To look for the pool takes longer than most of the other things that are done for a request.
             parsed = parse_url(url)
             pool = self.get_manager(url, None).connection_from_host(parsed.host, parsed.port, parsed.scheme)
-            place = pool, parsed.request_uri
-            if len(self._places) >= _POOL_SIZE:
-                self._places.clear()
-            self._places[url] = place
-        return place
+            known = pool, parsed.request_uri
+            # The transport outlives a call, so it keeps no address with a secret.
+            if parsed.auth is None and not any(is_secret_query(name) for name, _ in parse_qsl(parsed.query or "")):
+                if len(self._pools) >= _POOL_SIZE:
+                    self._pools.clear()
+                self._pools[url] = known
+        return known
 
     def get_manager(self, url: str, proxy: str | None) -> urllib3.PoolManager:
         """The pools for an address, made when first used."""
@@ -230,7 +234,7 @@ class _Urllib3Response:
         self.connect_end = _add_to_now(connect)
         _current.response = self
         try:
-            sender, address = self._transport.find_place(request.url, self._proxy)
+            sender, address = self._transport.find_sender(request.url, self._proxy)
             self._response = sender.urlopen(
                 request.method,
                 address,

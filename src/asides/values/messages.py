@@ -5,10 +5,11 @@ Not here: the parts of messages (parts), and how a provider encodes them (dialec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, TypeAlias
+from weakref import ref
 
 import msgspec
 
@@ -17,16 +18,6 @@ from asides.values.thinking import Origin, Thinking, Thought
 from asides.values.tools import Tool
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-class StoredResponse(msgspec.Struct, frozen=True):
-    """The id under which a provider stored a turn and everything before it."""
-
-    id: str
-    origin: Origin | None = None
 
 
 # --- what is known about a message ------------------------------------------------------------------------------------
@@ -54,11 +45,11 @@ IS_PLAIN = 2048
 class Context:
     """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
 
-    __slots__ = ("_target", "known")
+    __slots__ = ("find_target", "known")
 
-    def __init__(self, target: object) -> None:
-        self._target = target
-        """Held, so that its id stays its own."""
+    def __init__(self, find_target: Callable[[], object]) -> None:
+        self.find_target = find_target
+        """Returns the target; None once it is gone. A context does not hold it, since it may have secrets."""
         self.known: dict[Any, Any] = {}
         """Answers about other values that hold in this context."""
 
@@ -66,7 +57,7 @@ class Context:
 class NoForm:
     """The form of a message that has none yet: it fits no context."""
 
-    context = Context(None)
+    context = Context(lambda: None)
     message = None
     wires = ()
 
@@ -97,13 +88,16 @@ _MOST_CONTEXTS = 256
 
 
 def find_context(target: object, *settings: object) -> Context:
-    """The context of this very target and these settings: the same one each time, as long as both are in use."""
+    """Return the context of this very target and these settings: the same one while both are in use. The target is
+    anything that weak references can refer to.
+    """
     key = (id(target), *settings)
     context = _CONTEXTS.get(key)
-    if context is None:
+    # Another target may have had this id.
+    if context is None or context.find_target() is not target:
         if len(_CONTEXTS) >= _MOST_CONTEXTS:
             _CONTEXTS.clear()
-        context = _CONTEXTS[key] = Context(target)
+        context = _CONTEXTS[key] = Context(ref(target))
     return context
 
 
@@ -118,7 +112,7 @@ _set_facts = _FactsSlot.__dict__["_facts"].__set__
 
 
 def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
-    """The facts about each message."""
+    """Return the facts about each message."""
     try:
         return [message._facts for message in messages]  # pyright: ignore[reportPrivateUsage]
     except AttributeError:
@@ -134,7 +128,7 @@ def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
 
 
 def find_traits(messages: Sequence[Message]) -> int:
-    """The traits of all these messages together."""
+    """Return the traits of all these messages together."""
     # Few messages differ in their traits.
     return reduce(or_, {facts.traits for facts in read_facts(messages)}, 0)
 
@@ -150,7 +144,7 @@ def _find_facts(message: Message) -> MessageFacts:
 def _collect_facts(message: Message) -> MessageFacts:
     parts, is_user = message.parts, message.role == "user"
     if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
-        if not part.text or part.text.isspace():
+        if _is_blank(part.text):
             return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
         is_plain = message.name is None and (is_user or message.role == "assistant")
         return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
@@ -163,7 +157,11 @@ def _collect_facts(message: Message) -> MessageFacts:
 
 
 def _is_filled(part: Part) -> bool:
-    return not isinstance(part, Text) or not (not part.text or part.text.isspace())
+    return not isinstance(part, Text) or not _is_blank(part.text)
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
 
 
 def _find_traits(part: Part) -> int:
@@ -186,6 +184,16 @@ def _find_traits(part: Part) -> int:
             return traits | HAS_RESULTS | (inner & (HAS_PICTURES | HAS_MEDIA | HAS_FILE_IDS))
         case _:
             return traits | HAS_OTHERS
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+class StoredResponse(msgspec.Struct, frozen=True):
+    """The id under which a provider stored a turn and everything before it."""
+
+    id: str
+    origin: Origin | None = None
 
 
 class Message(msgspec.Struct, _FactsSlot, frozen=True):

@@ -37,7 +37,8 @@ _TO_STANDARD_ALPHABET = str.maketrans("-_", "+/")
 _WHITE_SPACE = str.maketrans("", "", " \t\r\n")
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
 """The code and the detail of the notice about replaced characters."""
-_BACKSLASH = 0x5C
+BACKSLASH = 0x5C
+"""As a number: to search for it takes a tenth of the time of searching for bytes."""
 # An untyped reading takes up to 24 bytes for each byte of a hostile document, so a longer one is not read like this.
 _LONGEST_UNTYPED = 2 * 1024 * 1024
 # An escape: a pair of surrogates, half a pair, or any other.
@@ -55,9 +56,8 @@ def replace_invalid_text(payload: bytes) -> bytes:
             payload.decode()
         except UnicodeDecodeError:
             readable = payload.decode("utf-8", "replace").encode()
-    # Most deltas have no escape at all. Searching for a number takes a tenth of the time of searching for bytes, and
-    # searching backwards half of that forwards.
-    if _BACKSLASH in readable and (readable.rfind(b"\\ud") >= 0 or readable.rfind(b"\\uD") >= 0):
+    # Most deltas have no escape at all. Searching backwards takes half of the time of searching forwards.
+    if BACKSLASH in readable and (readable.rfind(b"\\ud") >= 0 or readable.rfind(b"\\uD") >= 0):
         repaired = _replace_lone_surrogates(readable.decode()).encode()
         return payload if repaired == payload else repaired
     return readable

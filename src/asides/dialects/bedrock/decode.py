@@ -38,12 +38,11 @@ from asides.providers.provider import Target
 from asides.values.events import Event, StopReason, TextDelta, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import compact_json, raw_to_json_text, read_any, to_json_text
+from asides.wire.lenient import BACKSLASH, compact_json, raw_to_json_text, read_any, to_json_text
 from asides.wire.sse import DONE
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
 
-_BACKSLASH = ord("\\")
 _EMPTY = WholeBlock()
 _NO_TEXT = WholeThoughtText()
 
@@ -74,7 +73,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if _BACKSLASH in payload or not payload.isascii() or payload == DONE or self._framing.form == "json":
+        if BACKSLASH in payload or not payload.isascii() or payload == DONE or self._framing.form == "json":
             super().decode_payload(payload, events)
         else:
             self.payloads.append(payload)

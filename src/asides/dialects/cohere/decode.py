@@ -106,9 +106,9 @@ class ChatDecoder(DocumentDecoder):
         """Emit the text and the thinking of an event or of a whole response that has nothing else."""
         delta, message = document.delta, document.message
         if delta is None or document.type is None or not self._started:
-            return (
-                document.type is None and message is not None and self._decode_plain_message(document, message, events)
-            )
+            if document.type is not None or message is None:
+                return False
+            return self._decode_plain_message(document, message, events)
         index, content = document.index, delta.message.content
         text = content.text
         running = self._texts.get(index)

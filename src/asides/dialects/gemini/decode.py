@@ -52,7 +52,7 @@ from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
-from asides.wire.lenient import is_marked, read_any
+from asides.wire.lenient import BACKSLASH, is_marked, read_any
 
 SIGNATURE = "thought_signature"
 
@@ -70,7 +70,6 @@ _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 OpenKind: TypeAlias = Literal["text", "thought"] | None
 
-_BACKSLASH = ord("\\")
 _NO_MARK = object()
 _EMPTY = Chunk()
 _NO_COUNTS = Usage()
@@ -126,7 +125,7 @@ class ContentDecoder(DocumentDecoder):
 
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if _BACKSLASH in payload or not payload.isascii() or self._framing.form == "json":
+        if BACKSLASH in payload or not payload.isascii() or self._framing.form == "json":
             super().decode_payload(payload, events)
             return
         try:

@@ -44,11 +44,7 @@ def encode_contents(
     encoder = _ContentEncoder(prompt, notices)
     messages, history = prompt.messages, encoder.history
     turn = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
-    start = 0
-    while not history.last and start < turn:
-        # Whether a message is the first decides what is added before it, so nothing is kept.
-        start += 1
-        history.run(messages[start - 1 : start], None)
+    start = history.run_opening(messages[:turn])
     history.run(messages[start:turn], find_context(encode_contents) if reuse else None)
     encoder.must_sign = target.rule.signed_calls
     history.run(messages[turn:], find_context(encode_contents, encoder.must_sign) if reuse and history.last else None)

@@ -134,7 +134,7 @@ class ChatDecoder(DocumentDecoder):
             usage = chunk.x_groq.usage
         if usage is not None:
             self._decode_usage(usage, chunk, events)
-        if self._thinking is not None and self._thinking.leader is not self._plain_field:
+        if self._thinking is not None and self._thinking.sole_field is not self._plain_field:
             self._choose_plain()
 
     def decode_plain(self, document: Any, events: list[Event]) -> bool:
@@ -164,7 +164,7 @@ class ChatDecoder(DocumentDecoder):
         """Choose the type of plain chunks: with the one field that carries the thinking, once that is known."""
         if self._framing.form == "json":
             return
-        self._plain_field = (self._thinking or self._open_message()).leader
+        self._plain_field = (self._thinking or self._open_message()).sole_field
         fields = self._reader.thinking_fields
         if fields:
             self.plain = find_plain_decode(self._reader, self._plain_field or fields[0])

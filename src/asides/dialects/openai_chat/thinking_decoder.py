@@ -29,7 +29,7 @@ class ThinkingDecoder:
     `shown` receives the text emitted from fields; `tagged` is the thinking emitted from tags in the content.
     """
 
-    __slots__ = ("_details", "_filters", "_kind", "_repeat", "_shown", "_tagged", "_target", "leader")
+    __slots__ = ("_details", "_filters", "_kind", "_repeat", "_shown", "_tagged", "_target", "sole_field")
 
     def __init__(self, target: Target, kind: ThoughtKind, shown: list[str], tagged: list[str]) -> None:
         self._target = target
@@ -39,7 +39,7 @@ class ThinkingDecoder:
         self._details: _Details | None = None
         self._repeat: RepeatFilter | None = None
         self._shown = SharedText(shown)
-        self.leader: str | None = None
+        self.sole_field: str | None = None
         """The one field that carries the thinking, where its text needs no check: hot paths add it to `shown`, emit it,
         and need not call `decode`. None before there is one, and when there are several."""
 
@@ -48,7 +48,7 @@ class ThinkingDecoder:
         kind = self._kind
         additions: list[_Addition] = []
         if delta.reasoning_details:
-            self._end_lead()
+            self._end_sole_field()
             if self._details is None:
                 self._details = _Details(snapshots=self._target.quirks.snapshots)
                 self._details.alone = not self._filters  # a field may have come in an earlier chunk
@@ -81,7 +81,7 @@ class ThinkingDecoder:
                 self._emit_details(self._details, additions, kind, events)
 
     def _feed_field(self, name: str, text: str, kind: ThoughtKind, events: list[Event]) -> None:
-        if name == self.leader:
+        if name == self.sole_field:
             self._shown.pieces.append(text)
             events.append(ThinkingDelta(text, FIELD_BLOCK, kind, "field", name))
             return
@@ -92,15 +92,15 @@ class ThinkingDecoder:
             text = snapshots.feed(text)
         self._emit_field(name, text, kind, events)
         if snapshots.inactive and len(self._filters) == 1 and self._repeat is None and self._details is None:
-            self.leader = name
+            self.sole_field = name
 
-    def _end_lead(self) -> None:
-        if self.leader is not None:
-            self._shown.move_to_end(self.leader)
-            self.leader = None
+    def _end_sole_field(self) -> None:
+        if self.sole_field is not None:
+            self._shown.move_to_end(self.sole_field)
+            self.sole_field = None
 
     def _open_field(self, name: str, events: list[Event]) -> SnapshotFilter:
-        self._end_lead()
+        self._end_sole_field()
         if name not in self._target.facts.thinking_in:
             _warn(events, "unknown_thinking_field", f"the field {name} was read as thinking")
         if self._tagged and not self._shown.pieces:
