@@ -47,6 +47,8 @@ _STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
+# What was added comes after what was left out.
+_LAST_NOTICES = {"signature_stand_in": 1, "turn_added": 2}
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -69,6 +71,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
         history.run(messages[:start], context)
         encoder.signs_calls = True
         history.run(messages[start:], encoder.find_context() if reuse else None)
+    notices.sort(key=lambda notice: _LAST_NOTICES.get(notice.code, 0))
     return history.encoded
 
 
