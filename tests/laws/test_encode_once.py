@@ -5,6 +5,8 @@ history, the target and the order of requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from gc import collect
+from sys import getrefcount
 from typing import Any
 from unittest.mock import patch
 
@@ -224,6 +226,19 @@ def test_a_message_is_encoded_once_for_a_target(target: Target) -> None:
     assert all(form.wires for form in forms[1:])
     later = [facts.encoded for facts in read_facts(history)]
     assert all(one is other for one, other in zip(forms[1:], later[1:], strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_holds_a_target_after_its_request(name: str) -> None:
+    # Its address may hold a secret.
+    target = find_target(name, environ=ENVIRON)
+    thought = Thought("t", "raw", "field", target.origin, (Seal("signature", "x", target.origin),))
+    history = (user("go"), assistant(thought, ToolCall("call_1", "look", {})), user("and?"))
+    before = getrefcount(target)
+    send(history, target, Thinking(), ProviderState())
+    send((*history, assistant("so"), user("more")), target, Thinking(), ProviderState())
+    collect()
+    assert getrefcount(target) == before
 
 
 def test_facts_are_invisible() -> None:

@@ -54,19 +54,41 @@ IS_PLAIN = 2048
 class Context:
     """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
 
-    __slots__ = ("_target", "known")
+    __slots__ = ("known",)
 
-    def __init__(self, target: object) -> None:
-        self._target = target
-        """Held, so that its id stays its own."""
+    def __init__(self) -> None:
         self.known: dict[Any, Any] = {}
         """Answers about other values that hold in this context."""
+
+
+class ContextOwner:
+    """A target, or what else has contexts of its own. They end with it, unless messages have forms for them; a context
+    refers neither to its owner nor to the secrets that an address may hold.
+    """
+
+    __slots__ = ("_contexts",)
+    _contexts: dict[tuple[object, ...], Context]
+
+
+_set_contexts = ContextOwner.__dict__["_contexts"].__set__
+
+
+def find_context(owner: ContextOwner, *settings: object) -> Context:
+    """The context of this very owner and these settings: the same one each time."""
+    try:
+        contexts = owner._contexts  # pyright: ignore[reportPrivateUsage]
+    except AttributeError:
+        contexts = {}
+        _set_contexts(owner, contexts)
+    context = contexts.get(settings)
+    # Of two threads, one stores its context; a form for the other one is not found again.
+    return contexts.setdefault(settings, Context()) if context is None else context
 
 
 class NoForm:
     """The form of a message that has none yet: it fits no context."""
 
-    context = Context(None)
+    context = Context()
     message = None
     wires = ()
 
@@ -90,21 +112,6 @@ class MessageFacts(msgspec.Struct, gc=False, eq=False):
     encoded: Any = NO_FORM
     """The message on the wire."""
     encoded_before: Any = NO_FORM
-
-
-_CONTEXTS: dict[tuple[object, ...], Context] = {}
-_MOST_CONTEXTS = 256
-
-
-def find_context(target: object, *settings: object) -> Context:
-    """The context of this very target and these settings: the same one each time, as long as both are in use."""
-    key = (id(target), *settings)
-    context = _CONTEXTS.get(key)
-    if context is None:
-        if len(_CONTEXTS) >= _MOST_CONTEXTS:
-            _CONTEXTS.clear()
-        context = _CONTEXTS[key] = Context(target)
-    return context
 
 
 class _FactsSlot:
