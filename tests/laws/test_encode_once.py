@@ -5,7 +5,7 @@ history, the target and the order of requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from gc import collect
+from gc import collect, disable, enable
 from sys import getrefcount
 from typing import Any
 from unittest.mock import patch
@@ -237,8 +237,20 @@ def test_nothing_holds_a_target_after_its_request(name: str) -> None:
     before = getrefcount(target)
     send(history, target, Thinking(), ProviderState())
     send((*history, assistant("so"), user("more")), target, Thinking(), ProviderState())
-    collect()
     assert getrefcount(target) == before
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
+def test_encoding_leaves_nothing_that_only_the_garbage_collector_finds(target: Target) -> None:
+    history = (user("go"), assistant(ToolCall("call_1", "look", {})), user("and?"), user("!"))
+    send(history, target, Thinking(), ProviderState())
+    disable()
+    try:
+        collect()
+        send(history, target, Thinking(), ProviderState())
+        assert collect() == 0
+    finally:
+        enable()
 
 
 def test_facts_are_invisible() -> None:

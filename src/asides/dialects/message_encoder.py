@@ -102,6 +102,10 @@ def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:
     return tuple([_ENCODER.encode(call.arguments) for call in facts.calls])
 
 
+def _encode_nothing(_: Message) -> list[Any]:
+    raise AssertionError("the history has ended")
+
+
 class HistoryEncoder:
     """Encodes messages one after the other, as a flat list. `encode` encodes one of them.
 
@@ -188,6 +192,11 @@ class HistoryEncoder:
         if self._between is None or not wires:
             return EncodedMessage(wires)
         return EncodedMessage(wires, wires[0]["role"], wires[-1]["role"])
+
+    def end(self) -> list[Any]:
+        """Return what was encoded. Nothing can follow: no encoder and its history refer to each other after a call."""
+        self.encode = _encode_nothing
+        return self.encoded
 
     def add_notices(self, notices: tuple[Notice, ...]) -> None:
         """Add the notices about one message, each once."""

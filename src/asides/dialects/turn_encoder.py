@@ -64,7 +64,7 @@ class EncodedTurns(msgspec.Struct):
     @property
     def turns(self) -> list[Wire]:
         """The turns: dicts, or bytes that were encoded before."""
-        return self.history.encoded
+        return self.history.end()
 
 
 def encode_turns(prompt: Prompt, form: BlockFormat, notices: list[Notice], *, reuse: bool = False) -> EncodedTurns:

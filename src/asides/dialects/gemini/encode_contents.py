@@ -56,7 +56,7 @@ def encode_contents(
     history.run(messages[start:turn], find_context(_CONTEXTS) if reuse else None)
     encoder.must_sign = target.rule.signed_calls
     history.run(messages[turn:], find_context(_CONTEXTS, encoder.must_sign) if reuse and history.last else None)
-    return history.encoded, encoder.system
+    return history.end(), encoder.system
 
 
 def _begins_turn(message: Message) -> bool:

@@ -183,7 +183,7 @@ class _MessageEncoder:
         else:
             # Which call a result belongs to depends on their order.
             self.history.run(messages, None)
-        return self.history.encoded
+        return self.history.end()
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
         return {"role": "user", **_encode_parts(parts, "user", self.notices)}

@@ -191,7 +191,7 @@ def encode_items(prompt: Prompt, target: Target, notices: list[Notice], *, reuse
     """
     encoder = _ItemEncoder(prompt, target, notices)
     encoder.history.run(prompt.messages, find_context(target, encoder.stored, encoder.mixes_calls) if reuse else None)
-    return encoder.history.encoded
+    return encoder.history.end()
 
 
 class _ItemEncoder:
