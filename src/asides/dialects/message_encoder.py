@@ -95,7 +95,10 @@ class EncodedMessage(msgspec.Struct, gc=False, eq=False):
 
     def fits(self, facts: MessageFacts) -> bool:
         """Whether the arguments of the calls are as before: nothing else in a message can be changed in place."""
-        return not facts.calls or _encode_all_arguments(facts) == self.arguments
+        try:
+            return not facts.calls or _encode_all_arguments(facts) == self.arguments
+        except (TypeError, ValueError, RecursionError):
+            return False  # the error of the whole request names the field
 
 
 def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:

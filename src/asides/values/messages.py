@@ -99,8 +99,9 @@ NO_FORM = NoForm()
 class MessageFacts(msgspec.Struct, gc=False, eq=False):
     """Facts about the parts of one message, and its forms for the targets that it was last sent to.
 
-    A message never changes, so they are found once. The garbage collector sees neither these nor the slot that holds
-    them, so that long histories cost it nothing: nothing here may refer to the message itself.
+    A message never changes, so they are found once; those of one that may change are found each time. The garbage
+    collector sees neither these nor the slot that holds them, so that long histories cost it nothing: nothing here may
+    refer to the message itself.
     """
 
     traits: int
@@ -150,8 +151,15 @@ def _find_facts(message: Message) -> MessageFacts:
     facts: MessageFacts | None = getattr(message, "_facts", None)
     if facts is None:
         facts = _collect_facts(message)
-        _set_facts(message, facts)
+        if _is_fixed(message, facts):
+            _set_facts(message, facts)
     return facts
+
+
+def _is_fixed(message: Message, facts: MessageFacts) -> bool:
+    """Whether nothing but the arguments of calls can change: a caller may give a list, or a class of their own."""
+    contents = [message.parts, *(result.content for result in facts.results)]
+    return type(message) is Message and all(isinstance(each, (str, tuple)) for each in contents)
 
 
 def _collect_facts(message: Message) -> MessageFacts:
@@ -159,7 +167,7 @@ def _collect_facts(message: Message) -> MessageFacts:
     if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
         if not part.text or part.text.isspace():
             return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
-        is_plain = message.name is None and (is_user or message.role == "assistant")
+        is_plain = type(message) is Message and message.name is None and (is_user or message.role == "assistant")
         return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
     traits = 0 if not is_user or any(map(_is_filled, parts)) else IS_BLANK
     for part in parts:
