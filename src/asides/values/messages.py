@@ -158,7 +158,7 @@ def _find_facts(message: Message) -> MessageFacts:
 
 def _is_fixed(message: Message, facts: MessageFacts) -> bool:
     """Whether nothing but the arguments of calls can change: a caller may give a list, or a class of their own."""
-    contents = [message.parts, *(result.content for result in facts.results)]
+    contents: list[object] = [message.parts, *(result.content for result in facts.results)]
     return type(message) is Message and all(isinstance(each, (str, tuple)) for each in contents)
 
 
