@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from asides.history.pair import add_missing_results, make_ids_unique
 from asides.values.messages import Message, user
 from asides.values.parts import Text, ToolCall, ToolResult
@@ -61,3 +66,16 @@ def test_new_ids_take_no_other_id_and_never_change_later() -> None:
 def test_unique_ids_and_results_of_calls_elsewhere_stay() -> None:
     history = (*_result("zz"), user("?"), _call("a", "b"), *_result("b", "a"))
     assert all(new is old for new, old in zip(make_ids_unique(history), history, strict=True))
+
+
+STEM = "x" * 32
+
+
+@given(st.lists(st.sampled_from(["a", "a_2", "a_3", "a_2_2", STEM, STEM + "y", STEM + "_2"]), max_size=12))
+def test_an_id_that_is_taken_gets_the_lowest_number_that_is_free(ids: list[str]) -> None:
+    taken: list[str] = []
+    for id_ in ids:
+        numbered = (f"{id_[:32]}_{number}" for number in count(2))
+        taken.append(id_ if id_ not in taken else next(new for new in numbered if new not in taken))
+    messages = make_ids_unique([Message("assistant", (ToolCall(id_, "f"),)) for id_ in ids])
+    assert [call.id for message in messages for call in message.tool_calls] == taken

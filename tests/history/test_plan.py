@@ -308,6 +308,13 @@ def test_a_turn_that_only_thought_is_dropped_with_its_thought() -> None:
     assert [message.role for message in plan(Prompt(history), target()).prompt.messages] == ["user", "user"]
 
 
+def test_a_message_that_says_nothing_without_a_result_that_no_call_asked_for_is_left_out() -> None:
+    orphaned = Message("user", (ToolResult("c9", "42", "f"), Text(" ")))
+    planned = plan(Prompt((user("1"), orphaned, user("2"))), target())
+    assert planned.prompt.messages == (user("1"), user("2"))
+    assert codes(planned) == ["orphan_tool_result", "blank_message_dropped"]
+
+
 def test_every_call_is_answered_and_every_result_asked_for() -> None:
     history = (
         user("1"),

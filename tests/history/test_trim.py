@@ -78,6 +78,12 @@ def test_pain_G2_thoughts_of_turns_that_are_over_go_before_any_word() -> None:
     assert (kept.fits, kept.dropped, [notice.code for notice in kept.notices]) == (True, 0, ["history_trimmed"])
 
 
+def test_messages_without_parts_go_with_the_thoughts() -> None:
+    empty = Message("assistant")
+    kept = trim((user("1"), empty, assistant("a"), user("2")), 7, lambda messages: 2 * len(messages))
+    assert kept.messages == (user("1"), assistant("a"), user("2"))
+
+
 def test_then_the_oldest_turns_whole_and_then_the_oldest_calls_of_the_last() -> None:
     first, second, last = user("1"), user("2"), user("3")
     history = (

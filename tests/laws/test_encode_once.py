@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from gc import collect, disable, enable
+from sys import getrefcount
 from typing import Any
 from unittest.mock import patch
 
@@ -213,6 +215,45 @@ def test_arguments_that_a_caller_changed_in_place_are_sent_as_they_are_now(targe
     assert b"/before" not in body  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("value", [object(), "\ud800"])
+@pytest.mark.parametrize("target", TARGETS[5:7] + TARGETS[8:], ids=lambda target: target.provider.name)
+def test_arguments_that_became_no_json_are_refused_as_if_they_were_new(target: Target, value: object) -> None:
+    call = ToolCall("call_1", "look", {"path": "/x"})
+    history = (user("go"), assistant(call), Message("tool", (ToolResult("call_1", "there", "look"),)), user("and?"))
+    send(history, target, Thinking(), ProviderState())
+    call.arguments["path"] = value
+    body = send(history, target, Thinking(), ProviderState())
+    assert body == send_anew(history, target, Thinking(), ProviderState())
+
+
+class _OwnMessage(Message, frozen=True):
+    words: list[str] = msgspec.field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
+def test_messages_that_can_change_are_sent_as_they_are_now(target: Target) -> None:
+    parts: Any = [Text("one")]
+    content: Any = [Text("uno")]
+    own = _OwnMessage("assistant", (Text("un"),), words=["eins"])
+    called, result = (
+        assistant(ToolCall("call_1", "look", {})),
+        Message("tool", (ToolResult("call_1", content, "look"),)),
+    )
+    history = (user("go"), assistant("so"), Message("user", parts), own, user("and"), called, result, user("?"))
+    assert b"two" not in send(history, target, Thinking(), ProviderState())[0]  # type: ignore[operator]
+    parts.append(Text("two"))
+    content.append(Text("dos"))
+    own.words.append("zwei")
+    body = send(history, target, Thinking(), ProviderState())
+    assert b"two" in body[0]  # type: ignore[operator]
+    assert b"dos" in body[0]  # type: ignore[operator]
+    assert body == send_anew(history, target, Thinking(), ProviderState())
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
 def test_a_message_is_encoded_once_for_a_target(target: Target) -> None:
     call = ToolCall("call_1", "look", {"path": "/x"})
@@ -225,6 +266,31 @@ def test_a_message_is_encoded_once_for_a_target(target: Target) -> None:
     assert all(form.wires for form in forms[1:])
     later = [facts.encoded for facts in read_facts(history)]
     assert all(one is other for one, other in zip(forms[1:], later[1:], strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_holds_a_target_after_its_request(name: str) -> None:
+    # Its address may hold a secret.
+    target = find_target(name, environ=ENVIRON)
+    thought = Thought("t", "raw", "field", target.origin, (Seal("signature", "x", target.origin),))
+    history = (user("go"), assistant(thought, ToolCall("call_1", "look", {})), user("and?"))
+    before = getrefcount(target)
+    send(history, target, Thinking(), ProviderState())
+    send((*history, assistant("so"), user("more")), target, Thinking(), ProviderState())
+    assert getrefcount(target) == before
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
+def test_encoding_leaves_nothing_that_only_the_garbage_collector_finds(target: Target) -> None:
+    history = (user("go"), assistant(ToolCall("call_1", "look", {})), user("and?"), user("!"))
+    send(history, target, Thinking(), ProviderState())
+    disable()
+    try:
+        collect()
+        send(history, target, Thinking(), ProviderState())
+        assert collect() == 0
+    finally:
+        enable()
 
 
 def test_facts_are_invisible() -> None:

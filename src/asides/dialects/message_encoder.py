@@ -95,11 +95,18 @@ class EncodedMessage(msgspec.Struct, gc=False, eq=False):
 
     def has_arguments_of(self, facts: MessageFacts) -> bool:
         """Whether the arguments of the calls are as before: nothing else in a message can be changed in place."""
-        return not facts.calls or _encode_all_arguments(facts) == self.arguments
+        try:
+            return not facts.calls or _encode_all_arguments(facts) == self.arguments
+        except (TypeError, ValueError, RecursionError):
+            return False  # the error of the whole request names the field
 
 
 def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:
     return tuple([_ENCODER.encode(call.arguments) for call in facts.calls])
+
+
+def _encode_nothing(_: Message) -> list[Any]:
+    raise AssertionError("the history has ended")
 
 
 class HistoryEncoder:
@@ -188,6 +195,11 @@ class HistoryEncoder:
         if self._between is None or not wires:
             return EncodedMessage(wires)
         return EncodedMessage(wires, wires[0]["role"], wires[-1]["role"])
+
+    def end(self) -> list[Any]:
+        """Return what was encoded. Nothing can follow: no encoder and its history refer to each other after a call."""
+        self.encode = _encode_nothing
+        return self.encoded
 
     def add_notices(self, notices: tuple[Notice, ...]) -> None:
         """Add the notices about one message, each once."""

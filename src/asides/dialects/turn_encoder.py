@@ -23,7 +23,7 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
 )
-from asides.values.messages import Context, Message, Prompt, find_context, read_facts
+from asides.values.messages import Context, ContextOwner, Message, Prompt, find_context, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought
@@ -31,7 +31,7 @@ from asides.values.thinking import Thought
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class BlockFormat(msgspec.Struct, frozen=True, weakref=True):
+class BlockFormat(msgspec.Struct, ContextOwner, frozen=True):
     """The content blocks of a dialect: one function for each kind of part."""
 
     text: Callable[[str], Wire]
@@ -64,7 +64,7 @@ class EncodedTurns(msgspec.Struct):
     @property
     def turns(self) -> list[Wire]:
         """The turns: dicts, or bytes that were encoded before."""
-        return self.history.encoded
+        return self.history.end()
 
 
 def encode_turns(prompt: Prompt, form: BlockFormat, notices: list[Notice], *, reuse: bool = False) -> EncodedTurns:

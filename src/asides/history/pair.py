@@ -144,6 +144,7 @@ def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:
     if len(set(ids)) == len(ids):
         return tuple(messages)
     given: set[str] = set()
+    counts: dict[str, int] = {}
     unique: list[Message] = []
     waiting: dict[str, list[str]] = {}  # by id: the new ids of the calls that have no result yet, in order
     for message in messages:
@@ -152,7 +153,7 @@ def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, ToolCall) and message.role == "assistant":
-                new = part.id if part.id not in given else _make_id(part.id, given)
+                new = part.id if part.id not in given else _make_id(part.id, given, counts)
                 given.add(new)
                 waiting.setdefault(part.id, []).append(new)
                 parts.append(part if new == part.id else msgspec.structs.replace(part, id=new))
@@ -167,10 +168,15 @@ def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(unique)
 
 
-def _make_id(old: str, taken: set[str]) -> str:
-    count = 2
-    while (new := f"{old[:_LONGEST_STEM]}_{count}") in taken:
+def _make_id(old: str, taken: set[str], counts: dict[str, int]) -> str:
+    """Make an id that is not taken. `counts` has for each stem a number below which all are taken, as ids stay taken:
+    one id in thousands of replies costs each of them one step.
+    """
+    stem = old[:_LONGEST_STEM]
+    count = counts.get(stem, 2)
+    while (new := f"{stem}_{count}") in taken:
         count += 1
+    counts[stem] = count
     return new
 
 

@@ -77,7 +77,10 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     messages = _replay(prompt, target, traits, decisions) if traits & IS_BOUND else prompt.messages
     state = prompt.state
     if traits & (HAS_CALLS | HAS_RESULTS):
-        messages = _pair_calls(messages, notices, state)
+        paired = _pair_calls(messages, notices, state)
+        if paired is not messages:
+            traits |= find_traits(paired)  # without its results, a message may be blank
+        messages = paired
     if state != _NO_STATE:
         messages, state = _resume(messages, state, target, decisions)
         messages = make_ids_unique(messages)

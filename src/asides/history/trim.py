@@ -211,7 +211,7 @@ class _Choices:
 
 def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
     """Drop the thoughts and seals of a finished turn, which are often larger than its text."""
-    if not find_traits(turn) & IS_BOUND:
+    if not find_traits(turn) & IS_BOUND and all(message.parts for message in turn):
         return turn
     remaining: list[Message] = []
     for message in turn:

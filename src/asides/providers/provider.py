@@ -25,6 +25,7 @@ from asides.providers.quirks import (
     Tags,
     ThinkingForm,
 )
+from asides.values.messages import ContextOwner
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
@@ -339,7 +340,7 @@ def settle(rule: ModelRule, quirks: Quirks) -> Facts:
     return known[2]
 
 
-class Target(msgspec.Struct, frozen=True, weakref=True):
+class Target(msgspec.Struct, ContextOwner, frozen=True):
     """One model at one address: where a prompt goes. Holds no key."""
 
     provider: Provider

@@ -5,11 +5,10 @@ Not here: the parts of messages (parts), and how a provider encodes them (dialec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, TypeAlias
-from weakref import ref
 
 import msgspec
 
@@ -45,19 +44,41 @@ IS_PLAIN = 2048
 class Context:
     """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
 
-    __slots__ = ("find_target", "known")
+    __slots__ = ("known",)
 
-    def __init__(self, find_target: Callable[[], object]) -> None:
-        self.find_target = find_target
-        """Returns the target; None once it is gone. A context does not hold it, since it may have secrets."""
+    def __init__(self) -> None:
         self.known: dict[Any, Any] = {}
         """Answers about other values that hold in this context."""
+
+
+class ContextOwner:
+    """A target, or what else has contexts of its own. They end with it, unless messages have forms for them; a context
+    refers neither to its owner nor to the secrets that an address may hold.
+    """
+
+    __slots__ = ("_contexts",)
+    _contexts: dict[tuple[object, ...], Context]
+
+
+_set_contexts = ContextOwner.__dict__["_contexts"].__set__
+
+
+def find_context(owner: ContextOwner, *settings: object) -> Context:
+    """The context of this very owner and these settings: the same one each time."""
+    try:
+        contexts = owner._contexts  # pyright: ignore[reportPrivateUsage]
+    except AttributeError:
+        contexts = {}
+        _set_contexts(owner, contexts)
+    context = contexts.get(settings)
+    # Of two threads, one stores its context; a form for the other one is not found again.
+    return contexts.setdefault(settings, Context()) if context is None else context
 
 
 class NoForm:
     """The form of a message that has none yet: it fits no context."""
 
-    context = Context(lambda: None)
+    context = Context()
     message = None
     wires = ()
 
@@ -68,8 +89,9 @@ NO_FORM = NoForm()
 class MessageFacts(msgspec.Struct, gc=False, eq=False):
     """Facts about the parts of one message, and its forms for the targets that it was last sent to.
 
-    A message never changes, so they are found once. The garbage collector sees neither these nor the slot that holds
-    them, so that long histories cost it nothing: nothing here may refer to the message itself.
+    A message never changes, so they are found once; those of one that may change are found each time. The garbage
+    collector sees neither these nor the slot that holds them, so that long histories cost it nothing: nothing here may
+    refer to the message itself.
     """
 
     traits: int
@@ -81,24 +103,6 @@ class MessageFacts(msgspec.Struct, gc=False, eq=False):
     encoded: Any = NO_FORM
     """The message on the wire."""
     encoded_before: Any = NO_FORM
-
-
-_CONTEXTS: dict[tuple[object, ...], Context] = {}
-_MOST_CONTEXTS = 256
-
-
-def find_context(target: object, *settings: object) -> Context:
-    """Return the context of this very target and these settings: the same one while both are in use. The target is
-    anything that weak references can refer to.
-    """
-    key = (id(target), *settings)
-    context = _CONTEXTS.get(key)
-    # Another target may have had this id.
-    if context is None or context.find_target() is not target:
-        if len(_CONTEXTS) >= _MOST_CONTEXTS:
-            _CONTEXTS.clear()
-        context = _CONTEXTS[key] = Context(ref(target))
-    return context
 
 
 class _FactsSlot:
@@ -137,8 +141,15 @@ def _find_facts(message: Message) -> MessageFacts:
     facts: MessageFacts | None = getattr(message, "_facts", None)
     if facts is None:
         facts = _collect_facts(message)
-        _set_facts(message, facts)
+        if _is_fixed(message, facts):
+            _set_facts(message, facts)
     return facts
+
+
+def _is_fixed(message: Message, facts: MessageFacts) -> bool:
+    """Whether nothing but the arguments of calls can change: a caller may give a list, or a class of their own."""
+    contents: list[object] = [message.parts, *(result.content for result in facts.results)]
+    return type(message) is Message and all(isinstance(each, (str, tuple)) for each in contents)
 
 
 def _collect_facts(message: Message) -> MessageFacts:
@@ -146,7 +157,7 @@ def _collect_facts(message: Message) -> MessageFacts:
     if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
         if _is_blank(part.text):
             return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
-        is_plain = message.name is None and (is_user or message.role == "assistant")
+        is_plain = type(message) is Message and message.name is None and (is_user or message.role == "assistant")
         return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
     traits = 0 if not is_user or any(map(_is_filled, parts)) else IS_BLANK
     for part in parts:

@@ -195,6 +195,14 @@ def test_an_assistant_message_without_anything_is_left_out_with_a_notice() -> No
     assert [notice.code for notice in notices] == ["message_not_sent"]
 
 
+def test_what_was_added_is_told_after_what_was_left_out() -> None:
+    host = target(ModelRule(signed_calls=True), after_results="assistant")
+    result = Message("tool", (ToolResult("call_1", "rain", "weather"),))
+    history = (user("?"), assistant(CALL), result, user("!"), assistant(CALL), result, assistant())
+    _, notices = encode_with_notices(*history, to=host)
+    assert [notice.code for notice in notices] == ["message_not_sent", "signature_stand_in", "turn_added"]
+
+
 def test_an_unknown_part_of_an_assistant_is_left_out_with_a_notice() -> None:
     wire, notices = encode_with_notices(assistant("a", UnknownPart("{}")))
     assert wire == [{"role": "assistant", "content": "a"}]

@@ -11,8 +11,9 @@ import pytest
 from asides.dialects.openai_responses.encode import encode
 from asides.dialects.openai_responses.import_items import import_items
 from asides.values.messages import Message, Prompt
-from asides.values.parts import Image, ServerTool, Text, ToolResult
+from asides.values.parts import Image, ServerTool, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
+from asides.values.thinking import Seal
 from tests.decoding import decoded, sse
 from tests.responses import DIALECT, call, message, reasoning, response, target
 
@@ -177,6 +178,14 @@ CLIENT: list[tuple[dict[str, Any], str, dict[str, Any], ToolResult, dict[str, An
     ),
 ]
 CLIENT_IDS = [f"{item['type']}-{place}" for place, (item, *_) in enumerate(CLIENT)]
+
+
+def test_the_type_of_an_item_may_be_escaped() -> None:
+    entry = json.dumps({"type": "shell_call", "call_id": "c1", "action": SHELL}).replace("_call", "\\u005fcall", 1)
+    called = ToolCall("c1", "shell", SHELL, seals=(Seal("item", "", None, entry),))
+    history = (Message("user", (Text("go"),)), Message("assistant", (called,)))
+    request, _ = encode(Prompt(history), target())
+    assert json.loads(request.body)["input"][1]["type"] == "shell_call"
 
 
 @pytest.mark.parametrize(("item", "name", "arguments", "result", "output"), CLIENT, ids=CLIENT_IDS)

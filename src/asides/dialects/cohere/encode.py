@@ -38,7 +38,7 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, OutputSchema, Prompt, find_context
+from asides.values.messages import ContextOwner, Message, OutputSchema, Prompt, find_context
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
@@ -152,6 +152,10 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> d
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
+_CONTEXTS = ContextOwner()
+"""Of this dialect: no target changes the form of a message."""
+
+
 def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
 
@@ -163,7 +167,7 @@ def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = Fals
         tool_result=partial(_encode_tool_result, notices=notices),
     )
     history = HistoryEncoder(encode_message, notices, _encode_plain)
-    history.run(put_system_first(prompt), find_context(encode_messages) if reuse else None)
+    history.run(put_system_first(prompt), find_context(_CONTEXTS) if reuse else None)
     return history.encoded
 
 

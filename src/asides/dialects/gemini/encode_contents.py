@@ -26,12 +26,16 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, Prompt, find_context, read_facts
+from asides.values.messages import ContextOwner, Message, Prompt, find_context, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
+
+
+_CONTEXTS = ContextOwner()
+"""Of this dialect: no target changes the form of a message."""
 
 
 def encode_contents(
@@ -45,10 +49,10 @@ def encode_contents(
     messages, history = prompt.messages, encoder.history
     turn = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
     start = history.run_opening(messages[:turn])
-    history.run(messages[start:turn], find_context(encode_contents) if reuse else None)
+    history.run(messages[start:turn], find_context(_CONTEXTS) if reuse else None)
     encoder.must_sign = target.rule.signed_calls
-    history.run(messages[turn:], find_context(encode_contents, encoder.must_sign) if reuse and history.last else None)
-    return history.encoded, encoder.system
+    history.run(messages[turn:], find_context(_CONTEXTS, encoder.must_sign) if reuse and history.last else None)
+    return history.end(), encoder.system
 
 
 def _begins_turn(message: Message) -> bool:

@@ -26,7 +26,7 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, OutputSchema, Prompt, find_context, read_facts
+from asides.values.messages import ContextOwner, Message, OutputSchema, Prompt, find_context, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
@@ -149,6 +149,10 @@ def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> b
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
+_CONTEXTS = ContextOwner()
+"""Of this dialect: no target changes the form of a message."""
+
+
 def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
 
@@ -175,11 +179,11 @@ class _MessageEncoder:
         names = {call.id: call.name for call in calls}
         if reuse and len(names) == len(calls):
             self.called = names
-            self.history.run(messages, find_context(encode_messages))
+            self.history.run(messages, find_context(_CONTEXTS))
         else:
             # Which call a result belongs to depends on their order.
             self.history.run(messages, None)
-        return self.history.encoded
+        return self.history.end()
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
         return {"role": "user", **_encode_parts(parts, "user", self.notices)}

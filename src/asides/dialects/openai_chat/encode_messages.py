@@ -47,6 +47,8 @@ _STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
+# What was added comes after what was left out.
+_LAST_NOTICES = {"signature_stand_in": 1, "turn_added": 2}
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -60,8 +62,18 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
     if not target.quirks.cache_control:
         report_cache(prompt, notices)
     messages = put_system_first(prompt)
-    between = None if target.quirks.after_results == "anyone" else encoder.make_bridge
-    history = HistoryEncoder(encoder.encode_message, notices, encode_plain, between=between)
+    encode = build_flat_encoder(
+        system=encoder.encode_system,
+        user=encoder.encode_user,
+        assistant=encoder.encode_assistant,
+        tool_result=encoder.encode_tool_result,
+    )
+    if target.quirks.after_results == "anyone":
+        history = HistoryEncoder(encode, notices, encode_plain)
+    else:
+        history = HistoryEncoder(
+            lambda message: encoder.add_bridges(encode(message)), notices, encode_plain, between=encoder.make_bridge
+        )
     if not target.rule.signed_calls:
         history.run(messages, context)
     else:
@@ -69,6 +81,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
         history.run(messages[:start], context)
         encoder.signs_calls = True
         history.run(messages[start:], encoder.find_context() if reuse else None)
+    notices.sort(key=lambda notice: _LAST_NOTICES.get(notice.code, 0))
     return history.encoded
 
 
@@ -92,20 +105,10 @@ class _MessageEncoder:
         self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
         self.signs_calls = False
         """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
-        self.encode_one = build_flat_encoder(
-            system=self.encode_system,
-            user=self.encode_user,
-            assistant=self.encode_assistant,
-            tool_result=self.encode_tool_result,
-        )
 
     def find_context(self) -> Context:
         """The context of the target and the settings that shape a message."""
         return find_context(self.target, self.marks_empty_thinking, self.signs_calls)
-
-    def encode_message(self, message: Message) -> list[Wire]:
-        encoded = self.encode_one(message)
-        return encoded if self.quirks.after_results == "anyone" else self.add_bridges(encoded)
 
     # --- hosts that refuse a user message after results -------------------------------------------------------------
 

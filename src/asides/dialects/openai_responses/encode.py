@@ -191,7 +191,7 @@ def encode_items(prompt: Prompt, target: Target, notices: list[Notice], *, reuse
     """
     encoder = _ItemEncoder(prompt, target, notices)
     encoder.history.run(prompt.messages, find_context(target, encoder.stored, encoder.mixes_calls) if reuse else None)
-    return encoder.history.encoded
+    return encoder.history.end()
 
 
 class _ItemEncoder:
@@ -341,7 +341,7 @@ def _encode_tool_call(call: ToolCall) -> Wire:
 
 def _find_item(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:
     for seal in seals:
-        if seal.entry is None or not any(kind in seal.entry for kind in kinds):
+        if seal.entry is None or not ("\\" in seal.entry or any(kind in seal.entry for kind in kinds)):
             continue
         item = msgspec.json.decode(seal.entry)
         if isinstance(item, dict) and item.get("type") in kinds:
