@@ -96,6 +96,14 @@ def test_undecided_text_of_a_reply_that_broke_off_is_thinking_in_the_first_block
     assert split(TaggedText(10, target("auto")), "an answer") == [("text", 10, "an answer")]
 
 
+def test_a_whole_text_after_one_that_had_a_mark_of_a_tag_continues_its_block() -> None:
+    # The first text is fed, since it has a mark; the second has none.
+    text, events = TaggedText(10, target()), list[Event]()
+    text.feed_whole("1 < 2", events)
+    text.feed_whole(" and more", events)
+    assert shown(events) == [("text", 10, "1 < 2"), ("text", 10, " and more")]
+
+
 def test_a_whole_text_is_not_split_and_another_one_after_it_is() -> None:
     text, events = TaggedText(10, target()), list[Event]()
     text.feed_whole("no tag here", events)

@@ -130,7 +130,8 @@ class TaggedText:
 
     def feed_whole(self, text: str, events: list[Event]) -> None:
         """Add a text that is all of the answer. A text without any character that begins a tag is not split."""
-        if self._splitter is None and self._starts_inside is not True and not may_hold_tags(text, self._tags):
+        is_first = self._splitter is None and not self._answers
+        if is_first and self._starts_inside is not True and not may_hold_tags(text, self._tags):
             self._emit_plain(text, events, 0)
         else:
             self.feed(text, events)
