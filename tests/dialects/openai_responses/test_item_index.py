@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import asides
 from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block
 from asides.dialects.openai_responses.wire import Entry, Item, StreamEvent
 from tests.decoding import target
@@ -41,3 +48,33 @@ def test_the_last_response_object_adds_only_items_that_the_stream_did_not_finish
     items = [Item(type="message", id="a"), Item(type="reasoning", id="b"), Item(type="function_call", id="c")]
     unfinished = [state for state, _, _ in index.match_response([(item, Entry(b"{}")) for item in items])]
     assert unfinished == [finished, begun, index.items[-1]]  # the message has no text yet
+
+
+def count_steps(deltas: int) -> int:
+    """The steps of the interpreter for texts of items that were never announced, each with an index of its own."""
+    lines = [
+        f'data: {{"type":"response.output_text.delta","item_id":"i{n}","output_index":{n},"delta":"a"}}\n\n'
+        for n in range(deltas)
+    ]
+    steps = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(asides.ConnectionLost):
+            asides.decode("openai_responses", "".join(lines))
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def test_items_that_were_never_announced_cost_the_same_however_many_there_are() -> None:
+    count_steps(10)  # what is loaded once is loaded
+    few, many = count_steps(100), count_steps(400)
+    assert many < 5 * few

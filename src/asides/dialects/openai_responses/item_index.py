@@ -7,7 +7,9 @@ comes twice. Not here: the events of an item (items, tool_items).
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 
 from asides.dialects.openai_responses.items import (
     ItemState,
@@ -30,6 +32,8 @@ from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event
 
+_NUMBER = attrgetter("number")
+
 
 class ItemIndex:
     """The items of one reply."""
@@ -38,6 +42,8 @@ class ItemIndex:
         self.items: list[ItemState] = []
         self._unfinished: list[ItemState] = []
         """The items that may still get text, in order; the finished ones among them are removed from time to time."""
+        self._announced: dict[str, list[ItemState]] = {}
+        """For each kind: the announced items in order. The finished ones among them are removed when they are last."""
         self._by_index: dict[int, ItemState] = {}
         self._by_id: dict[tuple[str, str], ItemState | None] = {}
         """The item of a kind and an id; None if several have it."""
@@ -71,7 +77,7 @@ class ItemIndex:
         key = item_id if index is None else index
         found = renumbered.get(key)
         if found is None and (found := self._find_announced(kind)) is not None:
-            self._renumbered[event.type] = {**renumbered, key: found}
+            self._renumbered.setdefault(event.type, {})[key] = found
         return found or self.add(kind, index, item_id)
 
     def find_reasoning(self, event: StreamEvent | PlainEvent) -> ReasoningState | None:
@@ -93,7 +99,9 @@ class ItemIndex:
         repeated = state is not None and state.announced and (state.done or state.id != item.id or item.id is None)
         if state is None or repeated or state.kind != kind:
             state = self.add(kind, index, item.id)
-        state.announced = True
+        if not state.announced:
+            state.announced = True
+            insort(self._announced.setdefault(kind, []), state, key=_NUMBER)
         self._name(state, item.id)
         return state
 
@@ -189,10 +197,10 @@ class ItemIndex:
 
     def _find_announced(self, kind: str) -> ItemState | None:
         """Return the last item of this kind that was announced and is not finished."""
-        return next(
-            (item for item in reversed(self._unfinished) if item.kind == kind and item.announced and not item.done),
-            None,
-        )
+        announced = self._announced.get(kind)
+        while announced and announced[-1].done:
+            announced.pop()
+        return announced[-1] if announced else None
 
     def _name(self, state: ItemState, item_id: str | None) -> None:
         if item_id is None or (state.id == item_id and self._by_id.get((state.kind, item_id)) is state):
@@ -209,6 +217,7 @@ class ItemIndex:
         self._blocks.add(block)
         self._last_block = block if len(self._blocks) == 1 else max(block, self._last_block)
         state = self._make_state(kind, block)
+        state.number = len(self.items)
         self._name(state, item_id)
         self.items.append(state)
         self._unfinished.append(state)

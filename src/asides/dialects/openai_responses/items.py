@@ -146,13 +146,15 @@ class ItemState:
     """An item of any kind; the base of the others."""
 
     # A reply may have a million items.
-    __slots__ = ("announced", "block", "done", "id", "is_call", "kind", "origin")
+    __slots__ = ("announced", "block", "done", "id", "is_call", "kind", "number", "origin")
 
     def __init__(self, block: int, kind: str, origin: Origin) -> None:
         self.is_call = False
         """Whether the caller has to run it."""
         self.block = block
         self.kind = kind
+        self.number = 0
+        """Its place among the items of the reply."""
         self.origin = origin
         self.id: str | None = None
         self.announced = False
