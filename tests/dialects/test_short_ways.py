@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -315,7 +316,7 @@ def test_a_plain_delta_gives_the_events_of_any_other(make: Decoder, draw: Any, t
 
 def read_plain(decoder: MessagesDecoder | ResponsesDecoder, payload: bytes) -> Any:
     try:
-        return decoder.plain(payload)
+        return cast("Callable[[bytes], Any]", decoder.plain)(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
