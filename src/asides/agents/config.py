@@ -14,7 +14,7 @@ import msgspec
 from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset
 from asides.flows.agent import Run
-from asides.flows.build_call import CallBuilder, attach_files, fill_prompt, read_messages, reject_files
+from asides.flows.build_call import CallBuilder, attach_files, fill_prompt, read_messages
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
 from asides.history.pair import add_missing_results
 from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, convert_option, merge_options
@@ -64,7 +64,6 @@ class AgentConfig:
     def __init__(self, model: str, output: object, options: AgentOptions) -> None:
         self.model = model
         self._options = _check_options(options)
-        reject_files(self._options, "an agent")
         self._output_type = _read_output_type(output)
         self._offers = _offer_tools(self._options)
         _build_run_config(self._options, self._offers, self._output_type)

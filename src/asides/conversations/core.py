@@ -24,7 +24,7 @@ from asides.conversations.message_history import (
 from asides.conversations.serialise import read_file, read_json, split_system, write_file, write_json
 from asides.conversations.store import Store, StoreError
 from asides.conversations.turn import Turn
-from asides.flows.build_call import CallBuilder, attach_files, fill_prompt, reject_files
+from asides.flows.build_call import CallBuilder, attach_files, fill_prompt
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
@@ -63,7 +63,8 @@ class ConversationCore(Generic[AnyClient]):
     ) -> None:
         self._client = client
         self._options = reject_unknown(Options(**options))  # type: ignore[typeddict-item]
-        reject_files(self._options, "a conversation")
+        if self._options.get("files") is not None:
+            raise ConfigError("files= would go with every question again. To do: pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder
         self._history = MessageHistory(
             self._call_builder,

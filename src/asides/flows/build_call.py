@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -56,7 +56,6 @@ class CallBuilder:
         self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
     ) -> None:
         self._options = reject_unknown(options or Options())
-        reject_files(self._options, "a client")
         self._providers = tuple(providers)
         self._given_settings = settings
 
@@ -349,12 +348,6 @@ def attach_files(messages: tuple[Message, ...], files: object) -> tuple[Message,
     return (*messages[:place], msgspec.structs.replace(messages[place], parts=parts), *messages[place + 1 :])
 
 
-def reject_files(options: Mapping[str, Any], owner: str) -> None:
-    """Raise for files among the options of a client, a conversation or an agent: they belong to one question."""
-    if options.get("files") is not None:
-        raise ConfigError(f"files= belongs to one question, not to {owner}. To do: pass it to ask, stream or run.")
-
-
 def read_messages(prompt: PromptLike, *, after: Sequence[Message] = (), each: bool = False) -> tuple[Message, ...]:
     """Read the messages of a prompt in any of its forms. Raises a ConfigError for anything else.
 
@@ -368,7 +361,7 @@ def read_messages(prompt: PromptLike, *, after: Sequence[Message] = (), each: bo
     items = getattr(prompt, "messages", prompt)
     if isinstance(items, (list, tuple)) and set(map(type, items)) == _ONLY_MESSAGES:
         # A conversation's, perhaps thousands: nothing to read.
-        return tuple(items)
+        return cast("tuple[Message, ...]", tuple(items))
     from asides.flows.prompt_messages import read_any_prompt
 
     return read_any_prompt(prompt, after, each=each)

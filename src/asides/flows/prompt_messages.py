@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, get_args
 
-from asides.history.import_export import detect_prompt_format, import_messages, parse_items
+from asides.history.import_export import ImportFormat, detect_prompt_format, import_messages, parse_items
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, user
 from asides.values.parts import Part
@@ -143,12 +143,9 @@ def _read_content_item(item: Any) -> Any:
     """Content as `user` takes it: dicts become parts."""
     if not isinstance(item, Mapping):
         return item
-    if _is_gemini_part(item):
-        turn, form = {"role": "user", "parts": [item]}, "gemini"
-    elif isinstance(item.get("source"), Mapping):
-        turn, form = {"role": "user", "content": [item]}, "anthropic"
-    else:
-        turn, form = {"role": "user", "content": [item]}, "openai_chat"
+    form: ImportFormat = "anthropic" if isinstance(item.get("source"), Mapping) else "openai_chat"
+    form = "gemini" if _is_gemini_part(item) else form
+    turn = {"role": "user", "parts" if form == "gemini" else "content": [item]}
     return [part for message in parse_items([turn], form) for part in message.parts]
 
 
@@ -163,7 +160,7 @@ def _read_dicts(run: list[Mapping[str, Any]], start: int, before: Sequence[Messa
                 f"messages[{place}]: a dict with the type {item['type']!r} has no role. To do: write "
                 f'{{"role": "{role}", "content": "…"}}.'
             )
-        if item.keys().isdisjoint(("role", "type", "parts")) and item.keys() != {"id"}:
+        if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
             raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
     form = detect_prompt_format(run)
     if form != "openai_chat":

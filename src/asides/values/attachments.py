@@ -32,6 +32,7 @@ _SCHEMES = ("https", "http", "data", "file", "gs", "s3", "ftp")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DATA_URL = re.compile(r"(?s)data:(?P<type>[^;,]*)(?P<more>(?:;[^;,]*)*),(?P<data>.*)", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]{40,}={0,2}\s*")
+_DRIVE = re.compile(r"/[A-Za-z]:[/\\]")
 _SHOWN = 200
 _SVG = "image/svg+xml"
 _PNG = "image/png"
@@ -97,10 +98,10 @@ def _show(text: str) -> str:
 
 def _read_url(url: str, scheme: str, maker: str) -> Source:
     if scheme == "file":
-        from urllib.parse import urlsplit
-        from urllib.request import url2pathname
+        from urllib.parse import unquote, urlsplit
 
-        return _read_path(url2pathname(urlsplit(url).path), maker)
+        path = unquote(urlsplit(url).path)
+        return _read_path(path[1:] if _DRIVE.match(path) else path, maker)
     if scheme != "data":
         if len(url.partition(":")[2].strip("/")) == 0:
             raise ConfigError(f"{maker}: {_show(url)} is no whole URL. To do: {_explain_source(maker)}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 import msgspec
 
@@ -71,7 +71,7 @@ def _is_filled(part: Part) -> bool:
 
 
 def _add_content(content: object, maker: str, parts: list[Part], depth: int) -> None:
-    if isinstance(content, _PARTS):
+    if _is_part(content):
         parts.append(content)
     elif isinstance(content, str):
         parts.append(Text(content))
@@ -84,13 +84,17 @@ def _add_content(content: object, maker: str, parts: list[Part], depth: int) -> 
     elif isinstance(content, Mapping):
         parts.append(_read_dict(content, maker))
     elif _is_list(content) and depth < _MAX_DEPTH:
-        for each in content:  # type: ignore[attr-defined]
+        for each in content:
             _add_content(each, maker, parts, depth + 1)
     else:
         raise ConfigError(f"{maker}(…) got {_describe(content)}. To do: {_advise(content, maker)}.")
 
 
-def _is_list(content: object) -> bool:
+def _is_part(content: object) -> TypeGuard[Part]:
+    return isinstance(content, _PARTS)
+
+
+def _is_list(content: object) -> TypeGuard[Iterable[object]]:
     """A list, a tuple or a generator: not a set, which has no order, and not a conversation or another object."""
     is_value = isinstance(content, msgspec.Struct) or hasattr(content, "messages") or hasattr(content, "read")
     is_unordered = isinstance(content, (set, frozenset))

@@ -338,25 +338,19 @@ MINIMAX_MODELS = (
 )
 
 MISTRAL_MODELS = (
-    # It sees from 2509 on.
-    ModelRule(
-        models="magistral*250[67]*",
-        thinking="always",
-        default="on",
-        efforts=(),
-        pictures=False,
-        refuses_files=("audio", "video"),
-        since="2026-11-16",
-        source=f"{MISTRAL}; huggingface.co/mistralai/Magistral-Small-2506 and -2509",
-    ),
-    ModelRule(
-        models="magistral*",
-        thinking="always",
-        default="on",
-        efforts=(),
-        refuses_files=("audio", "video"),
-        since="2026-11-16",
-        source=f"{MISTRAL}; sound: docs.mistral.ai capabilities/audio, other models",
+    # It sees from 2509 on. Other models hear: docs.mistral.ai capabilities/audio.
+    *(
+        ModelRule(
+            models=models,
+            thinking="always",
+            default="on",
+            efforts=(),
+            pictures=pictures,
+            refuses_files=("audio", "video"),
+            since="2026-11-16",
+            source=f"{MISTRAL}; huggingface.co/mistralai/Magistral-Small-2506 and -2509",
+        )
+        for models, pictures in (("magistral*250[67]*", False), ("magistral*", None))
     ),
     *(
         ModelRule(
