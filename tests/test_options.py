@@ -76,6 +76,7 @@ _EXAMPLES: dict[str, Any] = {
     "thinking": "low",
     "reasoning_effort": "low",
     "reasoning": {"effort": "low"},
+    "files": ["https://example.com/a.png"],
     "tools": [{"name": "f"}],
     "tool_choice": "auto",
     "parallel_tool_calls": False,

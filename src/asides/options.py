@@ -16,6 +16,7 @@ from asides.providers.credentials import Secret
 from asides.providers.quirks import TagPosition
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
+from asides.values.parts import ContentLike, File, Image, MediaSource, Text
 from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
 
@@ -61,8 +62,17 @@ class HasMessages(Protocol):
         ...
 
 
-PromptLike: TypeAlias = str | Message | Prompt | HasMessages | Sequence[Message | Reply | Mapping[str, Any]]
-"""Text; a message; a history of messages, replies and OpenAI-shaped dicts; or an object with `messages`."""
+PromptLike: TypeAlias = (
+    str
+    | Message
+    | Prompt
+    | HasMessages
+    | Mapping[str, Any]
+    | ContentLike
+    | Sequence[Message | Reply | Mapping[str, Any] | ContentLike]
+)
+"""Text; a message; a dict; a picture or a path; a list of texts, pictures and files, which is one message; a history of
+messages, replies and dicts (of chat completions, Responses, Anthropic or Gemini); or an object with `messages`."""
 
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
@@ -75,6 +85,7 @@ class SharedOptions(TypedDict, total=False):
     thinking: ThinkingSetting
     reasoning_effort: str | None
     reasoning: Mapping[str, Any] | None
+    files: Sequence[MediaSource | Image | File | Text] | MediaSource | Image | File | None
     tools: Sequence[ToolLike] | None
     tool_choice: str | Mapping[str, Any] | None
     parallel_tool_calls: bool | None
@@ -165,6 +176,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     thinking: Any = None
     reasoning_effort: Any = None
     reasoning: Any = None
+    files: Any = None
     tools: Any = None
     tool_choice: Any = None
     parallel_tool_calls: bool | None = None

@@ -51,7 +51,7 @@ def test_whatever_people_have_for_a_message_can_be_appended(shell: Shell) -> Non
 
 def test_what_is_no_message_changes_nothing() -> None:
     chat = Conversation(PLAIN, messages=TALK)
-    for wrong in (42, {"content": "without a role"}, ["a list"]):
+    for wrong in (42, {"content": "without a role"}, [5]):
         with pytest.raises(ConfigError):
             chat.extend(["fine", wrong])  # type: ignore[list-item]
     assert len(chat) == 4

@@ -195,7 +195,7 @@ def lacks_thinking_by_the_words(messages: tuple[Message, ...]) -> bool:
 
 _MESSAGES = [
     user("?"),
-    user(),
+    Message("user"),
     Message("user", (ToolResult("c1", "42"),)),
     Message("user", (ToolResult("c1", "42"), Text("and?"))),
     RESULT,

@@ -269,7 +269,7 @@ def carried(draw: st.DrawFn, shape: str) -> tuple[Message, ...]:
     messages: list[Message] = [system(draw(WORDS))] if draw(st.booleans()) else []
     for number in range(draw(st.integers(1, 3))):
         shown = (
-            [Image(data=draw(st.binary(min_size=1, max_size=4)), media_type="image/png")] if draw(st.booleans()) else []
+            [Image(data=b"\x00" + draw(st.binary(max_size=4)), media_type="image/png")] if draw(st.booleans()) else []
         )
         messages.append(user(draw(WORDS), *shown))
         for step in range(draw(st.integers(0, 2))):

@@ -35,6 +35,7 @@ OF_THE_MODEL: dict[str, Any] = {
     "structured_output": "nothing",
     "output_with_tools": False,
     "pictures": False,
+    "refuses_files": ("video",),
 }
 
 

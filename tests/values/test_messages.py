@@ -44,7 +44,7 @@ EVERY_PART: tuple[Part, ...] = (
         (EVERY_PART[3], "ToolResult(call_id='c1', <6 characters>, is_error=True)"),
         (EVERY_PART[4], "Image(by address, media_type='image/png')"),
         (PICTURE, "Image(<5 bytes>, media_type='image/png')"),
-        (Image(), "Image(empty, media_type='image/png')"),
+        (msgspec.convert({"type": "image"}, Image), "Image(empty, media_type='image/png')"),
         (EVERY_PART[5], "File(by address, media_type='application/pdf')"),
         (EVERY_PART[6], "Refusal(<6 characters>)"),
         (EVERY_PART[7], "ServerTool(name='web_search_call', id='ws1', status='completed')"),

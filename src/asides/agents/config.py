@@ -14,7 +14,7 @@ import msgspec
 from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset
 from asides.flows.agent import Run
-from asides.flows.build_call import CallBuilder, read_messages
+from asides.flows.build_call import CallBuilder, attach_files, fill_prompt, read_messages
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
 from asides.history.pair import add_missing_results
 from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, convert_option, merge_options
@@ -99,7 +99,9 @@ class AgentConfig:
             return RunState(Run(call, run_config))
         history = _read_history(conversation)
         # Calls of the conversation without a result get one before the question.
-        question = _read_question(prompt, history)
+        question = _read_question(fill_prompt(prompt, call_options.get("files")), history)
+        if (files := call_options.pop("files", None)) is not None:
+            question = attach_files(question, files)
         question = add_missing_results(question, after=history) if question else ()
         system = getattr(conversation, "system", None)
         joined = _JoinedPrompt((*history, *question), system if isinstance(system, str) else None)
@@ -228,7 +230,6 @@ def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
 def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Message, ...]:
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history. To do: pass only the new messages.")
-    is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str)
-    if is_list and not prompt:
+    if isinstance(prompt, (list, tuple)) and not prompt:
         return ()  # the model goes on from the last message
-    return read_messages(prompt if is_list or isinstance(prompt, str) else [prompt], after=history)  # type: ignore[list-item]
+    return read_messages(prompt, after=history)

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,7 +22,7 @@ from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
 from asides.values.json_schema import find_schema_fault
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, Text, ToolCall
+from asides.values.parts import Part, Text, ToolCall
 
 if TYPE_CHECKING:
     # Tools load most of the library. They are imported when `--tools` is given, so that `separate` starts fast.
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # Most pipes are readable sooner. After this wait, a note says that standard input is read.
 _STDIN_WAIT_SECONDS = 1.0
 _READ_SIZE = 64 * 1024
-_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
 
 # --- the prompt -------------------------------------------------------------------------------------------------------
@@ -50,13 +49,9 @@ def read_prompt(arguments: Namespace, terminal: Terminal) -> Message:
 
 def build_message(parts: list[Part], words: str) -> Message:
     """A user's message. Neighbouring texts are joined, since not every host takes a list of texts."""
-    joined: list[Part] = []
-    for part in (*parts, Text(words)):
-        if isinstance(part, Text) and joined and isinstance(joined[-1], Text):
-            joined[-1] = Text(f"{joined[-1].text}\n\n{part.text}" if part.text else joined[-1].text)
-        elif not isinstance(part, Text) or part.text:
-            joined.append(part)
-    return Message("user", tuple(joined))
+    from asides.values.attachments import attach
+
+    return Message("user", attach(parts, (Text(words),)))
 
 
 def clean_text(argument: str) -> str:
@@ -87,52 +82,13 @@ def _has_input() -> bool:
 
 def read_file(path: str) -> Part:
     """A file, or a URL, as a part of a message."""
-    if path.startswith(("https://", "http://")):
-        from urllib.parse import urlsplit
+    from asides.values.attachments import read_attachment
 
-        name = PurePosixPath(urlsplit(path).path).name
-        if name.lower().endswith(".pdf"):
-            return File(name=name, url=path)
-        return Image(url=path, media_type=_guess_media_type(name) or "image/png")
+    is_url = path.lower().startswith(("https://", "http://", "data:"))
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"the file {path} cannot be read: {describe_read_error(error)}.") from None
-    name = Path(path).name
-    media_type = _detect_media_type(data, name)
-    if media_type is None:
-        text = data.decode("utf-8-sig")
-        return Text(f'<file name="{name}">\n{text.rstrip()}\n</file>')
-    if media_type.startswith("image/"):
-        return Image(data=data, media_type=media_type)
-    return File(name=name, data=data, media_type=media_type)
-
-
-def _detect_media_type(data: bytes, name: str) -> str | None:
-    """The media type of a file, from its first bytes, then from its name; None for text."""
-    for beginning, media_type in _IMAGES:
-        if data.startswith(beginning):
-            return media_type
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        return "image/webp"
-    if data.startswith(b"%PDF-"):
-        return "application/pdf"
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        guessed = _guess_media_type(name)
-        if guessed is None or guessed.startswith("text/"):
-            raise ConfigError(
-                f"the file {name} is not text in UTF-8, and its name does not say what else it is."
-            ) from None
-        return guessed
-    return None
-
-
-def _guess_media_type(name: str) -> str | None:
-    import mimetypes
-
-    return mimetypes.guess_type(name)[0]
+        return read_attachment(path if is_url else Path(path), "-f")
+    except ConfigError as problem:
+        raise ConfigError(str(problem).removeprefix("-f: ")) from None
 
 
 # --- JSON and recordings ----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from asides.conversations.message_history import (
 from asides.conversations.serialise import read_file, read_json, split_system, write_file, write_json
 from asides.conversations.store import Store, StoreError
 from asides.conversations.turn import Turn
-from asides.flows.build_call import CallBuilder
+from asides.flows.build_call import CallBuilder, attach_files, fill_prompt
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
@@ -63,6 +63,8 @@ class ConversationCore(Generic[AnyClient]):
     ) -> None:
         self._client = client
         self._options = reject_unknown(Options(**options))  # type: ignore[typeddict-item]
+        if self._options.get("files") is not None:
+            raise ConfigError("files= would go with every question again. To do: pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder
         self._history = MessageHistory(
             self._call_builder,
@@ -143,7 +145,7 @@ class ConversationCore(Generic[AnyClient]):
             if isinstance(message, Reply):
                 usage = message.usage if usage is None else usage + message.usage
         with self._history.exclusive():
-            added = read_question(messages, after=self.messages)
+            added = read_question(messages, after=self.messages, each=True)
             self._history.append(added, usage)
         return added
 
@@ -157,7 +159,7 @@ class ConversationCore(Generic[AnyClient]):
             if isinstance(message, str):
                 edited = replace_text(messages[place], message)
             else:
-                (edited,) = read_question((message,))
+                (edited,) = read_question((message,), each=True)
             changed = (*messages[:place], edited, *drop_stored_responses(messages[place + 1 :]))
             self._history.replace(invalidate_seals(changed, place + 1, rows=self._call_builder.rows))
         return edited
@@ -314,16 +316,19 @@ class ConversationCore(Generic[AnyClient]):
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def turn(self, prompt: Question = None) -> Turn:
-        """Make a question that the caller sends as a prompt. Call `begin` before sending, and `end` with the reply."""
+    def turn(self, prompt: Question = None, *, files: object = None) -> Turn:
+        """Make a question that the caller sends as a prompt. Call `begin` before sending, and `end` with the reply.
+        `files` go into its last user message.
+        """
         with self._history.exclusive():
             self._history.refresh()
-        return Turn(self._history, read_question(prompt, after=self.messages))
+        question = read_question(fill_prompt(prompt, files), after=self.messages)
+        return Turn(self._history, question if files is None else attach_files(question, files))
 
     def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
         """Make a question; returns it with the model and the options."""
         given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
-        return self.turn(prompt), name, given
+        return self.turn(prompt, files=given.pop("files", None)), name, given
 
     def _prepare_compaction(self, over: int, keep_turns: int, model: str | None, options: Options) -> Compaction | None:
         """Build the request for a summary; None when there is nothing to sum up. The caller holds the history."""

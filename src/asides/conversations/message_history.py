@@ -25,15 +25,15 @@ from asides.flows.build_call import CallBuilder, read_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals, redact
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, user
-from asides.values.parts import Text, ToolResult
+from asides.values.messages import Message
+from asides.values.parts import ContentLike, Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage
 
 Messages = tuple[Message, ...]
 
-MessageLike: TypeAlias = str | Message | Reply | Mapping[str, Any]
-"""A message: text of a user, a `Message`, a reply, or a dict in OpenAI's format."""
+MessageLike: TypeAlias = Message | Reply | Mapping[str, Any] | ContentLike
+"""A message: text or other content of a user, a `Message`, a reply, or a dict in a format that `ask` reads."""
 
 Question: TypeAlias = MessageLike | Sequence[MessageLike] | None
 """A question: a message, several messages such as tool results, or None for no new message."""
@@ -267,23 +267,22 @@ class StoredConversation:
 # --- messages as users pass them ----------------------------------------------------------------------------------
 
 
-def read_question(value: Question, *, after: Messages = ()) -> tuple[Message, ...]:
-    """Read messages in any form that a user may pass. Plain text is a user message; `after` are those before them."""
+def read_question(value: Question, *, after: Messages = (), each: bool = False) -> tuple[Message, ...]:
+    """Read messages in any form that a user may pass. Plain text is a user message; `after` are those before them.
+
+    With `each`, every text of a list is a message; otherwise texts, pictures and files in a row are one.
+    """
     if value is None:
         return ()
-    if isinstance(value, (str, Message)):
-        return read_messages(value)
-    if isinstance(value, (Mapping, Reply)):
+    if isinstance(value, Reply):
         value = (value,)
-    if not hasattr(value, "__iter__"):
-        raise ConfigError(
-            f"a question is text, a message or a list of messages, not {type(value).__name__}. To do: pass one of them."
-        )
-    # Leave out replies without content. An empty prompt would be an error, which it is not here.
-    usable = [each for each in value if not isinstance(each, Reply) or each.to_message() is not None]
+    if isinstance(value, (list, tuple)):
+        # Leave out replies without content. An empty prompt would be an error, which it is not here.
+        value = [item for item in value if not isinstance(item, Reply) or item.to_message() is not None]
+        if not value:
+            return ()
     # Read them together: calls in the old format have no ids, and their results are found by order.
-    messages = [user(each) if isinstance(each, str) else each for each in usable]
-    return read_messages(messages, after=after) if messages else ()
+    return read_messages(value, after=after, each=each)
 
 
 def replace_text(message: Message, text: str) -> Message:

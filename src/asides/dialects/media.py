@@ -20,6 +20,16 @@ def find_media_type(media: Image | File) -> str:
     return (media.media_type if inline is None else inline[0]).lower()
 
 
+def read_text_file(file: File) -> str | None:
+    """Return the text of a file that is text, for dialects that send it as such; None for others."""
+    from asides.values.media_types import decode_text, is_text_type
+
+    if file.data is None or not is_text_type(file.media_type):
+        return None
+    text = decode_text(file.data)
+    return file.data.decode("utf-8", "replace") if text is None else text
+
+
 def refuse_sound_and_video(file: File) -> None:
     """Raise Unsupported for a file that is sound or video, for dialects that have no form for them."""
     kind = find_media_type(file)

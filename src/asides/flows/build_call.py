@@ -6,7 +6,7 @@ Prompts, tools and timeouts have many forms, which are read here. Not here: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +38,6 @@ from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey, UnknownProvider
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
 from asides.values.notices import Notice
-from asides.values.reply import Reply
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
 from asides.wire.inline_tags import DEFAULT_TAGS
@@ -265,7 +264,7 @@ _STATE_OPTIONS = {
 }
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
 _PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata")}
-_OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra")
+_OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
 _ALL_PROMPT_OPTIONS = frozenset(
     (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
 )
@@ -288,7 +287,11 @@ def read_prompt(
         start = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
     else:
         system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)  # a conversation's
-        start = Prompt(read_messages(prompt), system=system if isinstance(system, str) else None, stream=stream)
+        start = Prompt(
+            read_messages(fill_prompt(prompt, given.files)),
+            system=system if isinstance(system, str) else None,
+            stream=stream,
+        )
     if _ALL_PROMPT_OPTIONS.isdisjoint(names):
         return start, ()
     changes, notices = _read_prompt_options(start, given)
@@ -304,6 +307,8 @@ def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, A
     if isinstance(given.system, list):
         blocks = {"role": "system", "content": given.system}
         changes |= {"system": None, "messages": (*read_messages([blocks]), *start.messages)}
+    if given.files is not None:
+        changes["messages"] = attach_files(changes.get("messages", start.messages), given.files)
     if (given.thinking, given.reasoning_effort, given.reasoning) != (None, None, None):
         changes["thinking"], notices = read_thinking(
             given.thinking, reasoning_effort=given.reasoning_effort, reasoning=given.reasoning
@@ -327,63 +332,42 @@ def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, A
     return changes, notices
 
 
-def read_messages(prompt: PromptLike, *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
+def fill_prompt(prompt: Any, files: object) -> Any:
+    """The prompt; beside files, a text may be empty."""
+    return Message("user", ()) if prompt == "" and files else prompt
+
+
+def attach_files(messages: tuple[Message, ...], files: object) -> tuple[Message, ...]:
+    """Put the files of the option `files` into the last user message, before its text. Raises if there is none."""
+    from asides.values.attachments import attach, read_attachments
+
+    place = max((place for place, message in enumerate(messages) if message.role == "user"), default=None)
+    if place is None:
+        raise ConfigError("files= goes with a question, and no message is a user's. To do: add one, user(…).")
+    parts = attach(read_attachments(files), messages[place].parts)
+    return (*messages[:place], msgspec.structs.replace(messages[place], parts=parts), *messages[place + 1 :])
+
+
+def read_messages(prompt: PromptLike, *, after: Sequence[Message] = (), each: bool = False) -> tuple[Message, ...]:
     """Read the messages of a prompt in any of its forms. Raises a ConfigError for anything else.
 
-    `after` are the messages of the conversation so far: calls of the old kind have no ids, and are counted.
+    `after` are the messages of the conversation so far: calls of the old kind have no ids, and are counted. With
+    `each`, every text of a list is a message of its own; otherwise texts, pictures and files in a row are one message.
     """
     if isinstance(prompt, str):
         return (user(prompt),)
     if isinstance(prompt, Message):
         return (prompt,)
     items = getattr(prompt, "messages", prompt)
-    if isinstance(items, (Mapping, bytes, str)) or not isinstance(items, Iterable):
-        raise ConfigError(
-            f"a prompt is text, a message or a list of messages, not {type(prompt).__name__}. To do: pass one of these."
-        )
-    items = tuple(items)
-    if set(map(type, items)) == _ONLY_MESSAGES:
+    if isinstance(items, (list, tuple)) and set(map(type, items)) == _ONLY_MESSAGES:
         # A conversation's, perhaps thousands: nothing to read.
-        return cast("tuple[Message, ...]", items)
-    messages: list[Message] = []
-    legacy_calls = _count_legacy_calls(after) if any(map(_is_legacy, items)) else 0
-    for index, item in enumerate(items):
-        if isinstance(item, Mapping) and item.get("function_call"):
-            legacy_calls += 1
-        message = _read_message(item, index, legacy_calls)
-        if message is not None:
-            messages.append(message)
-    if not messages:
-        raise ConfigError("the prompt has no message. To do: pass at least one.")
-    return tuple(messages)
+        return cast("tuple[Message, ...]", tuple(items))
+    from asides.flows.prompt_messages import read_any_prompt
+
+    return read_any_prompt(prompt, after, each=each)
 
 
 _ONLY_MESSAGES = {Message}
-
-
-def _is_legacy(item: object) -> bool:
-    return isinstance(item, Mapping) and bool(item.get("function_call") or item.get("role") == "function")
-
-
-def _count_legacy_calls(messages: Sequence[Message]) -> int:
-    """The highest number in an id that was made for a call without one: 2 for "call_NAME_2"."""
-    ids = [call.id.rpartition("_") for message in messages for call in message.tool_calls]
-    return max((int(number) for _, _, number in ids if number.isdecimal() and len(number) < 10), default=0)
-
-
-def _read_message(item: object, index: int, legacy_calls: int) -> Message | None:
-    if isinstance(item, Message):
-        return item
-    if isinstance(item, Reply):
-        return item.to_message()
-    if not isinstance(item, Mapping):
-        raise ConfigError(f"messages[{index}] is {type(item).__name__}, not a message. To do: use user(…) or a dict.")
-    from asides.dialects.openai_chat.import_messages import import_message
-
-    try:
-        return import_message(item, legacy_calls)
-    except ConfigError as problem:
-        raise ConfigError(f"messages[{index}]: {problem}") from None
 
 
 def _read_tool(tool: ToolLike) -> Tool:

@@ -24,6 +24,9 @@ from asides.values.thinking import Origin, Seal, Thought
 MessageFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses"]
 """A list of chat completions' messages, of Anthropic's turns of blocks, or of the items of Responses."""
 
+ImportFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses", "gemini"]
+"""A format that is read: also a list of Gemini's contents."""
+
 # The fields of requests and responses that may hold the list.
 _LISTS = ("messages", "input", "output")
 
@@ -41,7 +44,7 @@ def import_messages(value: object, format_name: str = "auto") -> tuple[Message, 
     items, system_prompt, list_name = _find_list(value)
     chosen = _choose_format(items, system_prompt, list_name) if format_name == "auto" else parse_format(format_name)
     try:
-        return (*_parse_system(system_prompt), *_parse_items(items, chosen))
+        return (*_parse_system(system_prompt), *parse_items(items, chosen))
     except (UnicodeEncodeError, RecursionError):
         raise ConfigError(
             "the messages cannot be written as JSON. To do: look for text with half a character (a lone surrogate), or "
@@ -94,7 +97,8 @@ def _parse_system(system_prompt: object) -> tuple[Message, ...]:
     return (Message("system", texts),) if texts else ()
 
 
-def _parse_items(items: list[Any], chosen: MessageFormat) -> tuple[Message, ...]:
+def parse_items(items: list[Any], chosen: ImportFormat) -> tuple[Message, ...]:
+    """Parse a list in this format."""
     match chosen:
         case "openai_chat":
             from asides.dialects.openai_chat.import_messages import import_messages as parse_chat
@@ -105,9 +109,13 @@ def _parse_items(items: list[Any], chosen: MessageFormat) -> tuple[Message, ...]
 
             return tuple(parse_turns(items))
         case "openai_responses":
-            from asides.dialects.openai_responses.import_items import import_items as parse_items
+            from asides.dialects.openai_responses.import_items import import_items
 
-            return tuple(parse_items(items))
+            return tuple(import_items(items))
+        case "gemini":
+            from asides.dialects.gemini.import_contents import import_contents
+
+            return tuple(import_contents(items))
 
 
 # --- detection: marks that only one format has --------------------------------------------------------------------
@@ -136,6 +144,27 @@ def detect_format(items: Sequence[object]) -> MessageFormat | None:
             f"the messages are not of one format: {marked}. To do: name it with format_name=, or correct the list."
         )
     return next(iter(found), None)
+
+
+def detect_prompt_format(items: Sequence[Mapping[str, Any]]) -> ImportFormat:
+    """Detect the format of dicts in a prompt. Chat completions, which read the most, unless marks show another one.
+
+    A cache breakpoint is no mark here: hosts of chat completions take it too. Where marks contradict each other, the
+    list was written for such a host.
+    """
+    if any(isinstance(item.get("parts"), (list, tuple)) and "content" not in item for item in items):
+        return "gemini"
+    found: set[MessageFormat] = set()
+    for item in items:
+        content = item.get("content")
+        parts = content if isinstance(content, (list, tuple)) else ()
+        plain = [_without_cache(part) if isinstance(part, Mapping) else part for part in parts]
+        found.update(_detect_in_item({**item, "content": plain} if parts else item))
+    return found.pop() if len(found) == 1 else "openai_chat"
+
+
+def _without_cache(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name != "cache_control"}
 
 
 def _detect_in_item(item: object) -> Iterator[MessageFormat]:

@@ -5,7 +5,6 @@ Not here: the check of the request itself (check), its wire form (dialects), and
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import is_
 from typing import Literal
 from urllib.parse import urlsplit
@@ -21,7 +20,7 @@ from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import (
     HAS_CALLS,
-    HAS_PICTURES,
+    HAS_MEDIA,
     HAS_RESULTS,
     HAS_WITHHELD,
     IS_BLANK,
@@ -43,8 +42,6 @@ __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
 _NO_STATE = ProviderState()
 _MOST_HOSTS = 64
-_PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
-_FILE_NOTE = Text("[a file was here; it cannot be shown]")
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -86,8 +83,10 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
         messages = make_ids_unique(messages)
     if traits & IS_BLANK:
         messages = _drop_blank_messages(messages, notices)
-    if traits & HAS_PICTURES:
-        messages = _replace_pictures(messages, target, on_conflict, notices)
+    if traits & HAS_MEDIA and (target.facts.refuses_files or not target.facts.pictures):
+        from asides.history.fit_media import replace_refused
+
+        messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
     return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
 
@@ -310,59 +309,7 @@ def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: Pro
     return paired
 
 
-# --- pictures and files -----------------------------------------------------------------------------------------------
-
-
-def _replace_pictures(
-    messages: tuple[Message, ...], target: Target, on_conflict: OnConflict, notices: list[Notice]
-) -> tuple[Message, ...]:
-    """Replace each picture by a note, for a model that takes no pictures.
-
-    A picture in the latest user message raises `Unsupported`. An earlier picture, or one in a tool's result, was fine
-    when it was sent, perhaps to another model, and must not end the conversation.
-    """
-    if target.facts.pictures or not any(_has_picture(message) for message in messages):
-        return messages
-    model_name = f"{target.provider.name}:{target.model}"
-    last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
-    if on_conflict == "raise" and any(isinstance(part, Image) for part in messages[last_user].parts):
-        raise Unsupported(
-            f"{model_name} takes no pictures, and the question has one. To do: leave it out, ask a model that sees, or "
-            "pass on_conflict='adjust'."
-        )
-    notices.append(Notice("pictures_dropped", f"{model_name} takes no pictures; a note replaces them", "messages"))
-    return tuple(_replace_media(message, _is_picture) for message in messages)
-
-
-def _has_picture(message: Message) -> bool:
-    for part in message.parts:
-        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
-        if any(isinstance(each, Image) for each in inner):
-            return True
-    return False
-
-
-def _is_picture(part: Image | File) -> bool:
-    return isinstance(part, Image)
-
-
-def _replace_media(message: Message, is_unfit: Callable[[Image | File], bool]) -> Message:
-    """Replace every picture and file that does not fit by a note; return the message itself if all fit."""
-
-    def replace(part: Text | Image | File) -> Text | Image | File:
-        if isinstance(part, Text) or not is_unfit(part):
-            return part
-        return _PICTURE_NOTE if isinstance(part, Image) else _FILE_NOTE
-
-    parts: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, (Image, File)):
-            parts.append(replace(part))
-        elif isinstance(part, ToolResult) and not isinstance(part.content, str):
-            parts.append(msgspec.structs.replace(part, content=tuple(map(replace, part.content))))
-        else:
-            parts.append(part)
-    return message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
+# --- encoding ---------------------------------------------------------------------------------------------------------
 
 
 def encode_plan(
@@ -377,6 +324,7 @@ def encode_plan(
     try:
         return dialect.encode(prompt, target)
     except Unsupported:
+        from asides.history.fit_media import replace_media
 
         def is_unfit(part: Image | File) -> bool:
             small = part if part.data is None else msgspec.structs.replace(part, data=b"0")
@@ -388,7 +336,7 @@ def encode_plan(
 
         last_user = max((place for place, message in enumerate(prompt.messages) if message.role == "user"), default=-1)
         fit = tuple(
-            message if place == last_user and on_conflict == "raise" else _replace_media(message, is_unfit)
+            message if place == last_user and on_conflict == "raise" else replace_media(message, is_unfit)
             for place, message in enumerate(prompt.messages)
         )
         if fit == prompt.messages:

@@ -14,6 +14,7 @@ from asides.providers.quirks import (
     ANY_TAGS,
     THINKING_FIELDS,
     AskBy,
+    FileKind,
     OutputLimit,
     Quirks,
     ReplayAs,
@@ -75,7 +76,6 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     forced_tools: bool | Literal["required"] = True
     """Whether it accepts tool_choice "required" or a tool's name while thinking; "required": that, but no name."""
     tools: bool = True
-    """Whether it accepts tools."""
     tools_while_thinking: bool = True
     """Whether it accepts tools while thinking, in the dialect of its row."""
     forms: tuple[ThinkingForm, ...] = ()
@@ -110,6 +110,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The name of top_k, in dialects where each model has its own fields."""
     pictures: bool | None = None
     """Whether it accepts pictures; None = as the host."""
+    refuses_files: tuple[FileKind, ...] | None = None
+    """Kinds of files that it is known to refuse; None = as the host."""
     max_output: int | None = None
     """The output limit in tokens, thinking included; None = not known."""
     context: int | None = None
@@ -308,7 +310,6 @@ class Facts(msgspec.Struct, frozen=True):
     """Whether unknown fields that are named like thinking count as thinking."""
     ask_by: AskBy
     budget_in: str | None
-    """The field for a thinking budget, where the host has one."""
     fields: tuple[tuple[str, str | bool], ...]
     """Fields that every request carries: the host's, then the model's."""
     output_limit: OutputLimit
@@ -316,9 +317,8 @@ class Facts(msgspec.Struct, frozen=True):
     replay_as: ReplayAs
     structured_output: StructuredOutput
     output_with_tools: bool
-    """Whether JSON may be asked for beside tools."""
     pictures: bool
-    """Whether a message may hold a picture."""
+    refuses_files: tuple[FileKind, ...]
 
 
 def settle(rule: ModelRule, quirks: Quirks) -> Facts:

@@ -93,6 +93,9 @@ ANY_TAGS: Tags = (
 
 THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
+FileKind: TypeAlias = Literal["audio", "video", "pdf"]
+"""A kind of file besides pictures and text."""
+
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a host differs from the documented form of its dialect.
@@ -150,6 +153,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     summary. None: "aside" for models that give summaries, else "alone"."""
     pictures: bool = True
     """Whether a message may hold a picture."""
+    refuses_files: tuple[FileKind, ...] = ()
+    """Kinds of files that it is known to refuse; all others are sent."""
     cache_control: bool = False
     """Whether a chat host takes cache breakpoints, in the form of Anthropic's parts."""
     server_tools: tuple[str, ...] = ()

@@ -491,6 +491,8 @@ PROVIDERS: tuple[Provider, ...] = (
             replay_field="reasoning_content",
             structured_output="json_object",
             pictures=False,
+            # Content is text (and pictures, for one model): api-docs.deepseek.com api/create-chat-completion, 2026-11.
+            refuses_files=("audio", "video", "pdf"),
         ),
         models=DEEPSEEK_MODELS,
         replay=(

@@ -8,11 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import (
+    ContentLike,
+    File,
+    Image,
+    Part,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.thinking import Origin, Thinking, Thought
 from asides.values.tools import Tool
 
@@ -207,14 +218,45 @@ class StoredResponse(msgspec.Struct, frozen=True):
     origin: Origin | None = None
 
 
+_PARTS = frozenset(get_args(Part))
+_ROLES = frozenset(get_args(Role))
+
+
 class Message(msgspec.Struct, _FactsSlot, frozen=True):
-    """One turn of one speaker: its parts in order."""
+    """One turn of one speaker: its parts in order.
+
+    `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are read as they say. What
+    cannot be sent raises ConfigError. `Message("assistant", ())` is empty, as a model's turn may be.
+    """
 
     role: Role
     parts: tuple[Part, ...] = ()
     name: str | None = None
     stored: StoredResponse | None = None
     """For a turn that its provider has stored: the id to continue from."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            role: Role,
+            parts: ContentLike = (),
+            name: str | None = None,
+            stored: StoredResponse | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        # Almost always right, and this runs for each message of a history.
+        if type(self.parts) is tuple and self.role in _ROLES:
+            for part in self.parts:
+                if type(part) not in _PARTS:
+                    break
+            else:
+                return
+        from asides.values.content import check_role, read_parts
+
+        check_role(self.role)
+        msgspec.structs.force_setattr(self, "parts", read_parts(self.role, self.parts))
 
     @property
     def text(self) -> str:
@@ -238,23 +280,21 @@ class Message(msgspec.Struct, _FactsSlot, frozen=True):
         return f"Message(role={self.role!r}, parts=[{', '.join(type(part).__name__ for part in self.parts)}])"
 
 
-def user(*content: str | Part) -> Message:
-    """Make a message of a user: `user("What is this?", Image(url=…))`."""
-    return Message("user", _as_parts(content))
+def user(*content: ContentLike) -> Message:
+    """Make a message of a user: `user("What is this?", Image("a.png"))`, `user("Sum up", Path("a.pdf"))`."""
+    if len(content) == 1 and type(text := content[0]) is str and text:
+        return Message("user", (Text(text),))
+    return Message("user", list(content))
 
 
-def assistant(*content: str | Part) -> Message:
-    """Make a message of the model."""
-    return Message("assistant", _as_parts(content))
+def assistant(*content: ContentLike) -> Message:
+    """Make a message of the model. A model may say nothing: `assistant()`."""
+    return Message("assistant", list(content))
 
 
 def system(text: str) -> Message:
     """Make a system message."""
-    return Message("system", (Text(text),))
-
-
-def _as_parts(content: Sequence[str | Part]) -> tuple[Part, ...]:
-    return tuple(Text(part) if isinstance(part, str) else part for part in content)
+    return Message("system", (Text(text),) if type(text) is str else [text])
 
 
 # --- the prompt -------------------------------------------------------------------------------------------------------

@@ -1,16 +1,37 @@
 """The parts of messages, and the arguments of calls as JSON text.
 
-Not here: messages (messages), thoughts and seals (thinking).
+Not here: messages (messages), thoughts and seals (thinking), how pictures and files are read (attachments).
 """
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from asides.values.thinking import Origin, Seal, Thought
+
+MediaSource: TypeAlias = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes]
+"""A picture or a file: its bytes, its path, an open file, or text that is a URL or the path of a file that exists."""
+
+if TYPE_CHECKING:
+    _MediaStruct = msgspec.Struct
+else:
+    _build = type(msgspec.Struct).__call__
+
+    class _MediaMeta(type(msgspec.Struct)):
+        def __call__(cls, *args, **fields):
+            return _build(cls, *args, **fields) if len(args) > 5 else cls._read_source(args, fields)
+
+    class _MediaStruct(msgspec.Struct, metaclass=_MediaMeta):
+        """A value whose constructor reads a source: bytes, a path or a URL.
+
+        Decoding, copying and `msgspec.structs.replace` do not call the constructor: text in a saved conversation is
+        never taken for the path of a file.
+        """
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -20,6 +41,12 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
     seals: tuple[Seal, ...] = ()
     cache: bool | str = False
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str:
+            from asides.values.content import read_text
+
+            msgspec.structs.force_setattr(self, "text", read_text(self.text, "Text"))
 
     def __repr__(self) -> str:
         return f"Text(<{len(self.text)} characters>)"
@@ -34,8 +61,12 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
         return f"Refusal(<{len(self.text)} characters>)"
 
 
-class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture, by its address or its bytes."""
+class Image(_MediaStruct, frozen=True, tag="image"):
+    """A picture: `Image(Path("a.png"))`, `Image("a.png")`, `Image("https://…")`, `Image(data)`, `Image(file)`.
+
+    A text is a URL or the path of a file that exists; the file is read at once. The media type comes from the bytes.
+    The names `url=` and `data=` are for those who know which of them they have; a file is read only without a name.
+    """
 
     url: str | None = None
     data: bytes | None = None
@@ -45,12 +76,49 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
     seals: tuple[Seal, ...] = ()
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            source: MediaSource | None = None,
+            /,
+            *,
+            url: str | None = None,
+            data: bytes | bytearray | memoryview | None = None,
+            media_type: str = ...,
+            detail: str | None = None,
+            cache: bool | str = False,
+            seals: tuple[Seal, ...] = (),
+        ) -> None: ...
+
+    else:
+
+        @classmethod
+        def _read_source(cls, args, fields):
+            from asides.values.attachments import read_image_arguments
+
+            return _build(cls, **read_image_arguments(args, fields))
+
+    def __post_init__(self) -> None:
+        # Older versions saved pictures of other types as image/png, which providers refuse.
+        if self.data is not None and self.media_type == "image/png" and not self.data.startswith(b"\x89PNG"):
+            from asides.values.media_types import detect_media_type
+
+            found = detect_media_type(self.data)
+            if found is not None and found.startswith("image/"):
+                msgspec.structs.force_setattr(self, "media_type", found)
+
     def __repr__(self) -> str:
         return f"Image({_describe_source(self.url, self.data)}, media_type={self.media_type!r})"
 
 
-class File(msgspec.Struct, frozen=True, tag="file"):
-    """A document, by its bytes, its address or the id that a provider gave it."""
+class File(_MediaStruct, frozen=True, tag="file"):
+    """A document, a sound or a video: `File(Path("a.pdf"))`, `File("a.mp3")`, `File("https://…")`, `File(data)`,
+    `File(data, name="a.pdf")`, or `File(id=…)` with the id that a provider gave it.
+
+    A text alone is a URL or the path of a file that exists; the file is read at once. With `data=`, `url=` or `id=`, a
+    text before them is the name. The media type comes from the bytes, then from the name.
+    """
 
     name: str = "file"
     data: bytes | None = None
@@ -60,6 +128,30 @@ class File(msgspec.Struct, frozen=True, tag="file"):
     cache: bool | str = False
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
     seals: tuple[Seal, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            source: MediaSource | None = None,
+            /,
+            data: bytes | bytearray | memoryview | None = None,
+            *,
+            name: str = "file",
+            url: str | None = None,
+            id: str | None = None,  # noqa: A002 - a field
+            media_type: str = ...,
+            cache: bool | str = False,
+            seals: tuple[Seal, ...] = (),
+        ) -> None: ...
+
+    else:
+
+        @classmethod
+        def _read_source(cls, args, fields):
+            from asides.values.attachments import read_file_arguments
+
+            return _build(cls, **read_file_arguments(args, fields))
 
     def __repr__(self) -> str:
         return f"File({_describe_source(self.url or self.id, self.data)}, media_type={self.media_type!r})"
@@ -148,7 +240,10 @@ def read_arguments(raw: str) -> dict[str, Any] | None:
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
-    """The result of a tool call. `content` is text, or parts where the provider takes pictures from tools."""
+    """The result of a tool call. `content` is text, or parts where the provider takes pictures from tools.
+
+    The constructor also takes a list of texts, pictures and files, and any other value as its JSON.
+    """
 
     call_id: str
     content: str | tuple[Text | Image | File, ...] = ""
@@ -157,7 +252,27 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
     cache: bool | str = False
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            call_id: str,
+            content: Any = "",
+            name: str | None = None,
+            is_error: bool = False,
+            cache: bool | str = False,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
+        if type(self.content) is not str or type(self.call_id) is not str:
+            self._read_content()
+
+    def _read_content(self) -> None:
+        if type(self.call_id) is not str or type(self.content) is not tuple or not _are_result_parts(self.content):
+            from asides.values.content import check_call_id, read_result
+
+            check_call_id(self.call_id)
+            msgspec.structs.force_setattr(self, "content", read_result(self.content))
         # A breakpoint is behind the whole result.
         if not self.cache and isinstance(self.content, tuple) and any(part.cache for part in self.content):
             last = next(part.cache for part in reversed(self.content) if part.cache)
@@ -201,4 +316,14 @@ class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
         return f"UnknownPart(<{len(self.json)} characters>)"
 
 
+_RESULT_PARTS = frozenset({Text, Image, File})
+
+
+def _are_result_parts(content: tuple[object, ...]) -> bool:
+    return _RESULT_PARTS.issuperset(map(type, content))
+
+
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
+
+ContentLike: TypeAlias = str | Part | bytes | os.PathLike[str] | Iterable["ContentLike"]
+"""Content of a message as people write it: texts, parts, bytes and paths, and lists of them."""

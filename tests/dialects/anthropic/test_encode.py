@@ -137,7 +137,7 @@ def test_images() -> None:
     inline = encode_user(Image(url=f"data:image/webp;base64,{data}"))[0]["source"]
     assert inline == {"type": "base64", "media_type": "image/webp", "data": data}
     with pytest.raises(Unsupported):
-        encode_user(Image())
+        encode_user(msgspec.convert({"type": "image"}, Image))
 
 
 def test_files() -> None:
@@ -155,7 +155,7 @@ def test_files() -> None:
     }
     assert encode_user(File(url="https://x/a.pdf"))[0]["source"] == {"type": "url", "url": "https://x/a.pdf"}
     assert encode_user(File(id="file_1"))[0]["source"] == {"type": "file", "file_id": "file_1"}
-    for file in (File(data=b"x", media_type="application/zip"), File()):
+    for file in (File(data=b"x", media_type="application/zip"), msgspec.convert({"type": "file"}, File)):
         with pytest.raises(Unsupported):
             encode_user(file)
 

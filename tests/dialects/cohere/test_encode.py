@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from asides.dialects import find_dialect
@@ -164,7 +165,7 @@ def test_content_without_a_field_gives_a_notice_or_an_error() -> None:
     with pytest.raises(Unsupported, match="files are text here, not application/pdf"):
         sent(Prompt((user(File("a.pdf", b"%")),)))
     with pytest.raises(Unsupported, match="neither data nor an address"):
-        sent(Prompt((user(Image()),)))
+        sent(Prompt((user(msgspec.convert({"type": "image"}, Image)),)))
     with pytest.raises(Unsupported, match="role 'tool'"):
         sent(Prompt((Message("tool", (Text("x"),)),)))
     assert sent(Prompt((user(Image(data=b"hi")),)))[0]["messages"][0]["content"][0]["image_url"] == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from asides.dialects.gemini import dialect
@@ -295,7 +296,7 @@ def test_pictures_and_files() -> None:
             Image(data=b"hi", media_type="image/png"),
             Image(url="https://example.org/a.png"),
             Image(url="data:image/gif;base64,aGk="),
-            File(data=b"hi"),
+            File(data=b"hi", media_type="application/pdf"),
             File(id="https://generativelanguage.googleapis.com/v1beta/files/abc"),
         )
     )
@@ -312,7 +313,7 @@ def test_pictures_and_files() -> None:
         },
     ]
     with pytest.raises(Unsupported):
-        contents(user(Image()))
+        contents(user(msgspec.convert({"type": "image"}, Image)))
 
 
 def test_a_picture_from_a_tool_is_sent_beside_its_result() -> None:
@@ -366,7 +367,7 @@ def test_parts_of_other_providers_are_left_out() -> None:
 
 
 def test_content_that_cannot_be_sent_gives_a_notice() -> None:
-    messages = (user("?", Refusal("no")), Message("assistant", (Text(""),)), user("!", Image(url="x:y", detail="low")))
+    messages = (user("?", Refusal("no")), Message("assistant", (Text(""),)), user("!", Image(url="xx:y", detail="low")))
     body, notices = encoded(Prompt(messages))
     assert [content["role"] for content in body["contents"]] == ["user", "user"]
     assert [notice.code for notice in notices] == ["part_not_sent", "message_not_sent", "detail_not_sent"]

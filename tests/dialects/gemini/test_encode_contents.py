@@ -141,7 +141,7 @@ def test_system_words_are_one_instruction() -> None:
 @pytest.mark.parametrize(
     ("message", "says"),
     [
-        (user(Image()), "neither data nor an address"),
+        (user(msgspec.convert({"type": "image"}, Image)), "neither data nor an address"),
         (Message("tool", (ToolResult("c9", "1"),)), "names no tool, and no call has its id 'c9'"),
     ],
 )

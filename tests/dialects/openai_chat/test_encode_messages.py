@@ -147,8 +147,8 @@ def test_parts_beside_a_text(part: Any, wire: dict[str, Any]) -> None:
     ("part", "words"),
     [
         (File(url="https://host.test/a.pdf"), "not by address"),
-        (File(), "neither data nor an id"),
-        (Image(), "neither data nor an address"),
+        (msgspec.convert({"type": "file"}, File), "neither data nor an id"),
+        (msgspec.convert({"type": "image"}, Image), "neither data nor an address"),
     ],
 )
 def test_a_file_without_a_form_in_the_dialect_is_an_error(part: Any, words: str) -> None:
@@ -230,7 +230,7 @@ def test_a_user_message_of_results_alone_says_nothing_more() -> None:
 
 
 def test_a_picture_in_a_result_becomes_a_note_with_a_notice() -> None:
-    result = ToolResult("call_1", (Text("see"), Image(data=b"1"), File(data=b"2")))
+    result = ToolResult("call_1", (Text("see"), Image(data=b"1"), File(data=b"%PDF-2")))
     wire, notices = encode_with_notices(Message("tool", (result,)))
     assert wire[0]["content"] == "see\n[image, image/png: not shown]\n[file, application/pdf: not shown]"
     assert [notice.code for notice in notices] == ["result_part_not_sent"]

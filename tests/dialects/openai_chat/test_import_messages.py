@@ -43,7 +43,10 @@ def test_a_name() -> None:
         ({"type": "input_text", "text": "a"}, Text("a")),
         ({"type": "image_url", "image_url": {"url": "https://h/a.png"}}, Image(url="https://h/a.png")),
         ({"type": "image_url", "image_url": "https://h/a.png"}, Image(url="https://h/a.png")),
-        ({"type": "image_url", "image_url": {"url": "u", "detail": "low"}}, Image(url="u", detail="low")),
+        (
+            {"type": "image_url", "image_url": {"url": "https://u", "detail": "low"}},
+            Image(url="https://u", detail="low"),
+        ),
         (
             {"type": "image_url", "image_url": {"url": "data:image/webp;base64,AAE="}},
             Image(data=b"\x00\x01", media_type="image/webp"),
@@ -238,7 +241,7 @@ def test_a_call_of_another_kind_is_stored_unchanged() -> None:
         ("", ""),
         ([{"type": "text", "text": "sunny"}], "sunny"),
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], (Text("a"), Text("b"))),
-        ([{"type": "image_url", "image_url": {"url": "u"}}], (Image(url="u"),)),
+        ([{"type": "image_url", "image_url": {"url": "https://u"}}], (Image(url="https://u"),)),
     ],
 )
 def test_a_result(content: Any, read: Any) -> None:

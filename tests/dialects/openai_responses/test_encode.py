@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from asides.dialects.openai_responses.encode import build_url, encode, encode_items
@@ -298,4 +299,4 @@ def test_a_host_may_want_calls_together() -> None:
 
 def test_an_empty_file_is_refused() -> None:
     with pytest.raises(Unsupported, match="neither data, an address nor an id"):
-        items_of(user(File()))
+        items_of(user(msgspec.convert({"type": "file"}, File)))

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.agents.tools.results import NOTHING
+from asides.values.errors import ConfigError
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -88,11 +89,11 @@ def _convert_block(block: ContentBlock) -> Text | Image | File:
             return Text(block.text)
         case "image":
             data = _decode_base64(block.data)
-            return Image(data=data, media_type=block.mime_type) if data is not None else _build_unreadable("image")
+            return _build_unreadable("image") if data is None else _build_image(data, block.mime_type)
         case "audio":
             data = _decode_base64(block.data)
             name = f"audio.{block.mime_type.rpartition('/')[2]}"
-            return File(name, data, media_type=block.mime_type) if data is not None else _build_unreadable("audio")
+            return File(name, data, media_type=block.mime_type) if data else _build_unreadable("audio")
         case "resource_link":
             return Text(_describe_link(block))
         case "resource":
@@ -105,14 +106,21 @@ def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> 
         # The address comes first, so that the model can tell several resources apart.
         return Text(f"{resource.uri}\n{getattr(resource, 'text', '')}")
     data = _decode_base64(blob)
-    if data is None:
+    if not data:
         return _build_unreadable("resource")
     media_type = resource.mime_type or "application/octet-stream"
     if media_type.startswith("image/"):
-        return Image(data=data, media_type=media_type)
+        return _build_image(data, media_type)
     address = urlsplit(str(resource.uri))
     name = f"{address.netloc}/{address.path}".rstrip("/").rpartition("/")[2]
     return File(name or "file", data, media_type=media_type)
+
+
+def _build_image(data: bytes, media_type: str) -> Text | Image:
+    try:
+        return Image(data=data, media_type=media_type)
+    except ConfigError:  # it is empty, or something else than a picture
+        return _build_unreadable("image")
 
 
 def _describe_link(link: ResourceLink) -> str:

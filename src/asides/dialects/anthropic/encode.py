@@ -24,7 +24,7 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
-from asides.dialects.media import refuse_sound_and_video, split_data_url
+from asides.dialects.media import read_text_file, refuse_sound_and_video, split_data_url
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.providers.provider import ModelRule, Target
@@ -336,12 +336,12 @@ def _encode_file(file: File) -> Wire:
 def _encode_file_source(file: File) -> Wire:
     if file.id is not None:
         return {"type": "file", "file_id": file.id}
-    if file.data is not None and file.media_type == "text/plain":
-        return {"type": "text", "media_type": "text/plain", "data": file.data.decode("utf-8", "replace")}
+    if (text := read_text_file(file)) is not None:
+        return {"type": "text", "media_type": "text/plain", "data": text}
     if file.data is not None and file.media_type == "application/pdf":
         return {"type": "base64", "media_type": file.media_type, "data": b64encode(file.data).decode()}
     if file.data is not None:
-        raise Unsupported(f"files are PDF or plain text here, not {file.media_type}; convert it first.")
+        raise Unsupported(f"files are PDF or text here, not {file.media_type}; convert it first.")
     if file.url is None:
         raise Unsupported("a file has neither data nor an address nor an id; give File(data=…).")
     return _encode_url(file.url)

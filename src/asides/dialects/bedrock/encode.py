@@ -24,7 +24,7 @@ from asides.dialects.http_body import (
     report_unsupported,
     select_sampling,
 )
-from asides.dialects.media import find_media_type, refuse_sound_and_video, split_data_url
+from asides.dialects.media import find_media_type, read_text_file, refuse_sound_and_video, split_data_url
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
 from asides.providers.provider import AskBy, Target
@@ -284,6 +284,8 @@ def _encode_file(file: File) -> Wire:
     media = _encode_media(file.media_type, file.data, file.url)
     if kind.startswith("video/"):
         return {"video": media}
+    if media["format"] not in _DOCUMENTS and read_text_file(file) is not None:
+        media["format"] = "txt"
     if media["format"] not in _DOCUMENTS:
         raise Unsupported(f"documents are {', '.join(_DOCUMENTS)} here, not {kind}; convert it first.")
     name = _NOT_IN_NAMES.sub(" ", file.name.rpartition(".")[0] or file.name).strip() or "file"

@@ -23,7 +23,7 @@ from asides.dialects.http_body import (
     report_unsupported,
     select_sampling,
 )
-from asides.dialects.media import find_media_type, make_image_url
+from asides.dialects.media import find_media_type, make_image_url, read_text_file
 from asides.dialects.message_encoder import (
     HistoryEncoder,
     Wire,
@@ -188,8 +188,8 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             url = make_image_url(part)
             described = {"url": url} if part.detail is None else {"url": url, "detail": part.detail}
             return [{"type": "image_url", "image_url": described}]
-        case File() if part.data is not None and part.media_type.startswith("text/"):
-            return [{"type": "text", "text": part.data.decode("utf-8", "replace")}]
+        case File() if (text := read_text_file(part)) is not None:
+            return [{"type": "text", "text": text}]
         case UnknownPart():
             return encode_native(part, "user", notices)
         case File():

@@ -36,7 +36,7 @@ from asides.dialects.gemini.wire import (
 )
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
-from asides.values.errors import from_status
+from asides.values.errors import ConfigError, from_status
 from asides.values.events import (
     Event,
     PartArrived,
@@ -376,7 +376,8 @@ class ContentDecoder(DocumentDecoder):
 
 def _build_media(part: Part) -> Image | File | None:
     if part.file_data is not None:
-        return File(url=part.file_data.file_uri, media_type=part.file_data.mime_type)
+        uri, kind = part.file_data.file_uri, part.file_data.mime_type
+        return File(url=uri, media_type=kind) if "://" in uri else File(id=uri, media_type=kind) if uri else None
     if part.inline_data is None:
         return None
     media_type, encoded = part.inline_data.mime_type, part.inline_data.data
@@ -384,7 +385,10 @@ def _build_media(part: Part) -> Image | File | None:
         data = a2b_base64(encoded.replace("-", "+").replace("_", "/"))
     except (NotBase64, ValueError):
         return None
-    if media_type.startswith("image/"):
-        return Image(data=data, media_type=media_type)
     name, _, form = media_type.partition(";")[0].partition("/")
-    return File(name=f"{name}.{form}", data=data, media_type=media_type)
+    try:
+        if name == "image":
+            return Image(data=data, media_type=media_type)
+        return File(name=f"{name}.{form}", data=data, media_type=media_type)
+    except ConfigError:  # empty, or not what it is said to be: the part stays as it came
+        return None

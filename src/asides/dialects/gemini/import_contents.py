@@ -192,6 +192,8 @@ def _import_media(part: dict[str, Any]) -> Image | File | None:
             return File(data=data, media_type=media_type)
         case {"fileData": {"fileUri": str() as address, **described}}:
             media_type = str(described.get("mimeType", "application/pdf"))
+            if "://" not in address:
+                return File(id=address, media_type=media_type)
             if media_type.startswith("image/"):
                 return Image(url=address, media_type=media_type)
             return File(url=address, media_type=media_type)

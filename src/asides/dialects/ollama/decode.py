@@ -28,6 +28,7 @@ from asides.dialects.ollama.wire import (
 )
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
+from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
     PartArrived,
@@ -145,11 +146,11 @@ class ChatLineDecoder(DocumentDecoder):
 
     def _decode_image(self, image: str, events: list[Event]) -> None:
         try:
-            data = b64decode(image, validate=True)
-        except (NotBase64, ValueError):
-            self.warn("malformed_field", "a picture is not base64 and is only in metadata['raw']", events)
+            picture = Image(data=b64decode(image, validate=True))
+        except (NotBase64, ValueError, ConfigError):
+            self.warn("malformed_field", "a picture cannot be read and is only in metadata['raw']", events)
             return
-        events.append(PartArrived(Image(data=data), IMAGE_BLOCK + self._images))
+        events.append(PartArrived(picture, IMAGE_BLOCK + self._images))
         self._images += 1
 
     def _decode_end(self, line: Line | PlainLine, events: list[Event]) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, merge_fields, report_unsupported, select_sampling
-from asides.dialects.media import find_media_type
+from asides.dialects.media import find_media_type, read_text_file
 from asides.dialects.message_encoder import (
     HistoryEncoder,
     Wire,
@@ -242,8 +242,8 @@ def _encode_parts(parts: Iterable[Part], role: str, notices: list[Notice]) -> Wi
                 texts.append(part.text)
             case Image():
                 images.append(_encode_image(part))
-            case File() if part.data is not None and part.media_type.startswith("text/"):
-                texts.append(part.data.decode("utf-8", "replace"))
+            case File() if (text := read_text_file(part)) is not None:
+                texts.append(text)
             case File() if role == "user":
                 raise Unsupported(f"files are text here, not {find_media_type(part)}; convert it first.")
             case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool() | UnknownPart():

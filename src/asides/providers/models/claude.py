@@ -10,8 +10,11 @@ from typing import Literal
 
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX
 from asides.providers.provider import ModelRule, ReplayRule, Sampled, ThinkingForm
+from asides.providers.quirks import FileKind
 from asides.values.thinking import Effort, ThoughtKind
 
+# Text, pictures and PDF files go in: platform.claude.com models/overview and build-with-claude/files, 2026-11.
+_NO_SOUND: tuple[FileKind, ...] = ("audio", "video")
 _SAMPLING: tuple[Sampled, ...] = ("temperature", "top_p", "top_k")
 
 _PROFILES = (
@@ -45,6 +48,7 @@ def _budget(
     """Up to 4.5: thinks when the request gives a budget."""
     return ModelRule(
         models=models,
+        refuses_files=_NO_SOUND,
         thinking="optional",
         default="off",
         kind=kind,
@@ -84,6 +88,7 @@ def _adaptive(
     """From 4.7 on: decides how much it thinks, shows its thinking only on request, and takes no sampling settings."""
     return ModelRule(
         models=models,
+        refuses_files=_NO_SOUND,
         thinking=thinking,
         default=default,
         kind="summary",
@@ -108,6 +113,7 @@ def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_out
     """4.6: takes a budget, which is deprecated, or decides how much it thinks."""
     return ModelRule(
         models=models,
+        refuses_files=_NO_SOUND,
         thinking="optional",
         default="off",
         kind="summary",
@@ -133,6 +139,7 @@ def _never(models: str, max_output: int) -> ModelRule:
     """Before 3.7: a request cannot ask for thinking. They think in tags in the text when they have tools."""
     return ModelRule(
         models=models,
+        refuses_files=_NO_SOUND,
         thinking="never",
         default="off",
         efforts=(),

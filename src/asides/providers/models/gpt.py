@@ -11,6 +11,7 @@ import msgspec
 
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
 from asides.providers.provider import ModelRule, Sampled
+from asides.providers.quirks import FileKind
 from asides.values.thinking import Effort
 
 _MEASURED = "pydantic-ai profiles/openai.py, measured on the live API; unsure: the list of efforts, stop"
@@ -39,8 +40,14 @@ _OPENAI_SAMPLING: tuple[Sampled, ...] = (
 )
 
 
-def _without_pictures(rule: ModelRule) -> ModelRule:
-    return msgspec.structs.replace(rule, pictures=False)
+# Neither sound nor video: "modalities" on the page of each model (platform.openai.com/docs/models, 2026-11). A PDF is
+# sent as text and pictures of its pages, so it needs a model that sees (docs/guides/pdf-files).
+_NO_SOUND: tuple[FileKind, ...] = ("audio", "video")
+_TEXT_ONLY: tuple[FileKind, ...] = ("audio", "video", "pdf")
+
+
+def _without_pictures(rule: ModelRule, *, refuses: tuple[FileKind, ...] = _TEXT_ONLY) -> ModelRule:
+    return msgspec.structs.replace(rule, pictures=False, refuses_files=refuses)
 
 
 def _gpt(
@@ -68,6 +75,7 @@ def _gpt(
         endpoint=endpoint,
         output_limit="max_completion_tokens",
         system_role="developer",
+        refuses_files=_NO_SOUND,
         since=since,
         source=source,
     )
@@ -141,9 +149,9 @@ GPT_MODELS = (
     _older_gpt("gpt-4-0[36]*", "nothing"),
     _older_gpt("gpt-4-32k*", "nothing"),
     # Models that hear and speak do not see.
-    _without_pictures(never_thinks("gpt-4o*-audio*", "2026-11-15", _MODEL_PAGES)),
-    _without_pictures(never_thinks("gpt-audio*", "2026-11-15", _MODEL_PAGES)),
-    never_thinks("gpt-4*", "2026-07", _MEASURED),
+    _without_pictures(never_thinks("gpt-4o*-audio*", "2026-11-15", _MODEL_PAGES), refuses=("video", "pdf")),
+    _without_pictures(never_thinks("gpt-audio*", "2026-11-15", _MODEL_PAGES), refuses=("video", "pdf")),
+    msgspec.structs.replace(never_thinks("gpt-4*", "2026-07", _MEASURED), refuses_files=_NO_SOUND),
     _older_gpt("gpt-3.5*", "json_object"),
     _without_forms(never_thinks("chatgpt-*", "2026-07", _MEASURED)),
 )
@@ -172,6 +180,7 @@ def gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | Non
         off_as_effort=False,
         tags=tags,
         pictures=False,
+        refuses_files=_NO_SOUND,
         since=since,
         source=source,
     )

@@ -338,13 +338,19 @@ MINIMAX_MODELS = (
 )
 
 MISTRAL_MODELS = (
-    ModelRule(
-        models="magistral*",
-        thinking="always",
-        default="on",
-        efforts=(),
-        since="2026-06-30",
-        source=MISTRAL,
+    # It sees from 2509 on. Other models hear: docs.mistral.ai capabilities/audio.
+    *(
+        ModelRule(
+            models=models,
+            thinking="always",
+            default="on",
+            efforts=(),
+            pictures=pictures,
+            refuses_files=("audio", "video"),
+            since="2026-11-16",
+            source=f"{MISTRAL}; huggingface.co/mistralai/Magistral-Small-2506 and -2509",
+        )
+        for models, pictures in (("magistral*250[67]*", False), ("magistral*", None))
     ),
     *(
         ModelRule(

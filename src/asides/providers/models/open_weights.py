@@ -20,7 +20,7 @@ _AUGUST = "2026-08"
 
 _NOVEMBER = "2026-11-15"
 
-_TEXT_ONLY = f"{_CARDS}; it reads no pictures: its model card"
+_TEXT_ONLY = f"{_CARDS}; it reads text only: its model card"
 
 StartsInside = bool | Literal["auto"]
 
@@ -44,6 +44,7 @@ def _always(
         tags=tags,
         starts_inside=starts_inside,
         pictures=pictures,
+        refuses_files=None if pictures is None else ("audio", "video"),
         since=since,
         source=_TEXT_ONLY if pictures is False else source,
     )
@@ -67,6 +68,7 @@ def _optional(
         starts_inside=starts_inside,
         template_key=template_key,
         pictures=pictures,
+        refuses_files=None if pictures is None else ("audio", "video"),
         since=_AUGUST,
         source=_TEXT_ONLY if pictures is False else _CARDS,
     )
@@ -141,6 +143,8 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
         _always("*kimi-k2.7*", since=_NOVEMBER, source="platform.kimi.ai guide/use-thinking-models: always"),
         _always("*kimi-k2-thinking*", pictures=False),
         _optional("*kimi-k2.[56]*", template_key="thinking"),
+        # Magistral sees from 2509 on (huggingface.co/mistralai/Magistral-Small-2506 and -2509, 2026-11).
+        _always("*magistral*250[67]*", tags=("[think]", "think"), pictures=False),
         _always("*magistral*", tags=("[think]", "think")),
         _optional("*gemma-4*", default="off", tags=("gemma", "think")),
         _optional("*gemma4*", default="off", tags=("gemma", "think")),

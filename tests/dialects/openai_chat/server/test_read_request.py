@@ -52,7 +52,7 @@ def test_the_first_system_message_is_the_system_prompt() -> None:
 def test_a_system_message_that_is_more_than_text_stays_a_message() -> None:
     for first in (
         {"role": "system", "content": "s", "name": "n"},
-        {"role": "system", "content": [{"type": "image_url", "image_url": {"url": "u"}}]},
+        {"role": "system", "content": [{"type": "image_url", "image_url": {"url": "https://u"}}]},
     ):
         read_back = prompt(messages=[first, {"role": "user", "content": "hi"}])
         assert read_back.system is None
