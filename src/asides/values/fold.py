@@ -41,6 +41,7 @@ from asides.values.parts import (
 )
 from asides.values.reply import Documents, Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
+from asides.values.time_and_cost import ReplyTimer
 from asides.values.usage import Usage
 
 _BlockKind: TypeAlias = Literal["text", "thought", "call", "refusal", "part"]
@@ -102,6 +103,7 @@ class Fold:
         self._blocks: dict[int, _Block] = {}
         self._warnings: list[Notice] = []
         self._append: Callable[[str], None] = _reject
+        self.timer = ReplyTimer()
 
     @property
     def has_thinking(self) -> bool:
@@ -133,6 +135,7 @@ class Fold:
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
         self._order = block.order = self._order + 1
         self._append = pieces.append
+        self.timer.move_to(number, block.kind)
 
     def _add_call(self, event: ToolCallDelta) -> None:
         if event.block not in self._blocks:
@@ -167,6 +170,7 @@ class Fold:
             block.closed = True
             if self._block == event.block:
                 self._block = None  # text after it opens the thought again
+                self.timer.end_block()
 
     def _add_refusal(self, event: RefusalDelta) -> None:
         self._open_block(event.block, "refusal").pieces.append(event.text)
@@ -195,6 +199,7 @@ class Fold:
     def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
         self.started = event.started or self.started
+        self.timer.end_block()
 
     def join_pieces(self) -> None:
         """Join the pieces of the current text that came since the last time: many short texts take much memory."""
@@ -216,6 +221,7 @@ class Fold:
         self._order = block.order = self._order + 1
         block.closed = False
         self._block = None  # the next text must switch blocks, even back to the one before
+        self.timer.move_to(number, kind)
         return block
 
     def reply(self, payloads: Sequence[bytes] = (), *, streamed: bool = False) -> Reply:
@@ -242,6 +248,7 @@ class Fold:
             payloads if type(payloads) is Documents else tuple(payloads),
             streamed,
             started.stored,
+            timing=self.timer.build_timing(),
         )
 
     def _build_part(
@@ -257,7 +264,8 @@ class Fold:
             if is_blank and not any(seal.value for seal in seals):
                 return None
             thought_kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
-            return Thought(text, thought_kind, block.source, started.origin, seals, block.via, complete)
+            thought = Thought(text, thought_kind, block.source, started.origin, seals, block.via, complete)
+            return thought.with_seconds(self.timer.seconds.get(number))
         if kind == "refusal":
             return Refusal(text) if text else None
         if kind == "part":

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from asides.values.json_form import JsonForm
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Thinking, Thought
 from asides.values.tools import Tool
@@ -207,7 +208,7 @@ class StoredResponse(msgspec.Struct, frozen=True):
     origin: Origin | None = None
 
 
-class Message(msgspec.Struct, _FactsSlot, frozen=True):
+class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
     """One turn of one speaker: its parts in order."""
 
     role: Role

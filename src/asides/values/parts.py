@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from asides.values.json_form import JsonForm
 from asides.values.thinking import Origin, Seal, Thought
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, JsonForm, frozen=True, tag="text"):
     """Text of a user or of an answer."""
 
     text: str
@@ -25,7 +26,7 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
         return f"Text(<{len(self.text)} characters>)"
 
 
-class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
     """The text with which a model refuses to answer. It is never part of the answer."""
 
     text: str
@@ -34,7 +35,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
         return f"Refusal(<{len(self.text)} characters>)"
 
 
-class Image(msgspec.Struct, frozen=True, tag="image"):
+class Image(msgspec.Struct, JsonForm, frozen=True, tag="image"):
     """A picture, by its address or its bytes."""
 
     url: str | None = None
@@ -49,7 +50,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
         return f"Image({_describe_source(self.url, self.data)}, media_type={self.media_type!r})"
 
 
-class File(msgspec.Struct, frozen=True, tag="file"):
+class File(msgspec.Struct, JsonForm, frozen=True, tag="file"):
     """A document, by its bytes, its address or the id that a provider gave it."""
 
     name: str = "file"
@@ -69,7 +70,7 @@ def _describe_source(address: str | None, data: bytes | None) -> str:
     return f"<{len(data)} bytes>" if data is not None else "by address" if address else "empty"
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+class ToolCall(msgspec.Struct, JsonForm, frozen=True, tag="tool_call"):
     """A tool that the model wants to run. `arguments` are parsed; text that does not parse is in `raw_arguments`."""
 
     id: str
@@ -81,7 +82,16 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
     """True: the tool takes free text instead of JSON; the text is in `raw_arguments`."""
 
     def __repr__(self) -> str:
-        return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
+        name, value = (
+            ("arguments", self.arguments) if self.raw_arguments is None else ("raw_arguments", self.raw_arguments)
+        )
+        shown = repr(value)
+        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+        return f"ToolCall(id={self.id!r}, name={self.name!r}, {name}={shown})"
+
+
+_MOST_SHOWN = 200
+"""How many characters of its arguments the repr of a call shows."""
 
 
 MAX_DEPTH = 200
@@ -147,7 +157,7 @@ def read_arguments(raw: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
+class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
     """The result of a tool call. `content` is text, or parts where the provider takes pictures from tools."""
 
     call_id: str
@@ -174,8 +184,10 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
         return f"ToolResult(call_id={self.call_id!r}, <{len(self.text)} characters>, is_error={self.is_error})"
 
 
-class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
+class ServerTool(msgspec.Struct, JsonForm, frozen=True, tag="server_tool"):
     """A tool that the provider ran itself, such as a search or an interpreter. The caller has nothing to run."""
+
+    _private = {"json": "seals"}
 
     name: str
     """The provider's name for it: "web_search_call", "code_execution_tool_result" …"""
@@ -190,8 +202,10 @@ class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
         return f"ServerTool(name={self.name!r}, id={self.id!r}, status={self.status!r})"
 
 
-class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
+class UnknownPart(msgspec.Struct, JsonForm, frozen=True, tag="unknown"):
     """A part that this version does not know. It holds the JSON as received, so that it can go back."""
+
+    _private = {"json": "seals"}
 
     json: str
     origin: Origin | None = None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
+
+from asides.values.json_form import JsonForm
 
 if TYPE_CHECKING:
     from asides.values.messages import Message
@@ -16,15 +20,25 @@ _RANK: dict[UsageOrigin, int] = {"reported": 0, "derived": 1, "estimated": 2}
 _CHARACTERS_PER_TOKEN = 4
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """The tokens of a reply. `origin`: figures from the server, figures derived from them, or an estimate."""
+class Usage(msgspec.Struct, JsonForm, frozen=True):
+    """The tokens of a reply, or of several: `sum(usages)` works.
+
+    `origin`: figures from the server, figures derived from them, or an estimate.
+    """
 
     input: int | None = None
+    """With those that a cache read or wrote."""
     output: int | None = None
+    """With thinking."""
     thinking: int | None = None
     cached: int | None = None
+    """Input that was read from the provider's cache."""
     total: int | None = None
     origin: UsageOrigin = "reported"
+    cache_written: int | None = None
+    """Input that was written to the provider's cache."""
+    cost: Decimal | None = None
+    """The price in US dollars, where the provider reports one. `reply.cost` has it, or an estimate."""
 
     @property
     def answer(self) -> int | None:
@@ -42,13 +56,21 @@ class Usage(msgspec.Struct, frozen=True):
             cached=self.cached if later.cached is None else later.cached,
             total=self.total if later.total is None else later.total,
             origin=later.origin,
+            cache_written=self.cache_written if later.cache_written is None else later.cache_written,
+            cost=self.cost if later.cost is None else later.cost,
         )
 
     def __add__(self, other: Usage) -> Usage:
         """Add the counts of two replies; a count that neither reported stays None."""
+        if not isinstance(other, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
 
         def plus(left: int | None, right: int | None) -> int | None:
             return None if left is None and right is None else (left or 0) + (right or 0)
+
+        cost = None
+        if self.cost is not None or other.cost is not None:
+            cost = (self.cost or Decimal()) + (other.cost or Decimal())
 
         return Usage(
             input=plus(self.input, other.input),
@@ -57,7 +79,13 @@ class Usage(msgspec.Struct, frozen=True):
             cached=plus(self.cached, other.cached),
             total=plus(self.total, other.total),
             origin=max(self.origin, other.origin, key=_RANK.__getitem__),
+            cache_written=plus(self.cache_written, other.cache_written),
+            cost=cost,
         )
+
+    def __radd__(self, other: Usage | int) -> Usage:
+        # `sum` begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 def normalise_usage(
@@ -68,6 +96,8 @@ def normalise_usage(
     cached: int | None = None,
     total: int | None = None,
     excludes_thinking: bool = False,
+    cache_written: int | None = None,
+    cost: Decimal | None = None,
 ) -> Usage:
     """Convert a server's counts to one meaning: `output` includes thinking, `total` is input and output.
 
@@ -86,7 +116,37 @@ def normalise_usage(
     if total is None and input is not None and output is not None:
         total = input + output
         origin = "derived"
-    return Usage(input, output, thinking, cached, total, origin)
+    return Usage(input, output, thinking, cached, total, origin, cache_written, cost)
+
+
+# 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
+_TICKS = 10**10
+
+
+def read_cost(reported: Any, *, ticks: Any = None, upstream: Any = None) -> Decimal | None:
+    """Read a cost in US dollars in the forms that hosts use; None for anything else. Those that report one do it in
+    dollars: a number (OpenRouter, whose credits are dollars; DeepInfra), text (Vercel), an object with `total_cost`
+    (Perplexity) or `usd` (Venice), or `ticks` (xAI). Their documents and recordings, 2026-11.
+
+    `upstream`: what the user's own account at the upstream provider pays besides (OpenRouter with the user's key).
+    """
+    if isinstance(reported, Mapping):
+        reported = reported.get("total_cost", reported.get("usd"))
+    cost = _read_amount(reported)
+    if cost is None and (count := _read_amount(ticks)) is not None:
+        return count / _TICKS
+    more = _read_amount(upstream)
+    return cost if cost is None or more is None else cost + more
+
+
+def _read_amount(value: Any) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        amount = Decimal(str(value))
+    except (InvalidOperation, ValueError):
+        return None
+    return amount if amount.is_finite() and amount >= 0 else None
 
 
 def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
