@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import enum
 import json
 from dataclasses import dataclass
@@ -117,14 +117,14 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-class Size(str, enum.Enum):
+class Size(enum.StrEnum):
     BIG = "big"
 
 
 @dataclass
 class Place:
     name: str
-    when: datetime.date
+    when: dt.date
 
 
 class Mine:
@@ -146,7 +146,7 @@ class Mine:
         ({1: "a", None: "b", ("x", 2): 3}, '{"1": "a", "null": "b", "[\\"x\\", 2]": 3}'),
         (Colour.RED, '"red"'),
         (Size.BIG, '"big"'),
-        (Place("Oslo", datetime.date(2026, 11, 16)), '{"name": "Oslo", "when": "2026-11-16"}'),
+        (Place("Oslo", dt.date(2026, 11, 16)), '{"name": "Oslo", "when": "2026-11-16"}'),
         (Mine(), '"mine"'),
     ],
 )

@@ -5,25 +5,28 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import asides
 from asides.providers.find import list_providers
+from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.fold import Fold
-from asides.values.time_and_cost import Cost, Timing, find_cost, join_timings, sum_costs
-from asides.values.usage import Usage, read_cost
+from asides.values.usage import Cost, ReplyTimer, Timing, Usage, find_cost, join_timings, read_cost, sum_costs
+from tests.shells import KEY, MODEL, Shell, both_shells
 
 
 def timed(*batches: tuple[float, list[Any]]) -> asides.Reply:
     """The reply of events that came at these times, in a call that began at 10."""
     fold = Fold()
-    fold.timer.began = 10.0
+    fold.timer = ReplyTimer(10.0)
     for now, events in batches:
         fold.feed(events)
-        fold.timer.stamp(now)
+        fold.stamp(now)
     return fold.reply(streamed=True)
 
 
@@ -83,6 +86,99 @@ def test_the_timings_of_a_run_follow_each_other() -> None:
     first, second = Timing(1, 2, None, 3.0, 5.0), Timing(1, None, 2.0, None, 4.0)
     assert join_timings([first, None, second]) == Timing(1, 2, 7.0, 3.0, 9.0)
     assert join_timings([None]) is None
+
+
+# --- over sockets -----------------------------------------------------------------------------------------------------
+
+
+@both_shells
+def test_a_stream_is_measured_from_the_start_of_the_call_with_its_retries(shell: Shell, stage: OpenStage) -> None:
+    slow = Say(thinking="a thought of some length", text="the answer", piece=8, pause=0.05)
+    outcome = shell(stage(Fail(503, retry_after=0.2), slow).url)
+    assert outcome.reply is not None
+    timing, thought = outcome.reply.timing, outcome.reply.thinking
+    assert timing is not None
+    assert timing.first_event is not None
+    assert timing.first_thought is not None
+    assert timing.first_word is not None
+    assert timing.thinking is not None
+    assert timing.total is not None
+    assert 0.2 < timing.first_event <= timing.first_thought < timing.first_word < timing.total
+    assert 0.1 < timing.thinking <= timing.total - timing.first_event
+    assert thought is not None
+    assert thought.seconds == timing.thinking
+
+
+@both_shells
+def test_a_whole_reply_has_one_moment_and_equals_the_streamed_one(shell: Shell, stage: OpenStage) -> None:
+    opened = stage(Say(thinking="plan", text="42", id="r", delay=0.05, piece=1, pause=0.01))
+    whole, streamed = shell(opened.url, stream=False).reply, shell(opened.url, stream=True).reply
+    assert whole is not None
+    assert streamed is not None
+    assert whole.timing is not None
+    assert whole.timing.first_event == whole.timing.first_word == whole.timing.total
+    assert whole.timing.thinking is None
+    assert whole.timing != streamed.timing
+    assert whole == streamed
+
+
+@both_shells
+def test_a_stream_that_breaks_has_the_time_of_what_arrived(shell: Shell, stage: OpenStage) -> None:
+    scene = Say(thinking="a thought of some length", text="the answer", piece=8, pause=0.03, cut_after=900)
+    partial = shell(stage(scene).url).partial
+    assert partial is not None
+    assert partial.timing is not None
+    assert partial.timing.first_thought is not None
+
+
+def test_a_run_has_the_time_of_its_model_and_the_cost_of_its_steps(stage: OpenStage) -> None:
+    priced = Usage(10, 5, 2, 1, 15, cost=Decimal("0.25"), cache_written=4)
+    opened = stage(
+        Say(tool_calls=(asides.ToolCall("c", "look", {}),), usage=priced), Say(thinking="hm", text="42", usage=priced)
+    )
+
+    @asides.tool
+    def look() -> str:
+        """Looks."""
+        time.sleep(0.2)
+        return "blue"
+
+    result = asides.Agent(MODEL, tools=[look], base_url=opened.url, api_key=KEY).send("?")
+    assert result.timing is not None
+    assert result.timing.total == sum(step.reply.timing.total or 0 for step in result.steps if step.reply.timing)
+    assert result.cost is not None
+    assert result.cost.amount == Decimal("0.5")
+    assert (result.usage.cost, result.usage.cache_written) == (Decimal("0.5"), 8)
+    assert result.to_dict()["cost"]["amount"] == 0.5
+
+
+def test_react_is_measured_as_it_is_read(stage: OpenStage) -> None:
+    opened = stage(Say(text="Thought: I know it well.\nFinal Answer: noon", piece=4, pause=0.03))
+    result = asides.Agent(MODEL, mode="react", base_url=opened.url, api_key=KEY, stream=True).send("?")
+    assert result.timing is not None
+    assert result.timing.first_thought is not None
+    assert result.timing.first_word is not None
+    assert result.timing.first_thought < result.timing.first_word
+
+
+def test_an_own_row_may_name_its_prices_and_a_foreign_address_has_none(stage: OpenStage) -> None:
+    pytest.importorskip("genai_prices")
+    opened = stage(Say(text="42", usage=Usage(1_000_000, 0, total=1_000_000)))
+    row = asides.Provider(name="mine", base_url=opened.url, key="optional", prices="openai")
+    with asides.Client(providers=[row]) as client:
+        cost = client.ask("mine:gpt-5", "?").cost
+    assert cost == Cost(Decimal("1.25"), origin="estimated")
+    assert asides.ask("openai:gpt-5", "?", base_url=opened.url, api_key=KEY, endpoint="chat").cost is None
+
+
+def test_the_usage_of_a_conversation_keeps_costs_and_writes(stage: OpenStage, tmp_path: Path) -> None:
+    usage = Usage(10, 5, None, None, 15, cost=Decimal("0.001"), cache_written=4)
+    chat = asides.Conversation(MODEL, base_url=stage(Say(text="42", usage=usage)).url, api_key=KEY)
+    chat.ask("?")
+    chat.ask("?")
+    assert (chat.usage.cost, chat.usage.cache_written) == (Decimal("0.002"), 8)
+    chat.save(tmp_path / "chat.json")
+    assert asides.Conversation.load(tmp_path / "chat.json").usage == chat.usage
 
 
 # --- the cost that a provider reports ---------------------------------------------------------------------------------
@@ -230,10 +326,10 @@ def test_what_is_not_known_has_no_cost(usage: Usage, models: list[str], provider
 
 def test_a_reported_cost_wins_and_list_prices_only_tell_the_share_of_thinking() -> None:
     pytest.importorskip("genai_prices")
-    usage = Usage(0, 1000, 250, cost=Decimal("4"))
+    usage = Usage(0, 1000, 250, cost=Decimal(4))
     assert find_cost(usage, ["gpt-5"], "openai") == Cost(Decimal(4), "USD", Decimal(1), "reported")
     assert find_cost(usage, ["gpt-5"], None) == Cost(Decimal(4))
-    assert find_cost(Usage(1, 1, 0, cost=Decimal("4")), [], None) == Cost(Decimal(4), thinking=Decimal(0))
+    assert find_cost(Usage(1, 1, 0, cost=Decimal(4)), [], None) == Cost(Decimal(4), thinking=Decimal(0))
 
 
 def test_without_the_package_there_is_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from asides.values.reply import Reply
     from asides.values.result import Result, RunEvent
-    from asides.values.time_and_cost import Cost
-    from asides.values.usage import Usage
+    from asides.values.usage import Cost, Usage
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"

@@ -6,7 +6,7 @@ The policy is read from the options here. Not here: the rest of a call (build_ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -17,7 +17,6 @@ from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
-from asides.values.reply import Revealed
 
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
@@ -75,20 +74,6 @@ class Call(msgspec.Struct, frozen=True):
     """Why this dialect was chosen, where there was a choice."""
     expected: ExpectedOutput | None = None
     """The type of the answer, where the caller gave one."""
-
-    def collect_reply_fields(self) -> dict[str, Any]:
-        """The fields of the reply that the call decides."""
-        fields: dict[str, Any] = {}
-        revealed: list[Revealed] = ["thinking_raw"] if self.target.shows_raw else []
-        if self.policy.thinking_encrypted:
-            revealed.append("thinking_encrypted")
-        if revealed:
-            fields["revealed"] = tuple(revealed)
-        if self.expected is not None:
-            fields["expected"] = self.expected
-        if prices := self.target.provider.prices:
-            fields["priced_by"] = prices
-        return fields
 
     def __repr__(self) -> str:
         return f"Call({self.target.provider.name}:{self.target.model}, {self.prompt!r})"

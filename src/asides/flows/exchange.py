@@ -27,12 +27,13 @@ from asides.options import ReplyLimits
 from asides.providers.credentials import Secret, collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
-from asides.values.events import Event, ReplyStarted, ThinkingDelta, UsageReported, Warned
+from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor
-from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply
+from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
+from asides.values.usage import ReplyTimer
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -50,25 +51,9 @@ class ResponseReader:
     """
 
     __slots__ = (
-        "_broken",
-        "_feed",
-        "_feed_fold",
-        "_fields",
-        "_fold",
-        "_in_step",
-        "_keep_raw",
-        "_left",
-        "_limits",
-        "_lost",
-        "_most_unpacked",
-        "_off",
-        "_packed",
-        "_provider",
-        "_redact",
-        "_warned",
-        "_warnings",
-        "decoder",
-        "timer",
+        *("_broken", "_feed", "_feed_fold", "_fields", "_fold", "_in_step", "_keep_raw", "_left", "_limits", "_lost"),
+        *("_most_unpacked", "_off", "_packed", "_provider", "_redact", "_warned", "_warnings"),
+        *("decoder", "moves", "stamp"),
     )
 
     def __init__(
@@ -92,8 +77,8 @@ class ResponseReader:
         self._warned = 0
         self._feed = decoder.feed
         self._fold = Fold(nonce, max_calls=limits.tool_calls, max_argument_bytes=limits.argument_bytes)
-        self.timer = self._fold.timer
-        self.timer.began = began
+        self._fold.timer = None if began is None else ReplyTimer(began)
+        self.moves, self.stamp = self._fold.moves, self._fold.stamp
         self._feed_fold = self._fold.feed
         self._keep_raw = keep_raw
         self._limits = limits
@@ -157,7 +142,7 @@ class ResponseReader:
                     "connection_lost_at_end", "the connection broke after the last event; nothing is missing"
                 )
                 events = [*events[:-1], Warned(notice), events[-1]]
-            if self._off and events and (self._fold.has_thinking or any(map(_is_thinking, events))):
+            if self._off and events and (self._fold.has_thinking or any(map(is_thinking, events))):
                 notice = Notice(
                     "thought_though_off", "thinking was turned off, and the reply has some", "thinking", "off"
                 )
@@ -340,14 +325,14 @@ class Exchange:
             notices,
             keep_raw=policy.keep_raw,
             limits=policy.reply_limits,
-            fields=self._call.collect_reply_fields(),
+            fields=self._collect_reply_fields(),
             off=not self._thinks,
             nonce=self._nonce(),
             # Not a method: with it, reader and exchange would hold each other, and with them the key.
             redact=partial(_redact, self._call.target, self._call.key),
             began=began,
         )
-        feed, timer = reader.feed, reader.timer
+        feed, moves = reader.feed, reader.moves
         step = _READ
         data = b"?"
         while data and (decoder.failure is None or not reader.is_over):
@@ -357,15 +342,15 @@ class Exchange:
             except TransportError as problem:
                 lost, data = problem, b""
             events = feed(data) if data else reader.finish(lost)
-            if events and (data or self.emitted or decoder.failure is None or _has_content(events)):
-                if timer.moves or not self.emitted:
-                    timer.stamp((yield Now()))
+            if events and (data or self.emitted or decoder.failure is None or has_content(events)):
+                if moves or not self.emitted:
+                    reader.stamp((yield Now()))
                 self.emitted = True
                 yield Emit(events)
             if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
-        if data and (events := reader.finish()) and (self.emitted or _has_content(events)):
-            timer.stamp((yield Now()))
+        if data and (events := reader.finish()) and (self.emitted or has_content(events)):
+            reader.stamp((yield Now()))
             self.emitted = True
             yield Emit(events)
         reply = reader.reply()
@@ -379,18 +364,23 @@ class Exchange:
             return target
         return target.override(starts_inside=False)
 
+    def _collect_reply_fields(self) -> dict[str, Any]:
+        """The fields of the reply that the call decides."""
+        call, revealed = self._call, list[Revealed]()
+        if call.target.shows_raw:
+            revealed.append("thinking_raw")
+        if call.policy.thinking_encrypted:
+            revealed.append("thinking_encrypted")
+        fields = (
+            ("revealed", tuple(revealed)),
+            ("expected", call.expected),
+            ("priced_by", call.target.provider.prices),
+        )
+        return {name: value for name, value in fields if value}
+
 
 def _redact(target: Target, key: Secret | None, text: str) -> str:
     return build_redactor(collect_secrets(target, key))(text)
-
-
-def _is_thinking(event: Event) -> bool:
-    return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
-
-
-def _has_content(events: list[Event]) -> bool:
-    """Whether the last events of a reply are worth more than another attempt: not if they only start and count it."""
-    return any(not isinstance(event, (ReplyStarted, UsageReported, Warned)) for event in events)
 
 
 def _log_plan(provider: str, planned: Plan) -> None:

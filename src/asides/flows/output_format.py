@@ -33,6 +33,7 @@ from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Output
+from asides.values.usage import ReplyTimer
 
 
 class Answer(msgspec.Struct, Generic[Output], frozen=True):
@@ -164,16 +165,16 @@ class ReactExchange:
                         self._fold.feed(named)
                         events = [*events[:-1], *named, *events[-1:]]
                     if events:
-                        if self._fold.timer.moves:
-                            self._fold.timer.stamp((yield Now()))
+                        if self._fold.moves:
+                            self._fold.stamp((yield Now()))
                         yield Emit(events)
                 else:
                     try:
                         value = yield step
                     except TransportError as problem:
                         error = problem
-                    if isinstance(step, Now) and self._fold.timer.began is None:
-                        self._fold.timer.began = value  # the first step of the exchange
+                    if isinstance(step, Now) and self._fold.timer is None and value is not None:
+                        self._fold.timer = ReplyTimer(value)  # the first step of the exchange
                 step = advance(flow, value, error)
             return self._translate(step.result)
         finally:

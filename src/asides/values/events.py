@@ -154,6 +154,16 @@ Event: TypeAlias = (
 )
 
 
+def is_thinking(event: Event) -> bool:
+    """Whether the event is text of a thought that can be read."""
+    return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
+
+
+def has_content(events: Iterable[Event]) -> bool:
+    """Whether events are worth more than another attempt: not if they only start a reply and count it."""
+    return any(not isinstance(event, (ReplyStarted, UsageReported, Warned)) for event in events)
+
+
 def blocks(events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
     """Group neighbouring events of one block, for a user interface; an event without a block comes as (-1, [event])."""
     group: list[Event] = []

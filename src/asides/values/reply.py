@@ -17,8 +17,7 @@ from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
-from asides.values.time_and_cost import Cost, Timing, find_cost
-from asides.values.usage import Usage
+from asides.values.usage import Cost, Timing, Usage, find_cost
 
 if TYPE_CHECKING:
     # The default is for type checkers: whoever writes `Reply` need not say what its output is.

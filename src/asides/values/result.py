@@ -23,8 +23,7 @@ from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Outcome, Reply
 from asides.values.thinking import Thought, ThoughtKind, join_thoughts
-from asides.values.time_and_cost import Cost, Timing, join_timings, sum_costs
-from asides.values.usage import Usage
+from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
 Output = TypeVar("Output")
 

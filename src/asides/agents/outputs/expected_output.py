@@ -27,7 +27,7 @@ from asides.values.result import StepStarted
 from asides.wire.partial_json import PartialJson
 
 
-class ExpectedOutput(msgspec.Struct, frozen=True, eq=False):
+class ExpectedOutput(msgspec.Struct, frozen=True):
     """The output that a reply shall have. It is read when it is asked for."""
 
     source: Any
