@@ -47,7 +47,7 @@ _NAMES_BY_MODULE = {
     "asides.values.result": "Result RunEnded RunEvent Step StepEnded StepStarted ToolFinished ToolStarted",
     "asides.values.thinking": "Origin Seal Thinking Thought",
     "asides.values.tools": "Tool",
-    "asides.values.usage": "Usage",
+    "asides.values.usage": "Cost Timing Usage",
     "asides.wire.inline_tags": "Separated Separator separate",
     "asides.wire.partial_json": "PartialJson",
 }

@@ -119,6 +119,8 @@ from asides.values.thinking import Seal as Seal
 from asides.values.thinking import Thinking as Thinking
 from asides.values.thinking import Thought as Thought
 from asides.values.tools import Tool as Tool
+from asides.values.usage import Cost as Cost
+from asides.values.usage import Timing as Timing
 from asides.values.usage import Usage as Usage
 from asides.wire.inline_tags import Separated as Separated
 from asides.wire.inline_tags import Separator as Separator
@@ -150,6 +152,7 @@ __all__ = [
     "ContextTooLong",
     "Conversation",
     "ConversationStream",
+    "Cost",
     "Event",
     "Explanation",
     "File",
@@ -216,6 +219,7 @@ __all__ = [
     "Thought",
     "ThoughtSealed",
     "Timeout",
+    "Timing",
     "TooManyTools",
     "TooManyTurns",
     "Tool",

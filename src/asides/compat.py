@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asides.client import ask
+from asides.values.json_form import to_json_value
 
 
 def create_chat_completion(
@@ -16,6 +17,7 @@ def create_chat_completion(
     top_p: float | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Ask with positional arguments. The answer is in `content`, everything else in `metadata`."""
+    """Ask with positional arguments. The answer is in `content`, everything else in `metadata`. All of it is JSON."""
     reply = ask(model, messages, temperature=temperature, max_tokens=max_tokens, top_p=top_p, **options)
-    return {"role": "assistant", "content": reply.text or None, "metadata": dict(reply.metadata)}
+    metadata = to_json_value(reply.metadata, thinking=True, seals=True)
+    return {"role": "assistant", "content": reply.text or None, "metadata": metadata}

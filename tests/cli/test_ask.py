@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,14 @@ def test_thinking_is_shown_on_stderr_without_colours_in_a_pipe(stage: OpenStage)
 
 def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
     call = ToolCall("c1", "look", {"at": 1})
-    scene = Say(thinking="plan", text="42", tool_calls=(call,), usage=Usage(3, 9, 5, 1, 12), model="m-1")
+    scene = Say(
+        thinking="plan", text="42", tool_calls=(call,), usage=Usage(3, 9, 5, 1, 12, cost=Decimal("0.0042")), model="m-1"
+    )
     code, out, err = ask(capsys, stage(scene), "--json", "?")
     fields = json.loads(out)
     assert fields.pop("elapsed").keys() == {"thinking", "first_word", "total"}
+    assert fields.pop("timing").keys() == {"first_event", "first_thought", "first_word", "thinking", "total"}
+    assert fields.pop("id")
     assert fields == {
         "text": "42",
         "thinking": "plan",
@@ -43,7 +48,17 @@ def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixtur
         "thinking_source": "field",
         "tool_calls": [{"id": "c1", "name": "look", "arguments": {"at": 1}, "raw_arguments": None}],
         "refusal": None,
-        "usage": {"input": 3, "output": 9, "thinking": 5, "cached": 1, "total": 12, "origin": "reported"},
+        "usage": {
+            "input": 3,
+            "output": 9,
+            "thinking": 5,
+            "cached": 1,
+            "total": 12,
+            "origin": "reported",
+            "cache_written": None,
+            "cost": 0.0042,
+        },
+        "cost": {"amount": 0.0042, "currency": "USD", "thinking": None, "origin": "reported"},
         "outcome": "tool_calls",
         "stop": {"reason": "tool_calls", "raw": "tool_calls"},
         "model": "m-1",
@@ -52,6 +67,16 @@ def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixtur
     }
     assert out.count("\n") == 1
     assert (code, err) == (0, "")
+
+
+def test_json_has_the_checked_value_of_a_schema(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}', "utf-8")
+    server = stage(Say(text='{"n": 42}'), Say(text='{"n": "many"}'))
+    outputs = [json.loads(ask(capsys, server, "--schema", str(schema), "--json", "?")[1])["output"] for _ in range(2)]
+    assert outputs == [{"n": 42}, None]
 
 
 def test_whole_and_streamed_print_the_same(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from decimal import Decimal
 
 import pytest
 
@@ -12,7 +13,8 @@ from asides.cli.terminal import LiveLine, Stopwatch, Terminal, describe_elapsed,
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import Event, TextDelta, ThinkingDelta, UsageReported
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.result import Result, Step
+from asides.values.usage import Timing, Usage
 from tests.cli.children import (
     asides,
     ask,
@@ -166,7 +168,26 @@ def test_figures_are_printed_on_request_and_say_when_nothing_was_reported(
         (Usage(12, 34, 0, None, 46), "tokens: 12 in, 34 out (0 thinking), 46 total"),
         (Usage(None, 34, 5, origin="estimated"), "tokens: in not reported, 34 out (5 thinking) (estimated)"),
         (Usage(), "tokens: not reported"),
+        (
+            Usage(12, 34, 0, 4, 46, cache_written=3),
+            "tokens: 12 in (4 cached, 3 written to the cache), 34 out (0 thinking), 46 total",
+        ),
+        (Usage(1, 2, 3, cost=Decimal("0.00415")), "tokens: 1 in, 2 out (3 thinking) · $0.0042"),
+        (Usage(1, 2, 3, cost=Decimal(0)), "tokens: 1 in, 2 out (3 thinking) · $0.00"),
+        (Usage(1, 2, 3, cost=Decimal("12.345")), "tokens: 1 in, 2 out (3 thinking) · $12.34"),
+        (Usage(1, 2, 3, cost=Decimal("0.5")), "tokens: 1 in, 2 out (3 thinking) · $0.50"),
     ],
 )
 def test_counts_that_were_not_reported_are_named(usage: Usage, line: str) -> None:
     assert describe_usage(Reply(usage=usage)) == line
+
+
+def test_the_line_of_usage_has_the_seconds_of_thinking_and_the_cost() -> None:
+    usage = Usage(1_000_000, 1_000_000, 250_000)
+    timed = Reply(usage=usage, timing=Timing(thinking=3.21), model="gpt-5", priced_by="openai")
+    tokens = "tokens: 1000000 in, 1000000 out (250000 thinking)"
+    assert describe_usage(Reply(usage=usage, timing=Timing(thinking=0.01))) == tokens
+    pytest.importorskip("genai_prices")
+    assert describe_usage(timed) == f"{tokens} · 3.2 s thinking · $11.25 ($2.50 thinking) estimated"
+    run = Result("42", steps=(Step(1, timed), Step(2, timed)))
+    assert describe_usage(run).endswith(" · 6.4 s thinking · $22.50 ($5.00 thinking) estimated")

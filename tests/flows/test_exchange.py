@@ -19,7 +19,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
 from asides.flows.exchange import Exchange, ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT
-from asides.flows.steps import Done, Emit, Head, Open, Read, Sleep, Step, advance
+from asides.flows.steps import Done, Emit, Head, Now, Open, Read, Sleep, Step, advance
 from asides.options import ReplyLimits
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.testing.conformance.response_bodies import list_chunkings, split_body
@@ -66,7 +66,8 @@ class Played:
         try:
             step = advance(flow)
             while not isinstance(step, Done):
-                self.steps.append(step)
+                if not isinstance(step, Now):
+                    self.steps.append(step)
                 if isinstance(step, Emit):
                     self.events += step.events
                 answer = next(self._answers) if isinstance(step, (Open, Read)) else None
@@ -323,6 +324,7 @@ def test_partial_can_be_read_at_any_time() -> None:
     assert run.partial is None
     flow = run.steps()
     advance(flow)
+    advance(flow, 0.0)
     advance(flow, OK)
     first, _ = halves(GOOD)
     advance(flow, first)
@@ -545,11 +547,12 @@ def test_the_documents_of_a_long_reply_take_less_memory_than_they_had_bytes() ->
         try:
             exchange = Exchange(call(**policy))
             flow = exchange.steps()
+            assert isinstance(advance(flow), Now)
             advance(flow)
             step = advance(flow, OK)
             for piece in pieces:
                 step = advance(flow, piece)
-                while isinstance(step, Emit):
+                while isinstance(step, (Emit, Now)):
                     step = advance(flow)
             size = tracemalloc.get_traced_memory()[0]
             partial = exchange.partial
@@ -570,8 +573,10 @@ def test_empty_events_take_no_memory() -> None:
     exchange = Exchange(call())
     flow = exchange.steps()
     advance(flow)
+    advance(flow, 0.0)
     advance(flow, OK)
-    advance(flow, sse(chunk({"content": "a"}), done=False))
+    assert isinstance(advance(flow, sse(chunk({"content": "a"}), done=False)), Now)
+    advance(flow, 0.0)
     tracemalloc.start()
     try:
         for piece in pieces:

@@ -40,7 +40,7 @@ EVERY_PART: tuple[Part, ...] = (
     [
         (EVERY_PART[0], "Text(<6 characters>)"),
         (EVERY_PART[1], "Thought(<6 characters>, kind='summary', source='block', seals=1)"),
-        (CALL, "ToolCall(id='c1', name='look', arguments=['at', 'city'])"),
+        (CALL, "ToolCall(id='c1', name='look', arguments={'city': 'Bern', 'at': 3})"),
         (EVERY_PART[3], "ToolResult(call_id='c1', <6 characters>, is_error=True)"),
         (EVERY_PART[4], "Image(by address, media_type='image/png')"),
         (PICTURE, "Image(<5 bytes>, media_type='image/png')"),
@@ -53,7 +53,7 @@ EVERY_PART: tuple[Part, ...] = (
         (Prompt((user("secret"),), tools=(Tool("f"),)), "Prompt(messages=1, tools=['f'], stream=True)"),
     ],
 )
-def test_a_repr_shows_sizes_and_names_and_no_content(part: object, shown: str) -> None:
+def test_a_repr_shows_sizes_and_names_and_no_content_but_the_arguments_of_a_call(part: object, shown: str) -> None:
     assert repr(part) == shown
 
 

@@ -54,5 +54,5 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         code = report_failure(reply, terminal)
     else:
         code = report_reply(reply, visibility, terminal)
-    print_figures(reply, request.stopwatch, arguments, terminal)
+    print_figures(request.result or reply, request.stopwatch, arguments, terminal)
     return code

@@ -162,7 +162,7 @@ class Chat:
             if self._is_recorded:
                 self._files = []
         code = report_reply(reply, self._config.visibility, self._terminal)
-        print_figures(reply, request.stopwatch, self._arguments, self._terminal)
+        print_figures(request.result or reply, request.stopwatch, self._arguments, self._terminal)
         if not self._is_recorded:
             self._terminal.print_note(f"({self._describe_record()})")
         return code

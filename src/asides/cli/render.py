@@ -13,6 +13,7 @@ from asides.cli.exit_codes import Exit, code_for_outcome
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.values.errors import AsidesError, MissingKey, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
 from asides.values.parts import ToolCall
 from asides.values.reply import Reply
@@ -240,37 +241,19 @@ _OPTIONS = [
 
 def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
     """A reply as JSON fields, without seals, and without thinking that the settings do not allow to show."""
-    thought = reply.thinking
-    thinking = None if thought is None else thought.text or None
-    warnings = [msgspec.to_builtins(notice) for notice in reply.warnings]
-    if thinking is not None and not visibility.is_allowed:
-        thinking = None
+    fields = reply.to_dict(thinking=visibility.is_allowed)
+    del fields["metadata"]  # the other fields have it all
+    if not visibility.is_allowed and reply.thinking is not None and reply.thinking.text:
         detail = "reasoning_allowed_models does not name this model; its thinking is left out"
-        warnings.append(msgspec.to_builtins(Notice("thinking_withheld", detail)))
-    return {
-        "text": reply.text,
-        "thinking": thinking,
-        "thinking_type": None if thought is None else thought.kind,
-        "thinking_source": reply.metadata["thinking_source"],
-        "tool_calls": [
-            {name: call[name] for name in ("id", "name", "arguments", "raw_arguments")}
-            for call in msgspec.to_builtins(reply.tool_calls)
-        ],
-        "refusal": reply.refusal,
-        "usage": msgspec.to_builtins(reply.usage),
-        "outcome": reply.outcome,
-        "stop": msgspec.to_builtins(reply.stop),
-        "model": reply.model,
-        "complete": reply.complete,
-        "warnings": warnings,
-    }
+        fields["warnings"].append(Notice("thinking_withheld", detail).to_dict())
+    return fields
 
 
 def encode_run(result: Result[Any], visibility: ThinkingVisibility) -> dict[str, Any]:
     """A run with tools as JSON fields: those of its last reply, the usage of the whole run, and its steps."""
     steps = [
         {
-            **{name: reply[name] for name in ("text", "thinking", "tool_calls", "usage", "outcome")},
+            **{name: reply[name] for name in ("text", "thinking", "tool_calls", "usage", "timing", "cost", "outcome")},
             "results": [
                 {"call_id": output.call_id, "text": output.text, "is_error": output.is_error} for output in step.results
             ],
@@ -278,8 +261,8 @@ def encode_run(result: Result[Any], visibility: ThinkingVisibility) -> dict[str,
         for step in result.steps
         for reply in [encode_reply(step.reply, visibility)]
     ]
-    usage = msgspec.to_builtins(result.usage)
-    return {**encode_reply(result.reply, visibility), "usage": usage, "outcome": result.outcome, "steps": steps}
+    figures = to_json_value({"usage": result.usage, "timing": result.timing, "cost": result.cost})
+    return {**encode_reply(result.reply, visibility), **figures, "outcome": result.outcome, "steps": steps}
 
 
 def encode_failure(
@@ -294,8 +277,8 @@ def encode_failure(
     fields = {} if partial is None else encode_reply(partial, visibility)
     if run is not None and run.steps:
         so_far = encode_run(run, visibility)
-        # The usage is that of all steps.
-        fields = {**so_far, **fields, "usage": so_far["usage"]}
+        # The figures are those of all steps.
+        fields = {**so_far, **fields, **{name: so_far[name] for name in ("usage", "timing", "cost")}}
     return {**fields, "outcome": None, "error": error}
 
 

@@ -234,7 +234,7 @@ class LiveRequest:
         return reply
 
 
-def print_figures(reply: Reply, stopwatch: Stopwatch, arguments: Namespace, terminal: Terminal) -> None:
+def print_figures(reply: Reply | Result[Any], stopwatch: Stopwatch, arguments: Namespace, terminal: Terminal) -> None:
     """Print the lines of `--usage` and `--elapsed`, where they were given."""
     if arguments.usage:
         terminal.print_info(describe_usage(reply))

@@ -14,12 +14,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     # `asides --help` uses this module and needs no values.
+    from decimal import Decimal
+
     from asides.values.reply import Reply
-    from asides.values.result import RunEvent
+    from asides.values.result import Result, RunEvent
+    from asides.values.usage import Cost, Usage
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
@@ -306,18 +309,40 @@ def describe_elapsed(stopwatch: Stopwatch) -> str:
     return f"time: thinking {thinking}, first word {first}, total {seconds['total']:.1f} s"
 
 
-def describe_usage(reply: Reply) -> str:
-    """The line of `--usage`. It names the counts that the provider did not report."""
-    usage = reply.usage
+def describe_usage(reply: Reply | Result[Any]) -> str:
+    """The line of `--usage`: tokens, seconds of thinking and cost. It names the counts that nobody reported."""
+    timing = reply.timing
+    seconds = 0.0 if timing is None else round(timing.thinking or 0.0, 1)
+    thinking = f"{seconds:.1f} s thinking" if seconds else None
+    figures = (_describe_tokens(reply.usage), thinking, _describe_cost(reply.cost))
+    return " · ".join(figure for figure in figures if figure is not None)
+
+
+def _describe_tokens(usage: Usage) -> str:
     if usage.input is None and usage.output is None and usage.total is None:
         return "tokens: not reported"
-    cached = f" ({usage.cached} cached)" if usage.cached else ""
+    counts = ((usage.cached, "cached"), (usage.cache_written, "written to the cache"))
+    cache = ", ".join(f"{count} {what}" for count, what in counts if count)
     total = "" if usage.total is None else f", {usage.total} total"
     origin = "" if usage.origin == "reported" else f" ({usage.origin})"
     return (
-        f"tokens: {_count(usage.input, 'in')}{cached}, {_count(usage.output, 'out')} "
+        f"tokens: {_count(usage.input, 'in')}{f' ({cache})' if cache else ''}, {_count(usage.output, 'out')} "
         f"({_count(usage.thinking, 'thinking')}){total}{origin}"
     )
+
+
+def _describe_cost(cost: Cost | None) -> str | None:
+    if cost is None:
+        return None
+    thinking = f" ({_format_amount(cost.thinking, cost)} thinking)" if cost.thinking else ""
+    origin = " estimated" if cost.origin == "estimated" else ""
+    return f"{_format_amount(cost.amount, cost)}{thinking}{origin}"
+
+
+def _format_amount(amount: Decimal, cost: Cost) -> str:
+    """Cents as usual, less than a cent with two digits that count."""
+    digits = 2 if not amount or amount >= 1 else max(2, 1 - amount.adjusted())
+    return f"${amount:.{digits}f}" if cost.currency == "USD" else f"{amount:.{digits}f} {cost.currency}"
 
 
 def _count(value: int | None, what: str) -> str:

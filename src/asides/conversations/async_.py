@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from asides import aio
 from asides.aio import AsyncClient, AsyncStream
@@ -112,6 +112,11 @@ class AsyncConversationStream:
     def partial(self) -> Reply | None:
         """The reply so far; None when nothing has arrived."""
         return self._stream.partial
+
+    @property
+    def partial_output(self) -> Any:
+        """The output so far; see `Stream.partial_output`."""
+        return self._stream.partial_output
 
     async def close(self) -> None:
         """Close the connection at once, from any task. The answer so far is added to the conversation."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from asides.client import Client, Stream, get_shared_client
 from asides.conversations.core import ConversationCore
@@ -108,6 +108,11 @@ class ConversationStream:
     def partial(self) -> Reply | None:
         """The reply so far; None when nothing has arrived."""
         return self._stream.partial
+
+    @property
+    def partial_output(self) -> Any:
+        """The output so far; see `Stream.partial_output`."""
+        return self._stream.partial_output
 
     def close(self) -> None:
         """Close the connection at once, from any thread. The answer so far is added to the conversation."""

@@ -26,6 +26,7 @@ from asides.values.result import Output, Result, RunEnded, RunOutcome, Step, Ste
 from asides.values.usage import Usage
 
 if TYPE_CHECKING:
+    from asides.agents.outputs.expected_output import ExpectedOutput
     from asides.flows.output_format import OutputFormat, ReactExchange
 
 _log = logging.getLogger("asides")
@@ -260,10 +261,17 @@ class Run(Generic[Output]):
                 changes["state"] = msgspec.structs.replace(prompt.state, previous_response_id=last.id)
         prompt = msgspec.structs.replace(prompt, **changes)
         notices = () if self._done else call.notices  # reported once
+        expected = call.expected
         if self._format is not None:
             prompt = self._format.build_prompt(prompt)
             notices = () if self._done else (*notices, *self._format.notices)
-        return msgspec.structs.replace(call, prompt=prompt, notices=notices)
+            expected = self._format.expected
+        return msgspec.structs.replace(call, prompt=prompt, notices=notices, expected=expected)
+
+    @property
+    def expected(self) -> ExpectedOutput | None:
+        """The output that the last reply shall have; None: text."""
+        return None if self._format is None else self._format.expected
 
     def _add_step(self, step: Step, *, is_blank: bool) -> None:
         message = self._to_message(step.reply)

@@ -68,10 +68,16 @@ class CallBuilder:
             raise self._mention_ignored(problem) from None
         read, notices = read_prompt(prompt, given, names, stream)
         choice, target = self._choose_target(known, read, given, names)
+        expected = None
+        if given.output is not None or read.output is not None:
+            from asides.agents.outputs.expected_output import expect_output
+
+            read, expected, more = expect_output(given.output, read, target)
+            notices += more
         self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices, *_report_target(read, target))
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
-        return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why)
+        return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why, expected)
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
         """Build the call that lists the models of a provider. Raises before a byte is sent."""
@@ -317,10 +323,6 @@ def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, A
         changes["tools"] = tuple(_read_tool(tool) for tool in given.tools)
     if given.tool_choice is not None:
         changes["tool_choice"] = read_tool_choice(given.tool_choice)
-    if given.output is not None:
-        from asides.agents.outputs.schemas import build_schema
-
-        changes["output"] = build_schema(given.output).schema
     if given.stop is not None:
         changes["stop"] = (given.stop,) if isinstance(given.stop, str) else given.stop
     if given.extra is not None:

@@ -6,7 +6,7 @@ The policy is read from the options here. Not here: the rest of a call (build_ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -17,6 +17,10 @@ from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
+
+if TYPE_CHECKING:
+    # Most calls name no type for their answer.
+    from asides.agents.outputs.expected_output import ExpectedOutput
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -68,6 +72,8 @@ class Call(msgspec.Struct, frozen=True):
     """Notices from argument parsing."""
     why_endpoint: str = ""
     """Why this dialect was chosen, where there was a choice."""
+    expected: ExpectedOutput | None = None
+    """The type of the answer, where the caller gave one."""
 
     def __repr__(self) -> str:
         return f"Call({self.target.provider.name}:{self.target.model}, {self.prompt!r})"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -20,18 +21,19 @@ from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Call
 from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
 from asides.flows.retry import NO_HEAD, clean_error, receive_error, wait_before_next
-from asides.flows.steps import Emit, Flow, Head, Open, Read, Sleep
+from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
 from asides.history.plan import Plan, encode_plan, plan
 from asides.options import ReplyLimits
 from asides.providers.credentials import Secret, collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
-from asides.values.events import Event, ReplyStarted, ThinkingDelta, UsageReported, Warned
+from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
+from asides.values.usage import ReplyTimer
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -49,24 +51,9 @@ class ResponseReader:
     """
 
     __slots__ = (
-        "_broken",
-        "_feed",
-        "_feed_fold",
-        "_fold",
-        "_in_step",
-        "_keep_raw",
-        "_left",
-        "_limits",
-        "_lost",
-        "_most_unpacked",
-        "_off",
-        "_packed",
-        "_provider",
-        "_redact",
-        "_revealed",
-        "_warned",
-        "_warnings",
-        "decoder",
+        *("_broken", "_feed", "_feed_fold", "_fields", "_fold", "_in_step", "_keep_raw", "_left", "_limits", "_lost"),
+        *("_most_unpacked", "_off", "_packed", "_provider", "_redact", "_warned", "_warnings"),
+        *("decoder", "moves", "stamp"),
     )
 
     def __init__(
@@ -77,18 +64,21 @@ class ResponseReader:
         *,
         keep_raw: bool = True,
         limits: ReplyLimits = _USUAL_LIMITS,
-        revealed: tuple[Revealed, ...] = (),
+        fields: Mapping[str, Any] | None = None,
         off: bool = False,
         nonce: str = "",
         redact: Redact | None = None,
+        began: float | None = None,
     ) -> None:
-        """`off`: thinking was turned off, so a reply that has some says so in a notice."""
+        """`off`: thinking was turned off, so a reply that has some says so. `began`: when the call did, if measured."""
         self.decoder = decoder
         self._provider = provider
         self._redact = redact
         self._warned = 0
         self._feed = decoder.feed
         self._fold = Fold(nonce, max_calls=limits.tool_calls, max_argument_bytes=limits.argument_bytes)
+        self._fold.timer = None if began is None else ReplyTimer(began)
+        self.moves, self.stamp = self._fold.moves, self._fold.stamp
         self._feed_fold = self._fold.feed
         self._keep_raw = keep_raw
         self._limits = limits
@@ -97,7 +87,7 @@ class ResponseReader:
             decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
         self._packed: PackedDocuments | None = None  # the documents before those that the decoder still has
         self._most_unpacked = FEW_UNPACKED
-        self._revealed = revealed
+        self._fields = fields or {}
         self._off = off
         self._warnings: list[Event] = [Warned(notice) for notice in notices]
         self._lost: TransportError | None = None
@@ -152,7 +142,7 @@ class ResponseReader:
                     "connection_lost_at_end", "the connection broke after the last event; nothing is missing"
                 )
                 events = [*events[:-1], Warned(notice), events[-1]]
-            if self._off and events and (self._fold.has_thinking or any(map(_is_thinking, events))):
+            if self._off and events and (self._fold.has_thinking or any(map(is_thinking, events))):
                 notice = Notice(
                     "thought_though_off", "thinking was turned off, and the reply has some", "thinking", "off"
                 )
@@ -229,7 +219,7 @@ class ResponseReader:
         if self._packed is not None:
             payloads = self._packed.add(payloads)
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
-        return msgspec.structs.replace(reply, revealed=self._revealed) if self._revealed else reply
+        return msgspec.structs.replace(reply, **self._fields) if self._fields else reply
 
 
 def make_nonce() -> str:
@@ -270,6 +260,7 @@ class Exchange:
                 notices += known
             repairs: list[RepairKind] = []
             request, warnings = self._encode(prompt, dialect, notices)
+            began: float | None = yield Now()
             attempt = 0
             while True:
                 attempt += 1
@@ -279,7 +270,7 @@ class Exchange:
                     head = yield Open(request)
                     _log.debug("%s: status %d", call.target.provider.name, head.status)
                     if 200 <= head.status < 300:
-                        return (yield from self._receive(dialect, warnings))
+                        return (yield from self._receive(dialect, warnings, began))
                     raise (yield from receive_error(dialect, head, call.target))
                 except (TransportError, ProviderError) as error:
                     repair = self._repair(error, prompt, repairs)
@@ -325,7 +316,7 @@ class Exchange:
             raise error
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter())
 
-    def _receive(self, dialect: Dialect, notices: Sequence[Notice]) -> Flow[Reply]:
+    def _receive(self, dialect: Dialect, notices: Sequence[Notice], began: float | None) -> Flow[Reply]:
         decoder = dialect.decoder(self._choose_decode_target())
         policy = self._call.policy
         self._reader = reader = ResponseReader(
@@ -334,13 +325,14 @@ class Exchange:
             notices,
             keep_raw=policy.keep_raw,
             limits=policy.reply_limits,
-            revealed=self._list_revealed(),
+            fields=self._collect_reply_fields(),
             off=not self._thinks,
             nonce=self._nonce(),
             # Not a method: with it, reader and exchange would hold each other, and with them the key.
             redact=partial(_redact, self._call.target, self._call.key),
+            began=began,
         )
-        feed = reader.feed
+        feed, moves = reader.feed, reader.moves
         step = _READ
         data = b"?"
         while data and (decoder.failure is None or not reader.is_over):
@@ -350,12 +342,15 @@ class Exchange:
             except TransportError as problem:
                 lost, data = problem, b""
             events = feed(data) if data else reader.finish(lost)
-            if events and (data or self.emitted or decoder.failure is None or _has_content(events)):
+            if events and (data or self.emitted or decoder.failure is None or has_content(events)):
+                if moves or not self.emitted:
+                    reader.stamp((yield Now()))
                 self.emitted = True
                 yield Emit(events)
             if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
-        if data and (events := reader.finish()) and (self.emitted or _has_content(events)):
+        if data and (events := reader.finish()) and (self.emitted or has_content(events)):
+            reader.stamp((yield Now()))
             self.emitted = True
             yield Emit(events)
         reply = reader.reply()
@@ -369,26 +364,23 @@ class Exchange:
             return target
         return target.override(starts_inside=False)
 
-    def _list_revealed(self) -> tuple[Revealed, ...]:
-        revealed: list[Revealed] = []
-        if self._call.target.shows_raw:
+    def _collect_reply_fields(self) -> dict[str, Any]:
+        """The fields of the reply that the call decides."""
+        call, revealed = self._call, list[Revealed]()
+        if call.target.shows_raw:
             revealed.append("thinking_raw")
-        if self._call.policy.thinking_encrypted:
+        if call.policy.thinking_encrypted:
             revealed.append("thinking_encrypted")
-        return tuple(revealed)
+        fields = (
+            ("revealed", tuple(revealed)),
+            ("expected", call.expected),
+            ("priced_by", call.target.provider.prices),
+        )
+        return {name: value for name, value in fields if value}
 
 
 def _redact(target: Target, key: Secret | None, text: str) -> str:
     return build_redactor(collect_secrets(target, key))(text)
-
-
-def _is_thinking(event: Event) -> bool:
-    return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
-
-
-def _has_content(events: list[Event]) -> bool:
-    """Whether the last events of a reply are worth more than another attempt: not if they only start and count it."""
-    return any(not isinstance(event, (ReplyStarted, UsageReported, Warned)) for event in events)
 
 
 def _log_plan(provider: str, planned: Plan) -> None:

@@ -51,7 +51,8 @@ def decode(
     if not 200 <= status < 300:
         lower = {name.lower(): value for name, value in (headers or {}).items()}
         raise decode_error(wire, Head(status, lower), b"".join(_split_body(body)), target)
-    reader = ResponseReader(wire.decoder(target), row.name, notices)
+    fields = {"priced_by": row.prices} if row.prices else None
+    reader = ResponseReader(wire.decoder(target), row.name, notices, fields=fields)
     # Most bodies are short and in one piece.
     for piece in (body,) if type(body) is bytes and 0 < len(body) <= _PIECE else _split_body(body):
         reader.feed(piece)

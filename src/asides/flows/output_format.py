@@ -9,6 +9,7 @@ from typing import Generic
 
 import msgspec
 
+from asides.agents.outputs.expected_output import ExpectedOutput
 from asides.agents.outputs.output_type import OutputMismatch
 from asides.agents.outputs.parse_output import find_pending_calls, parse_output, postpone_answer
 from asides.agents.outputs.strategy import (
@@ -24,14 +25,15 @@ from asides.agents.react.translator import Translator
 from asides.flows.call import Call
 from asides.flows.exchange import Exchange, make_nonce
 from asides.flows.run_config import RunConfig
-from asides.flows.steps import Done, Emit, Flow, advance
+from asides.flows.steps import Done, Emit, Flow, Now, advance
 from asides.values.errors import InvalidOutput, TransportError
 from asides.values.fold import Fold
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import ToolCall
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.result import Output
+from asides.values.usage import ReplyTimer
 
 
 class Answer(msgspec.Struct, Generic[Output], frozen=True):
@@ -46,7 +48,10 @@ class Answer(msgspec.Struct, Generic[Output], frozen=True):
 class OutputFormat(Generic[Output]):
     """Forms the prompts and reads the answers of one run."""
 
-    __slots__ = ("_attempts_left", "_call", "_config", "_formed", "_is_final", "_problem", "_strategy", "notices")
+    __slots__ = (
+        *("_attempts_left", "_call", "_config", "_formed", "_is_final", "_problem", "_strategy"),
+        *("expected", "notices"),
+    )
 
     def __init__(self, call: Call, config: RunConfig[Output]) -> None:
         self._call = call
@@ -61,6 +66,10 @@ class OutputFormat(Generic[Output]):
             in_text = config.mode == "react"
             self._strategy = choose_strategy(config.output_type, call.prompt, call.target, in_text=in_text)
         self.notices: tuple[Notice, ...] = () if self._strategy is None else self._strategy.notices
+        self.expected: ExpectedOutput | None = None
+        """The output that the last reply shall have."""
+        if config.output_type is not None and self._strategy is not None:
+            self.expected = ExpectedOutput(config.output_type.source, self._strategy)
 
     def build_prompt(self, prompt: Prompt) -> Prompt:
         """The prompt of the next step. The form is made once; most steps differ only in their messages."""
@@ -116,6 +125,9 @@ class OutputFormat(Generic[Output]):
                 "another model; .partial has its last reply.",
             )
             error.partial = reply
+            error.feedback = message.text or "\n".join(
+                part.text for part in message.parts if isinstance(part, ToolResult)
+            )
             raise error
         self._attempts_left -= 1
         return Answer(messages=(message,), ask_again=True)
@@ -153,18 +165,21 @@ class ReactExchange:
                         self._fold.feed(named)
                         events = [*events[:-1], *named, *events[-1:]]
                     if events:
+                        if self._fold.moves:
+                            self._fold.stamp((yield Now()))
                         yield Emit(events)
                 else:
                     try:
                         value = yield step
                     except TransportError as problem:
                         error = problem
+                    if isinstance(step, Now) and self._fold.timer is None and value is not None:
+                        self._fold.timer = ReplyTimer(value)  # the first step of the exchange
                 step = advance(flow, value, error)
             return self._translate(step.result)
         finally:
             flow.close()
 
     def _translate(self, received: Reply) -> Reply:
-        return msgspec.structs.replace(
-            self._fold.reply(received.payloads, streamed=received.streamed), revealed=received.revealed
-        )
+        given = {name: getattr(received, name) for name in ("revealed", "expected", "priced_by")}
+        return msgspec.structs.replace(self._fold.reply(received.payloads, streamed=received.streamed), **given)

@@ -345,7 +345,12 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
             for variant in row.also
         )
         adapted = msgspec.structs.replace(
-            row, quirks=_read_anything(row.quirks), replay=plain.replay, also=also, limits_tools=plain.limits_tools
+            row,
+            quirks=_read_anything(row.quirks),
+            replay=plain.replay,
+            also=also,
+            limits_tools=plain.limits_tools,
+            prices="",  # nobody knows what another server asks for
         )
         if len(_FOREIGN_ROWS) >= _MOST_FOREIGN:
             _FOREIGN_ROWS.clear()

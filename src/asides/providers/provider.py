@@ -117,8 +117,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     context: int | None = None
     """The most tokens of a request and its reply together; None = not known."""
     starts_inside: bool | Literal["auto"] = False
-    """Whether its chat template opens the thinking tag, so that inline content begins inside it; "auto": it may, and
-    content is held back until a tag or the end decides."""
+    """Whether its chat template opens the thinking tag. "auto": it may, so content waits for a tag or the end."""
     thinks_though_off: bool = False
     """It may think in its content even when thinking is turned off."""
     tags: Tags | None = None
@@ -223,8 +222,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     query: tuple[tuple[str, str], ...] = ()
     """The query of every address. A value "$NAME" is read from the environment, and left out when unset."""
     launcher: str = ""
-    """The function that starts a server for requests to `LAUNCH_URL`: "module:function", imported when needed. It takes
-    the model and returns an address and a key (transports/launch.py). Only rows in code may name one."""
+    """"module:function" that starts a server for a model (transports/launch.py). Only rows in code may name one."""
     quirks: Quirks = Quirks()
     models: tuple[ModelRule, ...] = ()
     replay: tuple[ReplayRule, ...] = ()
@@ -238,6 +236,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The provider's own hosts besides that of `base_url`; a leading dot means all subdomains."""
     host: str = ""
     """The provider's name in the origin of thoughts, where several rows are one host; "" = the row's own."""
+    prices: str = ""
+    """The provider's name in the package genai-prices, which estimates costs; "" = its prices are not there."""
     docs: str = ""
     tier: Literal["verified", "documented", "yours"] = "documented"
     """verified: tested with recordings of the real host; documented: from its documents; yours: the user's row."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import cached_property
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
@@ -20,6 +20,9 @@ from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, TransportError
 from asides.values.events import Event
 from asides.values.reply import Reply
+
+if TYPE_CHECKING:
+    from asides.agents.outputs.expected_output import PartialOutput
 
 Item = TypeVar("Item")
 
@@ -41,7 +44,8 @@ class AsyncEvents(Generic[Item]):
 
     @cached_property
     def _events(self) -> AsyncGenerator[Item, None]:
-        return _flatten(self._batches)
+        output = self._driver.state.output
+        return _flatten(self._batches) if output is None else _flatten_noted(self._batches, output)
 
     def __aiter__(self) -> AsyncIterator[Item]:
         return self._events
@@ -51,7 +55,8 @@ class AsyncEvents(Generic[Item]):
 
     def batches(self) -> AsyncIterator[list[Item]]:
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
-        return self._batches
+        output = self._driver.state.output
+        return self._batches if output is None else _note_batches(self._batches, output)
 
     async def close(self) -> None:
         """Close the connection at once, from any task. `partial` keeps what had arrived.
@@ -109,6 +114,13 @@ class AsyncStream(AsyncEvents[Event]):
         """The reply so far; None when nothing has arrived."""
         return self._state.partial
 
+    @property
+    def partial_output(self) -> Any:
+        """The output so far, as far as its events were read: JSON that is not checked, and a value of the type that
+        `output=` names once it is complete. None when there is none yet. Without `output=`, the text so far.
+        """
+        return self._state.show_output()
+
 
 async def close_after(
     batches: AsyncGenerator[list[Item], None], transport: AsyncTransport
@@ -126,6 +138,20 @@ async def _flatten(batches: AsyncIterator[list[Item]]) -> AsyncGenerator[Item, N
     async for batch in batches:
         for event in batch:
             yield event
+
+
+async def _flatten_noted(batches: AsyncIterator[list[Item]], output: PartialOutput) -> AsyncGenerator[Item, None]:
+    """Note each event before the caller gets it, so that the output in progress belongs to it."""
+    async for batch in batches:
+        for event in batch:
+            output.add((event,))
+            yield event
+
+
+async def _note_batches(batches: AsyncIterator[list[Item]], output: PartialOutput) -> AsyncGenerator[list[Item], None]:
+    async for batch in batches:
+        output.add(batch)
+        yield batch
 
 
 async def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
@@ -22,14 +22,24 @@ from asides.transports.transport_errors import get_host, total_timeout
 from asides.values.errors import AsidesError, IdleTimeout, TransportError
 from asides.values.reply import Reply
 
+if TYPE_CHECKING:
+    # Most calls name no type for their answer.
+    from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
+
 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "whole")
 
-    def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]]) -> None:
+    def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]], expected: ExpectedOutput | None = None) -> None:
         self.call = call
+        self.output: PartialOutput | None = None
+        """The output in progress, where the caller asked for one. It gets the events that the caller gets."""
+        if expected is not None:
+            from asides.agents.outputs.expected_output import PartialOutput
+
+            self.output = PartialOutput(expected)
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None
@@ -93,12 +103,18 @@ class ExchangeState(FlowState[Reply]):
 
     def __init__(self, call: Call) -> None:
         self.exchange = Exchange(call)
-        super().__init__(call, self.exchange.steps)
+        super().__init__(call, self.exchange.steps, call.expected)
 
     @property
     def partial(self) -> Reply | None:
         """The reply so far; None when nothing has arrived."""
         return self.exchange.partial if self.whole is None else self.whole
+
+    def show_output(self) -> Any:
+        """The output so far; without `output=`, the text so far."""
+        if self.output is None:
+            return None if self.partial is None else self.partial.text
+        return self.output.show(self.whole)
 
     def reply(self, *, closed: bool) -> Reply:
         """The whole reply. Raises the failure, or an error that says why there is no reply yet."""

@@ -24,7 +24,13 @@ class RunState(FlowState[Result[Output]]):
 
     def __init__(self, run: Run[Output]) -> None:
         self.run = run
-        super().__init__(run.call, run.steps)
+        super().__init__(run.call, run.steps, run.expected)
+
+    def show_output(self) -> Any:
+        """The output of the current step so far; without an output type, its text."""
+        if self.whole is not None:
+            return self.whole.output
+        return self.run.so_far().text if self.output is None else self.output.show()
 
     def result(self, *, closed: bool) -> Result[Output]:
         """The result of the run. Raises the error that ended it, or AgentError when it is not over."""
@@ -68,6 +74,13 @@ class RunStream(Events[RunEvent], Generic[Output]):
         """The result so far."""
         return self._state.run.so_far()
 
+    @property
+    def partial_output(self) -> Any:
+        """The output so far, as far as its events were read: JSON that is not checked, and a value of the agent's
+        output type once it is complete. Each step begins anew. Without an output type, the text of the step.
+        """
+        return self._state.show_output()
+
 
 def _close_run(batches: Generator[list[Any], None, None], run: Run[Any]) -> Generator[list[Any], None, None]:
     """Yield the batches, then close the run, which saves its rest."""
@@ -109,6 +122,13 @@ class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     def partial(self) -> Result[Output | None]:
         """The result so far."""
         return self._state.run.so_far()
+
+    @property
+    def partial_output(self) -> Any:
+        """The output so far, as far as its events were read: JSON that is not checked, and a value of the agent's
+        output type once it is complete. Each step begins anew. Without an output type, the text of the step.
+        """
+        return self._state.show_output()
 
 
 async def _close_run_async(batches: AsyncGenerator[list[Any], None], run: Run[Any]) -> AsyncGenerator[list[Any], None]:

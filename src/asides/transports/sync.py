@@ -22,6 +22,7 @@ from asides.values.events import Event
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
+    from asides.agents.outputs.expected_output import PartialOutput
     from asides.agents.tools.executor import JobOutcome
 
 Item = TypeVar("Item")
@@ -36,7 +37,8 @@ class Events(Generic[Item]):
 
     @cached_property
     def _events(self) -> Generator[Item, None, None]:
-        return _flatten(self._batches)
+        output = self._driver.state.output
+        return _flatten(self._batches) if output is None else _flatten_noted(self._batches, output)
 
     def __iter__(self) -> Iterator[Item]:
         return self._events
@@ -46,7 +48,8 @@ class Events(Generic[Item]):
 
     def batches(self) -> Iterator[list[Item]]:
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
-        return self._batches
+        output = self._driver.state.output
+        return self._batches if output is None else _note_batches(self._batches, output)
 
     def close(self) -> None:
         """Close the connection at once, from any thread. `partial` keeps what had arrived."""
@@ -90,10 +93,31 @@ class Stream(Events[Event]):
         """The reply so far; None when nothing has arrived."""
         return self._state.partial
 
+    @property
+    def partial_output(self) -> Any:
+        """The output so far, as far as its events were read: JSON that is not checked, and a value of the type that
+        `output=` names once it is complete. None when there is none yet. Without `output=`, the text so far.
+        """
+        return self._state.show_output()
+
 
 def _flatten(batches: Iterator[list[Item]]) -> Generator[Item, None, None]:
     for batch in batches:
         yield from batch
+
+
+def _flatten_noted(batches: Iterator[list[Item]], output: PartialOutput) -> Generator[Item, None, None]:
+    """Note each event before the caller gets it, so that the output in progress belongs to it."""
+    for batch in batches:
+        for event in batch:
+            output.add((event,))
+            yield event
+
+
+def _note_batches(batches: Iterator[list[Item]], output: PartialOutput) -> Generator[list[Item], None, None]:
+    for batch in batches:
+        output.add(batch)
+        yield batch
 
 
 def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:

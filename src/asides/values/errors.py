@@ -223,7 +223,12 @@ class TooManyTurns(LimitReached):
 
 
 class InvalidOutput(AgentError):
-    """The model did not give its answer in the requested format, in all its attempts."""
+    """The answer does not have the requested form; in an agent's run, after all its attempts."""
+
+    def __init__(self, message: str, *, feedback: str | None = None) -> None:
+        super().__init__(message)
+        self.feedback = feedback
+        """What is wrong with the answer, as text for the model; it may quote the answer."""
 
 
 class ToolFailed(AgentError):

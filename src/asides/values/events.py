@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from asides.values.json_form import JsonForm
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
@@ -24,14 +25,14 @@ from asides.values.usage import Usage
 StopKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"]
 
 
-class StopReason(msgspec.Struct, frozen=True):
+class StopReason(msgspec.Struct, JsonForm, frozen=True):
     """Why the model stopped: our name for the reason, and the provider's."""
 
     reason: StopKind = "unknown"
     raw: str | None = None
 
 
-class ReplyStarted(msgspec.Struct, frozen=True, tag="reply_started"):
+class ReplyStarted(msgspec.Struct, JsonForm, frozen=True, tag="reply_started"):
     """The first event: the model, and the id of the reply."""
 
     model: str | None = None
@@ -41,8 +42,10 @@ class ReplyStarted(msgspec.Struct, frozen=True, tag="reply_started"):
     """The provider stores the reply under its id."""
 
 
-class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking", gc=False):
+class ThinkingDelta(msgspec.Struct, JsonForm, frozen=True, tag="thinking", gc=False):
     """More text of a thought."""
+
+    _private = {"text": "thinking"}
 
     text: str
     block: int = 0
@@ -54,7 +57,7 @@ class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking", gc=False):
         return f"ThinkingDelta(<{len(self.text)} characters>, block={self.block})"
 
 
-class ThoughtSealed(msgspec.Struct, frozen=True, tag="sealed"):
+class ThoughtSealed(msgspec.Struct, JsonForm, frozen=True, tag="sealed"):
     """A seal for a block: for a thought, which it creates if there is none, or for the text or call there."""
 
     seal: Seal
@@ -64,7 +67,7 @@ class ThoughtSealed(msgspec.Struct, frozen=True, tag="sealed"):
     source: ThoughtSource = "field"
 
 
-class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
+class TextDelta(msgspec.Struct, JsonForm, frozen=True, tag="text", gc=False):
     """More text of the answer."""
 
     text: str
@@ -74,7 +77,7 @@ class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
         return f"TextDelta(<{len(self.text)} characters>, block={self.block})"
 
 
-class RefusalDelta(msgspec.Struct, frozen=True, tag="refusal"):
+class RefusalDelta(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
     """More text of the model's refusal."""
 
     text: str
@@ -84,7 +87,7 @@ class RefusalDelta(msgspec.Struct, frozen=True, tag="refusal"):
         return f"RefusalDelta(<{len(self.text)} characters>, block={self.block})"
 
 
-class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
+class ToolCallDelta(msgspec.Struct, JsonForm, frozen=True, tag="tool_call"):
     """More of a call. `id` and `name` come once, arguments in pieces of JSON text."""
 
     block: int
@@ -100,7 +103,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
         )
 
 
-class PartArrived(msgspec.Struct, frozen=True, tag="part"):
+class PartArrived(msgspec.Struct, JsonForm, frozen=True, tag="part"):
     """A part that comes whole: a tool that the provider ran itself, a picture, a sound, or an unknown part.
 
     A later part of the same block replaces it: a tool reports its progress like this.
@@ -110,13 +113,13 @@ class PartArrived(msgspec.Struct, frozen=True, tag="part"):
     block: int
 
 
-class UsageReported(msgspec.Struct, frozen=True, tag="usage"):
+class UsageReported(msgspec.Struct, JsonForm, frozen=True, tag="usage"):
     """The tokens so far, as far as the server has reported them."""
 
     usage: Usage
 
 
-class Warned(msgspec.Struct, frozen=True, tag="warned"):
+class Warned(msgspec.Struct, JsonForm, frozen=True, tag="warned"):
     """A notice: something was adjusted, dropped or not understood."""
 
     notice: Notice
@@ -127,7 +130,7 @@ class Warned(msgspec.Struct, frozen=True, tag="warned"):
         return self.notice.code
 
 
-class ReplyEnded(msgspec.Struct, frozen=True, tag="reply_ended"):
+class ReplyEnded(msgspec.Struct, JsonForm, frozen=True, tag="reply_ended"):
     """The last event."""
 
     stop: StopReason = StopReason()
@@ -149,6 +152,16 @@ Event: TypeAlias = (
     | Warned
     | ReplyEnded
 )
+
+
+def is_thinking(event: Event) -> bool:
+    """Whether the event is text of a thought that can be read."""
+    return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
+
+
+def has_content(events: Iterable[Event]) -> bool:
+    """Whether events are worth more than another attempt: not if they only start a reply and count it."""
+    return any(not isinstance(event, (ReplyStarted, UsageReported, Warned)) for event in events)
 
 
 def blocks(events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:

@@ -41,7 +41,7 @@ from asides.values.parts import (
 )
 from asides.values.reply import Documents, Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
-from asides.values.usage import Usage
+from asides.values.usage import ReplyTimer, Usage
 
 _BlockKind: TypeAlias = Literal["text", "thought", "call", "refusal", "part"]
 
@@ -88,12 +88,13 @@ class Fold:
     unnamed = False
     """Whether a call came without an id; one may have followed."""
     ended = False
-    _calls = 0
+    _calls = _order = 0
     _block: int | None = None
-    _order = 0
     _usage: Usage | None = None
     _stop = StopReason()
     _truncated = False
+    timer: ReplyTimer | None = None  # given by a flow that measures the reply
+    _moved_to = -1
 
     def __init__(self, nonce: str = "", *, max_calls: int | None = None, max_argument_bytes: int | None = None) -> None:
         self._nonce = nonce
@@ -102,12 +103,19 @@ class Fold:
         self._blocks: dict[int, _Block] = {}
         self._warnings: list[Notice] = []
         self._append: Callable[[str], None] = _reject
+        self.moves: list[tuple[int, str]] = []  # blocks that began, or went on, since the last stamp; and their kinds
 
     @property
     def has_thinking(self) -> bool:
         """Whether thinking with text has come so far."""
         thoughts = (block for block in self._blocks.values() if block.kind == "thought")
         return any(piece and not piece.isspace() for block in thoughts for piece in block.pieces)
+
+    def stamp(self, now: float | None) -> None:
+        """Record that the events since the last stamp came now; None: there is no clock."""
+        if self.timer is not None and now is not None:
+            self.timer.stamp(now, self.moves)
+        self.moves.clear()
 
     def feed(self, events: Iterable[Event]) -> None:
         """Add the next events."""
@@ -133,6 +141,7 @@ class Fold:
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
         self._order = block.order = self._order + 1
         self._append = pieces.append
+        self._move_to(number, block.kind)
 
     def _add_call(self, event: ToolCallDelta) -> None:
         if event.block not in self._blocks:
@@ -167,6 +176,7 @@ class Fold:
             block.closed = True
             if self._block == event.block:
                 self._block = None  # text after it opens the thought again
+                self._move_to(-1, "end")
 
     def _add_refusal(self, event: RefusalDelta) -> None:
         self._open_block(event.block, "refusal").pieces.append(event.text)
@@ -195,6 +205,12 @@ class Fold:
     def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
         self.started = event.started or self.started
+        self._move_to(-1, "end")
+
+    def _move_to(self, number: int, kind: str) -> None:
+        if number != self._moved_to:
+            self._moved_to = number
+            self.moves.append((number, kind))
 
     def join_pieces(self) -> None:
         """Join the pieces of the current text that came since the last time: many short texts take much memory."""
@@ -216,6 +232,7 @@ class Fold:
         self._order = block.order = self._order + 1
         block.closed = False
         self._block = None  # the next text must switch blocks, even back to the one before
+        self._move_to(number, kind)
         return block
 
     def reply(self, payloads: Sequence[bytes] = (), *, streamed: bool = False) -> Reply:
@@ -242,6 +259,7 @@ class Fold:
             payloads if type(payloads) is Documents else tuple(payloads),
             streamed,
             started.stored,
+            timing=None if self.timer is None else self.timer.build_timing(),
         )
 
     def _build_part(
@@ -257,7 +275,8 @@ class Fold:
             if is_blank and not any(seal.value for seal in seals):
                 return None
             thought_kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
-            return Thought(text, thought_kind, block.source, started.origin, seals, block.via, complete)
+            thought = Thought(text, thought_kind, block.source, started.origin, seals, block.via, complete)
+            return thought if self.timer is None else thought.with_seconds(self.timer.seconds.get(number))
         if kind == "refusal":
             return Refusal(text) if text else None
         if kind == "part":

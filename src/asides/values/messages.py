@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from asides.values.json_form import JsonForm
 from asides.values.parts import (
     ContentLike,
     File,
@@ -222,7 +223,7 @@ _PARTS = frozenset(get_args(Part))
 _ROLES = frozenset(get_args(Role))
 
 
-class Message(msgspec.Struct, _FactsSlot, frozen=True):
+class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
     """One turn of one speaker: its parts in order.
 
     `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are read as they say. What

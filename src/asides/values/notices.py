@@ -9,6 +9,8 @@ import re
 
 import msgspec
 
+from asides.values.json_form import JsonForm
+
 # Characters that move the cursor, change the order of other characters, break a line, or cannot be seen.
 # Text, since few programs need it: `re` compiles it when it is first used.
 _CONTROLS = (
@@ -22,7 +24,7 @@ _CONTROLS = (
 )
 
 
-class Notice(msgspec.Struct, frozen=True):
+class Notice(msgspec.Struct, JsonForm, frozen=True):
     """One fact about a request or a reply. It never holds content, thinking, seals or keys."""
 
     code: str

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from asides.values.json_form import JsonForm
 from asides.values.thinking import Origin, Seal, Thought
 
 MediaSource: TypeAlias = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes]
@@ -34,7 +35,7 @@ else:
         """
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, JsonForm, frozen=True, tag="text"):
     """Text of a user or of an answer."""
 
     text: str
@@ -52,7 +53,7 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
         return f"Text(<{len(self.text)} characters>)"
 
 
-class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
     """The text with which a model refuses to answer. It is never part of the answer."""
 
     text: str
@@ -61,7 +62,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
         return f"Refusal(<{len(self.text)} characters>)"
 
 
-class Image(_MediaStruct, frozen=True, tag="image"):
+class Image(_MediaStruct, JsonForm, frozen=True, tag="image"):
     """A picture: `Image(Path("a.png"))`, `Image("a.png")`, `Image("https://…")`, `Image(data)`, `Image(file)`.
 
     A text is a URL or the path of a file that exists; the file is read at once. The media type comes from the bytes.
@@ -112,7 +113,7 @@ class Image(_MediaStruct, frozen=True, tag="image"):
         return f"Image({_describe_source(self.url, self.data)}, media_type={self.media_type!r})"
 
 
-class File(_MediaStruct, frozen=True, tag="file"):
+class File(_MediaStruct, JsonForm, frozen=True, tag="file"):
     """A document, a sound or a video: `File(Path("a.pdf"))`, `File("a.mp3")`, `File("https://…")`, `File(data)`,
     `File(data, name="a.pdf")`, or `File(id=…)` with the id that a provider gave it.
 
@@ -161,7 +162,7 @@ def _describe_source(address: str | None, data: bytes | None) -> str:
     return f"<{len(data)} bytes>" if data is not None else "by address" if address else "empty"
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+class ToolCall(msgspec.Struct, JsonForm, frozen=True, tag="tool_call"):
     """A tool that the model wants to run. `arguments` are parsed; text that does not parse is in `raw_arguments`."""
 
     id: str
@@ -173,7 +174,16 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
     """True: the tool takes free text instead of JSON; the text is in `raw_arguments`."""
 
     def __repr__(self) -> str:
-        return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
+        name, value = (
+            ("arguments", self.arguments) if self.raw_arguments is None else ("raw_arguments", self.raw_arguments)
+        )
+        shown = repr(value)
+        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+        return f"ToolCall(id={self.id!r}, name={self.name!r}, {name}={shown})"
+
+
+_MOST_SHOWN = 200
+"""How many characters of its arguments the repr of a call shows."""
 
 
 MAX_DEPTH = 200
@@ -239,7 +249,7 @@ def read_arguments(raw: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
+class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
     """The result of a tool call. `content` is text, or parts where the provider takes pictures from tools.
 
     The constructor also takes a list of texts, pictures and files, and any other value as its JSON.
@@ -289,8 +299,10 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
         return f"ToolResult(call_id={self.call_id!r}, <{len(self.text)} characters>, is_error={self.is_error})"
 
 
-class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
+class ServerTool(msgspec.Struct, JsonForm, frozen=True, tag="server_tool"):
     """A tool that the provider ran itself, such as a search or an interpreter. The caller has nothing to run."""
+
+    _private = {"json": "seals"}
 
     name: str
     """The provider's name for it: "web_search_call", "code_execution_tool_result" …"""
@@ -305,8 +317,10 @@ class ServerTool(msgspec.Struct, frozen=True, tag="server_tool"):
         return f"ServerTool(name={self.name!r}, id={self.id!r}, status={self.status!r})"
 
 
-class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
+class UnknownPart(msgspec.Struct, JsonForm, frozen=True, tag="unknown"):
     """A part that this version does not know. It holds the JSON as received, so that it can go back."""
+
+    _private = {"json": "seals"}
 
     json: str
     origin: Origin | None = None

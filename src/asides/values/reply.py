@@ -6,17 +6,28 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, cast, overload
 
 import msgspec
 
 from asides.values.errors import NoAnswer
 from asides.values.events import StopReason
+from asides.values.json_form import to_json_value, write_json
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
-from asides.values.usage import Usage
+from asides.values.usage import Cost, Timing, Usage, find_cost
+
+if TYPE_CHECKING:
+    # The default is for type checkers: whoever writes `Reply` need not say what its output is.
+    from typing_extensions import TypeVar
+
+    Output_co = TypeVar("Output_co", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    Output_co = TypeVar("Output_co", covariant=True)
 
 Revealed: TypeAlias = Literal["thinking_raw", "thinking_encrypted"]
 Outcome: TypeAlias = Literal["answered", "tool_calls", "starved", "unterminated", "refused", "filtered"]
@@ -122,7 +133,17 @@ class PackedDocuments:
         return Documents(self._blocks, documents) if self._blocks else documents
 
 
-class Reply(msgspec.Struct, frozen=True, eq=False):
+class _OutputSlot:
+    """A place for the output beside the fields: it is read once, and is not compared, copied or saved."""
+
+    __slots__ = ("_output",)
+    _output: Any
+
+
+_set_output = _OutputSlot.__dict__["_output"].__set__
+
+
+class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=False):
     """The reply of a model: the answer in `text`, the thinking in `thinking`, other content in fields of its own."""
 
     parts: tuple[Part, ...] = ()
@@ -142,6 +163,36 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     """True: the provider has stored it, and the next turn may continue from its id."""
     revealed: tuple[Revealed, ...] = ()
     """More fields that the caller asked to have in `metadata`. They do not count for equality."""
+    timing: Timing | None = None
+    """The seconds that it took; None for a reply that was not received just now. It does not count for equality."""
+    expected: Any = None
+    """What the caller expects (`output=`), and how it is read from a reply. It does not count for equality."""
+    priced_by: str | None = None
+    """The provider's name in genai-prices, for an estimate of the cost. It does not count for equality."""
+
+    @property
+    def output(self) -> Output_co:
+        """The answer as a value of the type that `output=` asked for; without `output=`, its text.
+
+        Read from the answer when it is first used, never from thinking. Raises `InvalidOutput` for an answer that does
+        not fit, and `NoAnswer` when there is none; `.partial` of the error is this reply.
+        """
+        if self.expected is None:
+            return cast("Output_co", self.text)
+        try:
+            return cast("Output_co", self._output)
+        except AttributeError:
+            _set_output(self, self.expected.read(self))
+        return cast("Output_co", self._output)
+
+    @property
+    def cost(self) -> Cost | None:
+        """The price: what the provider reported, or an estimate if genai-prices is installed; None if it is not known.
+
+        An estimate multiplies the tokens with the list prices that came with genai-prices. Nothing is fetched.
+        """
+        models = (self.model, None if self.origin is None else self.origin.model)
+        return find_cost(self.usage, [model for model in models if model], self.priced_by)
 
     @property
     def text(self) -> str:
@@ -168,9 +219,10 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
         if text is not None:
             kind = "summary" if all(thought.kind == "summary" for thought in shown) else "raw"
         first = shown[0]
-        return Thought(
-            text or "", kind, first.source, self.origin, seals, first.via, all(thought.complete for thought in thoughts)
-        )
+        whole = all(thought.complete for thought in thoughts)
+        seconds = [thought.seconds for thought in thoughts if thought.seconds is not None]
+        joined = Thought(text or "", kind, first.source, self.origin, seals, first.via, whole)
+        return joined.with_seconds(sum(seconds) if seconds else None)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -208,19 +260,25 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """A flat, read-only view: model, usage, raw, thinking, thinking_type, thinking_source."""
-        view: dict[str, Any] = {"model": self.model, "usage": self.usage, "raw": self.raw, "thinking_source": "none"}
-        thought = self.thinking
-        if thought is not None:
-            view["thinking_source"] = thought.source
-            if thought.text:
+        """A flat, read-only view: model, usage, raw, thinking, thinking_type, thinking_source. `to_dict` has it as
+        plain JSON.
+        """
+        return MappingProxyType(self._build_metadata(self.thinking, thinking=True, seals=True, raw=True))
+
+    def _build_metadata(self, thought: Thought | None, *, thinking: bool, seals: bool, raw: bool) -> dict[str, Any]:
+        view: dict[str, Any] = {"model": self.model, "usage": self.usage}
+        if raw:
+            view["raw"] = self.raw
+        view["thinking_source"] = "none" if thought is None else thought.source
+        if thought is not None and thought.text:
+            view["thinking_type"] = thought.kind
+            if thinking:
                 view["thinking"] = thought.text
-                view["thinking_type"] = thought.kind
-            if "thinking_raw" in self.revealed and thought.text and thought.kind == "raw":
+            if thinking and "thinking_raw" in self.revealed and thought.kind == "raw":
                 view["thinking_raw"] = thought.text
-        if "thinking_encrypted" in self.revealed:
+        if seals and "thinking_encrypted" in self.revealed:
             view["thinking_encrypted"] = tuple(seal.value for seal in self.seals if seal.kind == "encrypted")
-        return MappingProxyType(view)
+        return view
 
     @property
     def raw(self) -> Any:
@@ -229,6 +287,51 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
         if self.streamed:
             return documents
         return documents[0] if documents else None
+
+    def to_dict(self, *, thinking: bool = False, seals: bool = False, raw: bool = False) -> dict[str, Any]:
+        """Return the reply as plain JSON: `json.dumps` takes it.
+
+        `thinking` is None unless `thinking=True`; `thinking_type` tells whether there is some. `seals=True` adds the
+        seals, and `raw=True` the response as received, in `metadata`; it may hold both. With `output=`, `output` is its
+        value, or None if the answer does not fit.
+        """
+        thought = self.thinking
+        fields: dict[str, Any] = {
+            "text": self.text,
+            "thinking": (thought.text or None) if thought is not None and thinking else None,
+            "thinking_type": None if thought is None else thought.kind,
+            "thinking_source": "none" if thought is None else thought.source,
+            "tool_calls": [_encode_call(call) for call in self.tool_calls],
+            "refusal": self.refusal,
+            "usage": self.usage,
+            "outcome": self.outcome,
+            "stop": self.stop,
+            "model": self.model,
+            "id": self.id,
+            "complete": self.complete,
+            "warnings": self.warnings,
+            "timing": self.timing,
+            "cost": self.cost,
+            "metadata": self._build_metadata(thought, thinking=thinking, seals=seals, raw=raw),
+        }
+        if self.expected is not None:
+            fields["output"] = self._read_output()
+        if seals:
+            fields["seals"] = self.seals
+        written: dict[str, Any] = to_json_value(fields, thinking=thinking, seals=seals)
+        return written
+
+    def to_json(
+        self, *, thinking: bool = False, seals: bool = False, raw: bool = False, indent: int | None = None
+    ) -> str:
+        """Return the reply as JSON text: `to_dict`, written."""
+        return write_json(self.to_dict(thinking=thinking, seals=seals, raw=raw), indent=indent)
+
+    def _read_output(self) -> Any:
+        try:
+            return self.output
+        except Exception:  # noqa: BLE001 - the type may run code of the caller
+            return None
 
     def with_tags(self) -> str:
         """Return the thinking in tags, then the answer; the answer alone when there is no thinking."""
@@ -244,7 +347,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
         stored = StoredResponse(self.id, self.origin) if self.stored and self.id else None
         return Message("assistant", self.parts, stored=stored)
 
-    def require_answer(self) -> Reply:
+    def require_answer(self) -> Self:
         """Return this reply. Raises `NoAnswer` with advice when it has no answer."""
         outcome = self.outcome
         if self.text.strip() and outcome in ("answered", "tool_calls"):
@@ -257,7 +360,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         return (
             f"Reply(<{len(self.text)} characters>, outcome={self.outcome!r}, thinking={self.thinking!r}, "
-            f"tool_calls={list(self.tool_calls)!r}, stop={self.stop!r}, usage={self.usage!r})"
+            f"tool_calls={[call.name for call in self.tool_calls]!r}, stop={self.stop!r}, usage={self.usage!r})"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -272,8 +375,13 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     __hash__ = None  # type: ignore[assignment]
 
 
-# A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2).
-_COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in ("payloads", "streamed", "revealed"))
+# A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
+_NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by")
+_COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
+
+
+def _encode_call(call: ToolCall) -> dict[str, Any]:
+    return {name: getattr(call, name) for name in ("id", "name", "arguments", "raw_arguments")}
 
 
 def _decode(payload: bytes) -> Any:

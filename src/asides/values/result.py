@@ -17,12 +17,13 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from asides.values.events import Event
+from asides.values.json_form import JsonForm, to_json_value, write_json
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.reply import Outcome, Reply
 from asides.values.thinking import Thought, ThoughtKind, join_thoughts
-from asides.values.usage import Usage
+from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
 Output = TypeVar("Output")
 
@@ -33,20 +34,20 @@ RunOutcome: TypeAlias = Outcome | Literal["limit", "failed", "cancelled"]
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-class StepStarted(msgspec.Struct, frozen=True, tag="step_started"):
+class StepStarted(msgspec.Struct, JsonForm, frozen=True, tag="step_started"):
     """The model is asked; steps count from 1."""
 
     step: int
 
 
-class ToolStarted(msgspec.Struct, frozen=True, tag="tool_started"):
+class ToolStarted(msgspec.Struct, JsonForm, frozen=True, tag="tool_started"):
     """A call starts. A call that is then denied starts too."""
 
     call: ToolCall
     step: int
 
 
-class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished"):
+class ToolFinished(msgspec.Struct, JsonForm, frozen=True, tag="tool_finished"):
     """The result of a call, as the model gets it."""
 
     call: ToolCall
@@ -55,7 +56,7 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished"):
     seconds: float = 0.0
 
 
-class StepEnded(msgspec.Struct, frozen=True, tag="step_ended"):
+class StepEnded(msgspec.Struct, JsonForm, frozen=True, tag="step_ended"):
     """A turn of the model is over, its tools included."""
 
     step: int
@@ -63,7 +64,7 @@ class StepEnded(msgspec.Struct, frozen=True, tag="step_ended"):
     usage: Usage
 
 
-class RunEnded(msgspec.Struct, frozen=True, tag="run_ended"):
+class RunEnded(msgspec.Struct, JsonForm, frozen=True, tag="run_ended"):
     """The last event."""
 
     outcome: RunOutcome
@@ -100,6 +101,11 @@ class Step(msgspec.Struct, frozen=True):
     def usage(self) -> Usage:
         """The tokens of this step."""
         return self.reply.usage
+
+    def to_dict(self, *, thinking: bool = False, seals: bool = False, raw: bool = False) -> dict[str, Any]:
+        """Return the reply of this step as plain JSON, with the results of its tools."""
+        fields = {"number": self.number, **self.reply.to_dict(thinking=thinking, seals=seals, raw=raw)}
+        return {**fields, "results": to_json_value(self.results, thinking=thinking, seals=seals)}
 
 
 def sum_usage(steps: Sequence[Step]) -> Usage:
@@ -144,12 +150,57 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
         first = shown[0]
         seals = tuple(seal for thought in thoughts for seal in thought.seals)
         whole = all(thought.complete for thought in thoughts)
-        return Thought(text or "", kind, first.source, first.origin, seals, first.via, whole)
+        seconds = [thought.seconds for thought in thoughts if thought.seconds is not None]
+        joined = Thought(text or "", kind, first.source, first.origin, seals, first.via, whole)
+        return joined.with_seconds(sum(seconds) if seconds else None)
 
     @property
     def usage(self) -> Usage:
         """The sum of all steps; thinking tokens are counted apart, as in each step."""
         return sum_usage(self.steps)
+
+    @property
+    def timing(self) -> Timing | None:
+        """The time of the model in all steps. The time of the tools between them does not count."""
+        return join_timings(step.reply.timing for step in self.steps)
+
+    @property
+    def cost(self) -> Cost | None:
+        """The price of all steps; None when that of one of them is not known."""
+        return sum_costs(step.reply.cost for step in self.steps)
+
+    def to_dict(self, *, thinking: bool = False, seals: bool = False, raw: bool = False) -> dict[str, Any]:
+        """Return the run as plain JSON: its output, the fields of its last reply with the figures and the thinking of
+        the whole run, and its steps. `thinking`, `seals` and `raw` as in `Reply.to_dict`.
+        """
+        thought = self.thinking
+        fields = self.reply.to_dict(thinking=thinking, seals=seals, raw=raw)
+        own = {
+            "output": self.output,
+            "thinking": (thought.text or None) if thought is not None and thinking else None,
+            "thinking_type": None if thought is None else thought.kind,
+            "thinking_source": "none" if thought is None else thought.source,
+            "usage": self.usage,
+            "outcome": self.outcome,
+            "warnings": self.warnings,
+            "timing": self.timing,
+            "cost": self.cost,
+        }
+        fields |= to_json_value(own, thinking=thinking, seals=seals)
+        given = () if thought is None or not thought.text else ("thinking", "thinking_type")[not thinking :]
+        metadata = {
+            name: value for name, value in fields["metadata"].items() if name not in ("thinking", "thinking_type")
+        }
+        metadata |= {name: fields[name] for name in ("usage", "outcome", "thinking_source", *given)}
+        fields["metadata"] = {**metadata, "steps": len(self.steps)}
+        fields["steps"] = [step.to_dict(thinking=thinking, seals=seals, raw=raw) for step in self.steps]
+        return fields
+
+    def to_json(
+        self, *, thinking: bool = False, seals: bool = False, raw: bool = False, indent: int | None = None
+    ) -> str:
+        """Return the run as JSON text: `to_dict`, written."""
+        return write_json(self.to_dict(thinking=thinking, seals=seals, raw=raw), indent=indent)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

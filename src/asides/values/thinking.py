@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from asides.values.errors import InvalidThinking
+from asides.values.json_form import JsonForm
 from asides.values.notices import Notice
 
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
@@ -30,7 +31,7 @@ def nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
     return min(supported, key=lambda effort: (abs(EFFORTS.index(effort) - place), EFFORTS.index(effort)))
 
 
-class Origin(msgspec.Struct, frozen=True):
+class Origin(msgspec.Struct, JsonForm, frozen=True):
     """The provider, endpoint and model that made a thought. Seals go back only there."""
 
     provider: str
@@ -39,8 +40,10 @@ class Origin(msgspec.Struct, frozen=True):
     model: str
 
 
-class Seal(msgspec.Struct, frozen=True):
+class Seal(msgspec.Struct, JsonForm, frozen=True):
     """An opaque token that a provider wants back. It is stored byte for byte and never shown."""
+
+    _private = {"value": "seals", "entry": "seals"}
 
     kind: str
     """Its name on the wire: "signature", "encrypted", "redacted", "thought_signature", "reasoning_details" …"""
@@ -54,8 +57,20 @@ class Seal(msgspec.Struct, frozen=True):
         return f"Seal(kind={self.kind!r}, value=<{len(self.value)} characters>)"
 
 
-class Thought(msgspec.Struct, frozen=True, tag="reasoning"):
+class _SecondsSlot:
+    """A place for the time of a thought beside its fields: it is not compared, copied or saved."""
+
+    __slots__ = ("_seconds",)
+    _seconds: float
+
+
+_set_seconds = _SecondsSlot.__dict__["_seconds"].__set__
+
+
+class Thought(msgspec.Struct, JsonForm, _SecondsSlot, frozen=True, tag="reasoning"):
     """One block of a model's thinking, or all blocks joined (`reply.thinking`)."""
+
+    _private = {"text": "thinking"}
 
     text: str
     kind: ThoughtKind = "raw"
@@ -70,6 +85,23 @@ class Thought(msgspec.Struct, frozen=True, tag="reasoning"):
     """True: it was saved without its text, so it cannot go back."""
     replayable: bool = True
     """False: it may be shown but not sent back, since messages that its seals depend on have changed or are lost."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the model was seen to think it: from its first text until something else came. None when nobody saw
+        it arrive, as in a reply that came in one piece, or in a saved conversation.
+        """
+        return getattr(self, "_seconds", None)
+
+    def with_seconds(self, seconds: float | None) -> Thought:
+        """Set the seconds of a thought that was made just now; returns it."""
+        if seconds is not None:
+            _set_seconds(self, seconds)
+        return self
+
+    def to_dict(self, *, thinking: bool = False, seals: bool = False) -> dict[str, Any]:
+        """Return the thought as plain JSON, with its seconds; its text only with `thinking=True`."""
+        return {**super().to_dict(thinking=thinking, seals=seals), "seconds": self.seconds}
 
     @property
     def can_replay(self) -> bool:

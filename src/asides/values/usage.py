@@ -1,10 +1,18 @@
-"""Token counts: `input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero."""
+"""The figures of a reply: its tokens (`Usage`), its time (`Timing`) and its price (`Cost`).
+
+`input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero. Not here: the clock
+(flows/exchange).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
+
+from asides.values.json_form import JsonForm
 
 if TYPE_CHECKING:
     from asides.values.messages import Message
@@ -16,15 +24,25 @@ _RANK: dict[UsageOrigin, int] = {"reported": 0, "derived": 1, "estimated": 2}
 _CHARACTERS_PER_TOKEN = 4
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """The tokens of a reply. `origin`: figures from the server, figures derived from them, or an estimate."""
+class Usage(msgspec.Struct, JsonForm, frozen=True):
+    """The tokens of a reply, or of several: `sum(usages)` works.
+
+    `origin`: figures from the server, figures derived from them, or an estimate.
+    """
 
     input: int | None = None
+    """With those that a cache read or wrote."""
     output: int | None = None
+    """With thinking."""
     thinking: int | None = None
     cached: int | None = None
+    """Input that was read from the provider's cache."""
     total: int | None = None
     origin: UsageOrigin = "reported"
+    cache_written: int | None = None
+    """Input that was written to the provider's cache."""
+    cost: Decimal | None = None
+    """The price in US dollars, where the provider reports one. `reply.cost` has it, or an estimate."""
 
     @property
     def answer(self) -> int | None:
@@ -42,13 +60,21 @@ class Usage(msgspec.Struct, frozen=True):
             cached=self.cached if later.cached is None else later.cached,
             total=self.total if later.total is None else later.total,
             origin=later.origin,
+            cache_written=self.cache_written if later.cache_written is None else later.cache_written,
+            cost=self.cost if later.cost is None else later.cost,
         )
 
     def __add__(self, other: Usage) -> Usage:
         """Add the counts of two replies; a count that neither reported stays None."""
+        if not isinstance(other, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
 
         def plus(left: int | None, right: int | None) -> int | None:
             return None if left is None and right is None else (left or 0) + (right or 0)
+
+        cost = None
+        if self.cost is not None or other.cost is not None:
+            cost = (self.cost or Decimal()) + (other.cost or Decimal())
 
         return Usage(
             input=plus(self.input, other.input),
@@ -57,7 +83,13 @@ class Usage(msgspec.Struct, frozen=True):
             cached=plus(self.cached, other.cached),
             total=plus(self.total, other.total),
             origin=max(self.origin, other.origin, key=_RANK.__getitem__),
+            cache_written=plus(self.cache_written, other.cache_written),
+            cost=cost,
         )
+
+    def __radd__(self, other: Usage | int) -> Usage:
+        # `sum` begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 def normalise_usage(
@@ -68,6 +100,8 @@ def normalise_usage(
     cached: int | None = None,
     total: int | None = None,
     excludes_thinking: bool = False,
+    cache_written: int | None = None,
+    cost: Decimal | None = None,
 ) -> Usage:
     """Convert a server's counts to one meaning: `output` includes thinking, `total` is input and output.
 
@@ -86,7 +120,37 @@ def normalise_usage(
     if total is None and input is not None and output is not None:
         total = input + output
         origin = "derived"
-    return Usage(input, output, thinking, cached, total, origin)
+    return Usage(input, output, thinking, cached, total, origin, cache_written, cost)
+
+
+# 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
+_TICKS = 10**10
+
+
+def read_cost(reported: Any, *, ticks: Any = None, upstream: Any = None) -> Decimal | None:
+    """Read a cost in US dollars in the forms that hosts use; None for anything else. Those that report one do it in
+    dollars: a number (OpenRouter, whose credits are dollars; DeepInfra), text (Vercel), an object with `total_cost`
+    (Perplexity) or `usd` (Venice), or `ticks` (xAI). Their documents and recordings, 2026-11.
+
+    `upstream`: what the user's own account at the upstream provider pays besides (OpenRouter with the user's key).
+    """
+    if isinstance(reported, Mapping):
+        reported = reported.get("total_cost", reported.get("usd"))
+    cost = _read_amount(reported)
+    if cost is None and (count := _read_amount(ticks)) is not None:
+        return count / _TICKS
+    more = _read_amount(upstream)
+    return cost if cost is None or more is None else cost + more
+
+
+def _read_amount(value: Any) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        amount = Decimal(str(value))
+    except (InvalidOperation, ValueError):
+        return None
+    return amount if amount.is_finite() and amount >= 0 else None
 
 
 def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
@@ -95,3 +159,160 @@ def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
     thinking = len(reply.thinking.text) // _CHARACTERS_PER_TOKEN if reply.thinking else 0
     output = len(reply.text) // _CHARACTERS_PER_TOKEN + thinking
     return Usage(sent, output, thinking, None, sent + output, "estimated")
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+class Timing(msgspec.Struct, JsonForm, frozen=True):
+    """Seconds from the start of the call, retries included; None: it did not happen, or nobody could see when."""
+
+    first_event: float | None = None
+    """Until the first event."""
+    first_thought: float | None = None
+    """Until the first thinking that can be read."""
+    first_word: float | None = None
+    """Until the answer began."""
+    thinking: float | None = None
+    """In thinking that could be seen: each thought from its first text until something else came. None for a reply that
+    came in one piece, since it does not show when the model thought."""
+    total: float | None = None
+    """Until the end of the reply, or of what had arrived of it."""
+
+
+class ReplyTimer:
+    """Measures a reply: a fold knows what came, and a flow that has a clock when."""
+
+    __slots__ = ("_began", "_first", "_last", "_thought", "seconds")
+
+    def __init__(self, began: float) -> None:
+        """`began`: the time when the call did."""
+        self._began = self._last = began
+        self._first: dict[str, float] = {}
+        self._thought: tuple[int, float] | None = None
+        """The block that is being thought, and since when."""
+        self.seconds: dict[int, float] = {}
+        """How long each thought took, by its block. Not of one that came in one piece with what followed it."""
+
+    def stamp(self, now: float, moves: Iterable[tuple[int, str]]) -> None:
+        """Record that these blocks came now, in this order, each with the kind of its content."""
+        self._last = now
+        elapsed = now - self._began
+        self._first.setdefault("event", elapsed)
+        for block, kind in moves:
+            if self._thought is not None and now > self._thought[1]:
+                before, since = self._thought
+                self.seconds[before] = self.seconds.get(before, 0.0) + now - since
+            self._thought = (block, now) if kind == "thought" else None
+            self._first.setdefault(kind, elapsed)
+
+    def build_timing(self) -> Timing | None:
+        """Return the figures so far; None before the first event."""
+        if not self._first:
+            return None
+        return Timing(
+            self._first.get("event"),
+            self._first.get("thought"),
+            self._first.get("text"),
+            sum(self.seconds.values()) if self.seconds else None,
+            self._last - self._began,
+        )
+
+
+def join_timings(timings: Iterable[Timing | None]) -> Timing | None:
+    """Join the timings of replies, one after the other; None when none is known. Time between them does not count."""
+    known = [timing for timing in timings if timing is not None]
+    if not known:
+        return None
+    before = 0.0
+    first: dict[str, float | None] = dict.fromkeys(("first_event", "first_thought", "first_word"))
+    for timing in known:
+        for name, seconds in first.items():
+            own: float | None = getattr(timing, name)
+            if seconds is None and own is not None:
+                first[name] = before + own
+        before += timing.total or 0.0
+    thinking = [timing.thinking for timing in known if timing.thinking is not None]
+    return Timing(**first, thinking=sum(thinking) if thinking else None, total=before)
+
+
+# --- cost -------------------------------------------------------------------------------------------------------------
+
+CostOrigin: TypeAlias = Literal["reported", "estimated"]
+
+
+class Cost(msgspec.Struct, JsonForm, frozen=True):
+    """The price of a reply, or of several: `sum(costs)` works."""
+
+    amount: Decimal
+    currency: str = "USD"
+    thinking: Decimal | None = None
+    """The share of the amount that paid for thinking; None when it is not known."""
+    origin: CostOrigin = "reported"
+    """reported: by the provider. estimated: tokens times list prices, or a sum with such a part."""
+
+    def __add__(self, other: Cost) -> Cost:
+        """Add two costs. Raises ValueError for different currencies."""
+        if self.currency != other.currency:
+            raise ValueError(f"{self.currency} and {other.currency} cannot be added.")
+        is_known = self.thinking is not None and other.thinking is not None
+        thinking = (self.thinking or Decimal()) + (other.thinking or Decimal()) if is_known else None
+        origin: CostOrigin = "estimated" if "estimated" in (self.origin, other.origin) else "reported"
+        return Cost(self.amount + other.amount, self.currency, thinking, origin)
+
+    def __radd__(self, other: Cost | int) -> Cost:
+        # `sum` begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+
+def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
+    """Add costs; None when one of them is not known, since the sum would be too low, or when there is none."""
+    known = list(costs)
+    if not known or None in known:
+        return None
+    return sum((cost for cost in known if cost is not None), start=Cost(Decimal(), thinking=Decimal()))
+
+
+def find_cost(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cost | None:
+    """The cost that the provider reported; else an estimate from the list prices of genai-prices, where it is installed
+    and knows one of the `models` of the provider that it calls `priced_by`; else None.
+    """
+    reported = usage.cost
+    if reported is not None and (not reported or usage.thinking == 0):
+        return Cost(reported, thinking=Decimal())
+    estimate = _estimate(usage, models, priced_by)
+    if reported is None:
+        return estimate
+    share = None
+    if estimate is not None and estimate.thinking is not None and estimate.amount:
+        share = reported * estimate.thinking / estimate.amount
+    return Cost(reported, thinking=share)
+
+
+def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cost | None:
+    if not priced_by or usage.input is None or usage.output is None:
+        return None
+    try:
+        import genai_prices
+    except ImportError:
+        return None
+    counts: dict[str, int | None] = {
+        "input_tokens": usage.input,
+        "cache_read_tokens": usage.cached,
+        "cache_write_tokens": usage.cache_written,
+    }
+
+    def price(model: str, output: int, thinking: int) -> Any:
+        # It reads the prices that it was installed with. It fetches others only if the program has told it to.
+        tokens = genai_prices.Usage(**counts, output_tokens=output, output_reasoning_tokens=thinking)
+        return genai_prices.calc_price(tokens, model, provider_id=priced_by)
+
+    for model in models:
+        try:
+            whole = price(model, usage.output, usage.thinking or 0)
+            # With the same input, since a price may depend on its length.
+            share = None if usage.thinking is None else price(model, usage.thinking, usage.thinking).output_price
+        except (LookupError, ValueError, TypeError, AttributeError):
+            continue  # it does not know the model, or the counts contradict each other
+        return Cost(whole.total_price, thinking=share, origin="estimated")
+    return None

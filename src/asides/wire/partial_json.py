@@ -70,6 +70,24 @@ class PartialJson:
         self._show()
         return None if self._root is _ABSENT else self._root
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the value is an object or a list that was closed, whatever follows it."""
+        return not self._open and isinstance(self._root, (dict, list))
+
+    def snapshot(self) -> Any:
+        """The value so far, as it is now: later pieces do not change it. Costs a copy of what is still open."""
+        value = self.value
+        if not self._open:
+            return value
+        copies = [opened.copy() for opened in self._open]
+        for outer, inner, key in zip(copies, copies[1:], self._under, strict=False):
+            if isinstance(outer, dict):
+                outer[key or ""] = inner
+            else:
+                outer[-1] = inner
+        return copies[0]
+
     def feed(self, text: str) -> None:
         """Add the next piece, of any length."""
         at, end = 0, len(text)

@@ -46,9 +46,9 @@ def test_stop_reasons(raw: str, reason: StopKind) -> None:
 def test_reports_are_merged_and_the_cache_is_input() -> None:
     counts = UsageSoFar()
     first = WireUsage(input_tokens=10, cache_read_input_tokens=3, cache_creation_input_tokens=2, output_tokens=1)
-    assert counts.merge(first) == Usage(15, 1, None, 3, 16, "derived")
+    assert counts.merge(first) == Usage(15, 1, None, 3, 16, "derived", 2)
     later = msgspec.convert({"output_tokens": 20, "output_tokens_details": {"thinking_tokens": 5}}, WireUsage)
-    assert counts.merge(later) == Usage(15, 20, 5, 3, 35, "derived")
+    assert counts.merge(later) == Usage(15, 20, 5, 3, 35, "derived", 2)
     assert UsageSoFar().merge(WireUsage()) == Usage()
 
 

@@ -208,7 +208,7 @@ def test_citations_go_with_their_text() -> None:
                 "cacheReadInputTokens": 20,
                 "cacheWriteInputTokens": 10,
             },
-            Usage(40, 5, None, 20, 45),
+            Usage(40, 5, None, 20, 45, cache_written=10),
         ),
         ({"inputTokens": 10, "outputTokens": 5, "cacheReadInputTokens": 20}, Usage(30, 5, None, 20, 35, "derived")),
         (

@@ -50,7 +50,7 @@ def test_stop_reasons(raw: str, reason: StopKind) -> None:
         ({"inputTokens": 8, "outputTokens": 4, "totalTokens": 12, "cacheReadInputTokens": 5}, Usage(8, 4, None, 5, 12)),
         (
             {"inputTokens": 3, "outputTokens": 4, "totalTokens": 9, "cacheWriteInputTokenCount": 2},
-            Usage(5, 4, None, None, 9),
+            Usage(5, 4, None, None, 9, cache_written=2),
         ),
     ],
 )

@@ -56,6 +56,8 @@ class OutputType(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """The value is in the field "value" of an object."""
     parser: Callable[[bytes], T]
     """Turns JSON into the value; raises OutputMismatch."""
+    source: Any = None
+    """The option `output` that it was read from."""
 
     @property
     def name(self) -> str:
@@ -88,7 +90,7 @@ def read_output_type(output: object) -> OutputType[Any]:
     A schema whose root is not an object yields values of that schema.
     """
     built = build_schema(output)
-    return OutputType(built.schema, built.wrapped, _choose_parser(output, built.schema, built.wrapped))
+    return OutputType(built.schema, built.wrapped, _choose_parser(output, built.schema, built.wrapped), output)
 
 
 def _choose_parser(output: object, schema: SchemaOrJson, wrapped: bool) -> Callable[[bytes], Any]:

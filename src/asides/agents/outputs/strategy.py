@@ -26,7 +26,7 @@ FINAL_TOOL = "final_answer"
 
 _replace = msgspec.structs.replace
 
-_INSTRUCTED = Notice(
+INSTRUCTED = Notice(
     "output_instructed", "the model gets the schema in its instructions", "output", "json_schema", "instructions"
 )
 _BY_TOOL = Notice("output_by_tool", "this model gives its answer by calling a tool", "output", "json_schema", "tool")
@@ -65,7 +65,7 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
     `in_text`: the model writes its tool calls as text, which a schema would prevent.
     """
     if in_text:
-        return Strategy("instructed", notices=(_INSTRUCTED,))
+        return Strategy("instructed", notices=(INSTRUCTED,))
     rule, quirks = target.rule, target.quirks
     thinks = bool(target.thinks(prompt.thinking))
     takes = target.facts.structured_output
@@ -86,7 +86,7 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
         by_name = rule.forced_tools is True
         forced = not thinks or (by_name and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
         return Strategy("tool", tool=_find_free_name(prompt), forced=forced, notices=(_BY_TOOL,))
-    return Strategy("instructed", json_mode=has_json_mode and not two_phase, notices=(_INSTRUCTED,))
+    return Strategy("instructed", json_mode=has_json_mode and not two_phase, notices=(INSTRUCTED,))
 
 
 def _find_free_name(prompt: Prompt) -> str:
@@ -114,7 +114,7 @@ def apply_strategy(prompt: Prompt, output_type: OutputType[Any], strategy: Strat
             return _apply_tool(prompt, output_type, strategy, final=final)
         case "instructed":
             output = "json" if strategy.json_mode else None
-            instructed = _add_instructions(_replace(prompt, output=output), _describe_schema(output_type))
+            instructed = add_schema_instructions(_replace(prompt, output=output), output_type)
             return _forbid_calls(instructed, strategy) if final else instructed
 
 
@@ -126,7 +126,7 @@ def _apply_native(prompt: Prompt, output_type: OutputType[Any], strategy: Strate
     schema = output_type.schema
     if not isinstance(schema, OutputSchema):
         # Hosts with a JSON mode refuse a prompt that does not mention JSON.
-        prompt = _add_instructions(prompt, _describe_schema(output_type))
+        prompt = add_schema_instructions(prompt, output_type)
     elif strategy.shapes_only:
         schema = _replace(schema, schema=simplify_schema(schema.schema) or schema.schema)
     prompt = _replace(prompt, output=schema)
@@ -171,6 +171,11 @@ def build_final_tool(output_type: OutputType[Any], strategy: Strategy) -> Tool:
 def _add_instructions(prompt: Prompt, text: str) -> Prompt:
     system = f"{prompt.system}\n\n{text}" if prompt.system and prompt.system.strip() else text
     return _replace(prompt, system=system)
+
+
+def add_schema_instructions(prompt: Prompt, output_type: OutputType[Any]) -> Prompt:
+    """Add the schema to the instructions, for a model that does not take it otherwise."""
+    return _add_instructions(prompt, _describe_schema(output_type))
 
 
 def _describe_schema(output_type: OutputType[Any]) -> str:

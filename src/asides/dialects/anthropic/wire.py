@@ -215,6 +215,9 @@ class UsageSoFar:
             output=_add_counts(counts.output_tokens, [run.output_tokens for run in compactions]) if is_known else None,
             thinking=None if details is None else details.thinking_tokens,
             cached=_add_counts(counts.cache_read_input_tokens, [run.cache_read_input_tokens for run in compactions]),
+            cache_written=_add_counts(
+                counts.cache_creation_input_tokens, [run.cache_creation_input_tokens for run in compactions]
+            ),
         )
 
 

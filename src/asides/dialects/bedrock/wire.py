@@ -241,7 +241,13 @@ def read_usage(usage: WireUsage) -> Usage:
     total_input = usage.input_tokens
     if total_input is not None and cached and usage.total_tokens != total_input + (usage.output_tokens or 0):
         total_input += cached
-    return normalise_usage(input=total_input, output=usage.output_tokens, cached=read, total=usage.total_tokens)
+    return normalise_usage(
+        input=total_input,
+        output=usage.output_tokens,
+        cached=read,
+        total=usage.total_tokens,
+        cache_written=written,
+    )
 
 
 # --- stop reasons and errors ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -18,7 +19,7 @@ import msgspec
 from asides.providers.provider import THINKING_FIELDS, Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
-from asides.values.usage import Usage, normalise_usage
+from asides.values.usage import Usage, normalise_usage, read_cost
 from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
@@ -50,10 +51,12 @@ class ToolCallPart(msgspec.Struct):
 
 
 class TokenDetails(msgspec.Struct):
-    """The only two details that are read."""
+    """The only details that are read."""
 
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_creation_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -69,6 +72,12 @@ class WireUsage(msgspec.Struct):
     num_cached_tokens: int | None = None
     prompt_cache_hit_tokens: int | None = None
     cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cost: Any = None
+    estimated_cost: Any = None
+    cost_in_usd_ticks: Any = None
+    is_byok: Any = None
+    cost_details: Any = None
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
 
@@ -88,27 +97,36 @@ class BaseResponse(msgspec.Struct):
 
 def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
     """Normalise the counts."""
-    inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
-    thinking = usage.reasoning_tokens
-    if outputs is not None and outputs.reasoning_tokens is not None:
-        thinking = outputs.reasoning_tokens
-    cached = inputs.cached_tokens if inputs is not None else None
-    if cached is None:
-        counts = (
-            usage.cached_tokens,
-            usage.prompt_cache_hit_tokens,
-            usage.num_cached_tokens,
-            usage.cache_read_input_tokens,
-        )
-        cached = next((count for count in counts if count is not None), None)
+    inputs, outputs = usage.prompt_tokens_details or _NO_DETAILS, usage.completion_tokens_details or _NO_DETAILS
+    cached = (inputs.cached_tokens, usage.cached_tokens, usage.prompt_cache_hit_tokens, usage.num_cached_tokens)
     return normalise_usage(
         input=usage.input_tokens if usage.prompt_tokens is None else usage.prompt_tokens,
         output=usage.output_tokens if usage.completion_tokens is None else usage.completion_tokens,
-        thinking=thinking,
-        cached=cached,
+        thinking=_find_first(outputs.reasoning_tokens, usage.reasoning_tokens),
+        cached=_find_first(*cached, usage.cache_read_input_tokens),
         total=usage.total_tokens,
         excludes_thinking=excludes_thinking,
+        cache_written=_find_first(
+            inputs.cache_write_tokens, inputs.cache_creation_tokens, usage.cache_creation_input_tokens
+        ),
+        cost=read_reported_cost(usage),
     )
+
+
+_NO_DETAILS = TokenDetails()
+
+
+def _find_first(*counts: int | None) -> int | None:
+    return next((count for count in counts if count is not None), None)
+
+
+def read_reported_cost(usage: Any) -> Decimal | None:
+    """Read the cost that the host reports beside the counts, here and in Responses."""
+    cost = usage.estimated_cost if usage.cost is None else usage.cost
+    if cost is None and usage.cost_in_usd_ticks is None:
+        return None
+    upstream = usage.cost_details.get("upstream_inference_cost") if isinstance(usage.cost_details, dict) else None
+    return read_cost(cost, ticks=usage.cost_in_usd_ticks, upstream=upstream if usage.is_byok is True else None)
 
 
 # --- a struct for each set of fields ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asides.dialects.openai_chat.wire import build_error
+from asides.dialects.openai_chat.wire import build_error, read_reported_cost
 from asides.dialects.openai_chat.wire import decode_error as decode_chat_error
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError
@@ -128,10 +128,11 @@ class Entry:
 
 
 class TokenDetails(msgspec.Struct):
-    """The only two details that are read."""
+    """The only details that are read."""
 
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -142,6 +143,11 @@ class WireUsage(msgspec.Struct):
     total_tokens: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cost: Any = None
+    estimated_cost: Any = None
+    cost_in_usd_ticks: Any = None
+    is_byok: Any = None
+    cost_details: Any = None
     input_tokens_details: TokenDetails | None = None
     output_tokens_details: TokenDetails | None = None
 
@@ -224,6 +230,8 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
         cached=None if inputs is None else inputs.cached_tokens,
         total=usage.total_tokens,
         excludes_thinking=excludes_thinking,
+        cache_written=None if inputs is None else inputs.cache_write_tokens,
+        cost=read_reported_cost(usage),
     )
 
 

@@ -219,9 +219,11 @@ def _encode_usage(usage: Usage) -> Wire:
     """Encode the counts by this dialect's names. Any other than the required two is absent if it was not reported."""
     counts = dict(_REQUIRED_COUNTS)
     if usage.input is not None:
-        counts["input_tokens"] = usage.input - (usage.cached or 0)
+        counts["input_tokens"] = usage.input - (usage.cached or 0) - (usage.cache_written or 0)
     if usage.cached is not None:
         counts["cache_read_input_tokens"] = usage.cached
+    if usage.cache_written is not None:
+        counts["cache_creation_input_tokens"] = usage.cache_written
     if usage.output is not None:
         counts["output_tokens"] = usage.output
     if usage.thinking is not None:

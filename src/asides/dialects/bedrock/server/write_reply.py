@@ -290,9 +290,12 @@ def _join_pieces(block: dict[str, Any]) -> Any:
 def _encode_usage(usage: Usage) -> dict[str, Any]:
     """Encode the counts by this dialect's names. Its input excludes the tokens that were read from the cache."""
     counts = {
-        "inputTokens": None if usage.input is None else max(usage.input - (usage.cached or 0), 0),
+        "inputTokens": None
+        if usage.input is None
+        else max(usage.input - (usage.cached or 0) - (usage.cache_written or 0), 0),
         "outputTokens": usage.output,
         "totalTokens": usage.total,
         "cacheReadInputTokens": usage.cached,
+        "cacheWriteInputTokens": usage.cache_written,
     }
     return {name: count for name, count in counts.items() if count is not None}

@@ -215,8 +215,11 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
     """Encode the counts by this dialect's names. A count that was not reported is absent, not zero."""
     counts = {"prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": usage.total}
     encoded: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
-    if usage.cached is not None:
-        encoded["prompt_tokens_details"] = {"cached_tokens": usage.cached}
+    details = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
+    if known := {name: count for name, count in details.items() if count is not None}:
+        encoded["prompt_tokens_details"] = known
+    if usage.cost is not None:
+        encoded["cost"] = float(usage.cost)
     if usage.thinking is not None:
         encoded["completion_tokens_details"] = {"reasoning_tokens": usage.thinking}
     return encoded

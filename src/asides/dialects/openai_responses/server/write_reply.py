@@ -136,7 +136,7 @@ def _encode_usage(usage: Usage) -> Wire:
     received, sent = usage.input or 0, usage.output or 0
     return {
         "input_tokens": received,
-        "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": usage.cache_written or 0},
         "output_tokens": sent,
         "output_tokens_details": {"reasoning_tokens": usage.thinking or 0},
         "total_tokens": received + sent if usage.total is None else usage.total,

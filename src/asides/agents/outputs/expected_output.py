@@ -1,0 +1,184 @@
+"""The output that a caller of `ask` expects: how it is asked for, read from a reply, and shown while it arrives.
+
+Not here: the type itself (output_type), and the loop of an agent that asks again (flows/output_format).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from asides.agents.outputs.output_type import OutputMismatch, OutputType, read_output_type
+from asides.agents.outputs.parse_output import parse_output
+from asides.agents.outputs.schemas import WRAPPER_FIELD, build_schema, simplify_schema
+from asides.agents.outputs.strategy import INSTRUCTED, Strategy, add_schema_instructions, choose_strategy
+from asides.providers.provider import Target
+from asides.values.errors import InvalidOutput
+from asides.values.events import TextDelta, ToolCallDelta
+from asides.values.fold import simulate
+from asides.values.messages import OutputSchema, Prompt
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.result import StepStarted
+from asides.wire.partial_json import PartialJson
+
+
+class ExpectedOutput(msgspec.Struct, frozen=True):
+    """The output that a reply shall have. It is read when it is asked for."""
+
+    source: Any
+    """The option `output` as the caller gave it."""
+    strategy: Strategy = Strategy("native")
+    """How the model was asked, which tells where its answer is."""
+
+    @property
+    def output_type(self) -> OutputType[Any]:
+        """The type to read."""
+        source = self.source
+        if isinstance(source, (Mapping, OutputSchema)):
+            is_bare = not isinstance(source, OutputSchema)
+            return _read_schema(msgspec.json.encode(source), is_bare)
+        return read_output_type(source)
+
+    def read(self, reply: Reply) -> Any:
+        """The value of a reply. Raises InvalidOutput or NoAnswer, with the reply as `.partial`."""
+        try:
+            return parse_output(reply, self.output_type, self.strategy).value
+        except OutputMismatch as problem:
+            if reply.tool_calls and not reply.text.strip():
+                reply.require_answer()
+            error = InvalidOutput(
+                f"the answer of {reply.model or 'the model'} does not fit the output that was asked for. To do: send "
+                ".feedback as the next message, use an Agent, which does so, or read the text of .partial.",
+                feedback=problem.feedback,
+            )
+            error.partial = reply
+            raise error from None
+
+    def __repr__(self) -> str:
+        return f"ExpectedOutput({getattr(self.source, '__name__', type(self.source).__name__)})"
+
+
+# To check a schema, code is generated and compiled. That takes longer than all the rest of reading a reply.
+@lru_cache(maxsize=64)
+def _read_schema(document: bytes, is_bare: bool) -> OutputType[Any]:
+    schema = msgspec.json.decode(document)
+    return read_output_type(schema if is_bare else msgspec.convert(schema, OutputSchema))
+
+
+def expect_output(
+    source: Any, prompt: Prompt, target: Target
+) -> tuple[Prompt, ExpectedOutput | None, tuple[Notice, ...]]:
+    """Ask for an output: returns the prompt with its schema, the output to expect, and notices.
+
+    A model that takes no schema gets it in its instructions. `source` is None for a prompt that has its own schema: it
+    is sent as it is.
+    """
+    if source is None:
+        return prompt, ExpectedOutput(prompt.output), ()
+    if source is str:
+        return prompt, None, ()
+    built = build_schema(source)
+    form = OutputType(built.schema, built.wrapped, _parse_later)
+    prompt = msgspec.structs.replace(prompt, output=built.schema)
+    strategy = choose_strategy(form, prompt, target)
+    expected = ExpectedOutput(source)
+    if strategy.kind != "native":
+        return add_schema_instructions(prompt, form), expected, (INSTRUCTED,)
+    if strategy.shapes_only and isinstance(built.schema, OutputSchema):
+        simple = simplify_schema(built.schema.schema) or built.schema.schema
+        prompt = msgspec.structs.replace(prompt, output=msgspec.structs.replace(built.schema, schema=simple))
+    return prompt, expected, ()
+
+
+def _parse_later(_: bytes) -> Any:
+    raise AssertionError("the output is read with its own type")
+
+
+# --- while it arrives -------------------------------------------------------------------------------------------------
+
+
+class PartialOutput:
+    """The output of a reply in progress. Events are noted as they come, and parsed when somebody asks; in all in time
+    linear in the text. Thinking is not looked at.
+    """
+
+    def __init__(self, expected: ExpectedOutput) -> None:
+        self._expected = expected
+        self._is_wrapped = build_schema(expected.source).wrapped
+        self._pieces: list[str] = []
+        self._is_whole = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._document: PartialJson | None = None
+        self._call: int | None = None
+        self._checked: list[Any] | None = None
+        self._pieces.clear()
+
+    def add(self, events: Iterable[Any]) -> None:
+        """Note the next events of a reply or a run. Each step of a run begins anew."""
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta:
+                if self._call is None:
+                    self._pieces.append(event.text)
+            elif kind is ToolCallDelta:
+                self._add_call(event)
+            elif kind is StepStarted:
+                self._begin()
+
+    def _add_call(self, event: ToolCallDelta) -> None:
+        strategy = self._expected.strategy
+        if self._call is None and strategy.kind == "tool" and event.name == strategy.tool:
+            self._begin()
+            self._call = event.block
+        if event.block == self._call:
+            self._pieces.append(event.arguments)
+
+    def show(self, whole: Reply | None = None) -> Any:
+        """The value so far; None when there is none yet. It is JSON, not checked, until it is complete and fits: then
+        it is a value of the type. A value that was shown does not change later.
+        """
+        if whole is not None:
+            with suppress(Exception):  # it does not fit, or code of the caller fails
+                return whole.output
+            if not self._is_whole:
+                self._begin()
+                self.add(simulate(whole, max(len(whole.text), 1)))
+                self._is_whole = True  # the caller may not have read all events
+        self._feed()
+        document = self._document
+        if document is None:
+            return None
+        value = document.snapshot()
+        if document.is_closed and self._checked is None:
+            self._checked = [self._check(value)]
+        return self._unwrap(value) if self._checked is None else self._checked[0]
+
+    def _check(self, value: Any) -> Any:
+        try:
+            return self._expected.output_type.parse(msgspec.json.encode(value))
+        except Exception:  # noqa: BLE001 - it does not fit; the type may run code of the caller
+            return self._unwrap(value)
+
+    def _unwrap(self, value: Any) -> Any:
+        is_wrapper = self._is_wrapped and isinstance(value, dict) and value.keys() <= {WRAPPER_FIELD}
+        return value.get(WRAPPER_FIELD) if is_wrapper else value
+
+    def _feed(self) -> None:
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if self._document is None:
+            # A model that got the schema as instructions may write a fence, or some words, first.
+            is_bare_list = self._is_wrapped and text.lstrip().startswith("[")
+            start = text.find("[" if is_bare_list else "{")
+            if start < 0:
+                return
+            self._document = PartialJson()
+            text = text[start:]
+        self._document.feed(text)
