@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, Options, PromptLike
+from asides.options import ListOptions, ModelLike, Options, PromptLike
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.aiohttp import AiohttpTransport
@@ -43,12 +43,19 @@ class AsyncClient:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
-    async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
+    async def ask(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Reply:
+        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`.
+
+        Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
+        """
         call = self._call_builder.build(model, prompt, options, stream=False)
         return await AsyncStream(call, self._transport).drain()
 
-    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
+    def stream(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> AsyncStream:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
@@ -76,15 +83,31 @@ class AsyncClient:
         await self.close()
 
 
-async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+_reported: set[str] = set()
+"""The default models that a notice has told of, for clients that serve one call."""
+
+
+def _create_builder() -> CallBuilder:
+    builder = CallBuilder()
+    builder.reported = _reported
+    return builder
+
+
+def _open_client() -> AsyncClient:
+    client = AsyncClient()
+    client._call_builder = _create_builder()
+    return client
+
+
+async def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply:
     """Ask a model through a client that is closed afterwards; returns the whole reply."""
-    async with AsyncClient() as client:
+    async with _open_client() as client:
         return await client.ask(model, prompt, **options)
 
 
-def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
+def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> AsyncStream:
     """The events of a reply, through a client that is closed with them. Use it in an `async with`."""
-    call = CallBuilder().build(model, prompt, options, stream=True)
+    call = _create_builder().build(model, prompt, options, stream=True)
     return AsyncStream(call, AiohttpTransport(), ends_transport=True)
 
 
@@ -92,4 +115,4 @@ def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Outp
     """The events of an agent's run, through a client that is closed with them. Use it in an `async with`."""
     from asides.transports.run_stream import AsyncRunStream
 
-    return AsyncRunStream(begin(CallBuilder()), AiohttpTransport(), ends_transport=True)
+    return AsyncRunStream(begin(_create_builder()), AiohttpTransport(), ends_transport=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, Options, PromptLike
+from asides.options import ListOptions, ModelLike, Options, PromptLike
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.protocols import Transport
@@ -43,12 +43,19 @@ class Client:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
-    def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
+    def ask(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Reply:
+        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`.
+
+        Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
+        """
         call = self._call_builder.build(model, prompt, options, stream=False)
         return Stream(call, self._transport).reply
 
-    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
+    def stream(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Stream:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
@@ -84,11 +91,11 @@ def get_shared_client() -> Client:
     return _shared
 
 
-def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply:
     """Ask a model; returns the whole reply. This is `Client.ask` of the shared client."""
     return _shared.ask(model, prompt, **options)
 
 
-def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
+def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream:
     """The events of a reply as they arrive. This is `Client.stream` of the shared client."""
     return _shared.stream(model, prompt, **options)

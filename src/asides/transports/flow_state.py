@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import msgspec
 
@@ -22,6 +22,9 @@ from asides.transports.transport_errors import get_host, total_timeout
 from asides.values.errors import AsidesError, IdleTimeout, TransportError
 from asides.values.reply import Reply
 
+if TYPE_CHECKING:
+    from asides.flows.fallback import ExchangeInOrder
+
 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
@@ -30,6 +33,7 @@ class FlowState(Generic[Whole]):
 
     def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]]) -> None:
         self.call = call
+        """The call under way. A flow with fallbacks replaces it, and with it the target and the key of requests."""
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None
@@ -92,7 +96,7 @@ class ExchangeState(FlowState[Reply]):
     __slots__ = ("exchange",)
 
     def __init__(self, call: Call) -> None:
-        self.exchange = Exchange(call)
+        self.exchange: Exchange | ExchangeInOrder = Exchange(call) if not call.fallbacks else _begin_in_order(call)
         super().__init__(call, self.exchange.steps)
 
     @property
@@ -118,6 +122,12 @@ class ExchangeState(FlowState[Reply]):
     def __repr__(self) -> str:
         state = "whole" if self.whole is not None else "failed" if self.failure is not None else "running"
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
+
+
+def _begin_in_order(call: Call) -> ExchangeInOrder:
+    from asides.flows.fallback import ExchangeInOrder  # Most calls have one model.
+
+    return ExchangeInOrder(call)
 
 
 def add_credential(request: HttpRequest, key: Secret | None) -> HttpRequest:
