@@ -270,6 +270,15 @@ def test_a_key_and_an_address_of_the_call_stay_with_the_first_provider(ask: Ask,
 
 
 @both
+def test_two_models_of_one_server_of_your_own(ask: Ask, servers: Open) -> None:
+    opened = servers([Fail(status=404), Say(text="here")])
+    url = f"{opened.stages[0].url}/v1"
+    reply = ask(opened, ["openai-compatible:a", "openai-compatible:b"], base_url=url, api_key="sk-of-my-own").whole
+    assert (reply.text, opened.keys(0)) == ("here", {"Bearer sk-of-my-own"})
+    assert [request.json["model"] for request in opened.stages[0].requests] == ["a", "b"]
+
+
+@both
 def test_a_conversation_that_one_provider_stores_does_not_go_to_another(ask: Ask, servers: Open) -> None:
     opened = servers([Say(text="no")], [Say(text="no")])
     error = ask(opened, MODELS[:2], previous_response_id="resp_1").raised
@@ -319,7 +328,7 @@ def test_the_settings_name_fallbacks_of_a_model(ask: Ask, servers: Open) -> None
     assert ask(opened, "NORTH/n", settings=settings(north_n=["south:s"])).whole.text == "here"
     assert isinstance(ask(opened, "north:other", settings=settings(north_n=["south:s"])).raised, asides.Overloaded)
     # A list of the call says it all.
-    assert isinstance(ask(opened, ["north:n"], settings=settings(north_n=["south:s"])).whole, Reply)
+    assert isinstance(ask(opened, ["north:n"], settings=settings(north_n=["south:s"])).raised, asides.Overloaded)
     # At another address it is another server.
     other = ask(opened, "north:n", settings=settings(north_n=["south:s"]), base_url=f"{opened.stages[0].url}/v1")
     assert isinstance(other.raised, asides.Overloaded)

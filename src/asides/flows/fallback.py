@@ -61,9 +61,12 @@ def build_in_order(
     """
     _check_prompt(model, prompt)
     names, notices = _read_names(builder, model)
-    asked: Any = tuple(prompt) if isinstance(prompt, Iterator) else prompt  # it is read for each model
+    given, _ = read_options(builder.defaults, options)
+    asked: Any = prompt
+    if isinstance(asked, Iterator):
+        asked = tuple(asked)  # it is read for each model
 
-    def build(name: str, first: Call | None, **changed: Any) -> Call | MissingKey:
+    def build(name: str, **changed: Any) -> Call | MissingKey:
         try:
             call = builder.build_for(
                 name,
@@ -71,35 +74,36 @@ def build_in_order(
                 cast("Options", {**options, **changed}),
                 stream=stream,
                 needs_key=needs_key,
-                is_elsewhere=first is not None and not _is_same_provider(builder, name, first),
+                is_elsewhere=not _is_same_place(builder, name, names[0], given.base_url),
             )
         except MissingKey as problem:
             return problem
         return call
 
-    begun = build(names[0], None)
+    begun = build(names[0])
     first = begun
     if isinstance(first, MissingKey):
         first = builder.build_for(names[0], asked, options, stream=stream, needs_key=False)
-    calls = [begun, *(build(name, first) for name in names[1:])]
+    calls = [begun, *(build(name) for name in names[1:])]
     for call in calls:
         if len(calls) > 1 and isinstance(call, Call):
             # A contradiction shows now, and not on the day that the first model fails.
             check_request(call.prompt, call.target, call.policy.on_conflict, [])
-    given, _ = read_options(builder.defaults, options)
     stored = [name for name in _STORED_THERE if getattr(given, name) is not None]
-    if stored and any(not _is_same_provider(builder, name, first) for name in names[1:]):
+    if stored and any(not _is_same_place(builder, name, names[0], given.base_url) for name in names[1:]):
         raise ConfigError(
             f"{stored[0]}= is known to {first.target.provider.name} alone; another provider would answer without the "
             "conversation. To do: pass the messages, or name models of one provider."
         )
-    if len(names) == 1 and given.base_url is None:
+    if (model is None or isinstance(model, str)) and given.base_url is None:
         more = [
-            name for name in _find_fallbacks(builder, first) if not stored or _is_same_provider(builder, name, first)
+            name
+            for name in _find_fallbacks(builder, first)
+            if not stored or _is_same_place(builder, name, names[0], given.base_url)
         ]
         names = (*names, *more)
         # The settings name these models, not the caller: each gets the nearest request that it allows.
-        calls += [build(name, first, on_conflict="adjust") for name in more]
+        calls += [build(name, on_conflict="adjust") for name in more]
     return _join(names, calls, notices)
 
 
@@ -155,8 +159,12 @@ def _find_fallbacks(builder: CallBuilder, call: Call) -> tuple[str, ...]:
     return ()
 
 
-def _is_same_provider(builder: CallBuilder, name: str, first: Call) -> bool:
-    return builder.find_known(name).found.provider.name == first.target.provider.name
+def _is_same_place(builder: CallBuilder, name: str, first: str, base_url: str | None) -> bool:
+    """Whether two models are at one provider, or at one address under two names of providers."""
+    if name == first:
+        return True
+    one, other = (builder.find_known(model, base_url).found.provider for model in (name, first))
+    return one.name == other.name or (one.base_url == other.base_url and bool(one.base_url))
 
 
 def _join(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tuple[Notice, ...]) -> Call:
