@@ -40,7 +40,7 @@ from asides.values.messages import Message, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking, read_thinking
-from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice
+from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
 from asides.wire.inline_tags import DEFAULT_TAGS
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ class CallBuilder:
         choice, target = self._choose_target(known, read, given, names)
         self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices)
-        if read.tools or target.foreign or read.state != NO_STATE:
+        if read.tools:
+            notices += report_fields(read.tools, target.dialect)
+        if target.foreign or read.state != NO_STATE:
             notices += report_target(read, target)
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
         return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why)

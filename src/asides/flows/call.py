@@ -20,7 +20,6 @@ from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
-from asides.values.tools import report_fields
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -89,8 +88,8 @@ NO_STATE = ProviderState()
 
 
 def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """Notices about the target: a foreign address, no stored state though the caller asks, unknown fields of tools."""
-    notices = report_fields(prompt.tools, target.dialect) if prompt.tools else ()
+    """Notices about the target: a foreign address, no stored state though the caller asks."""
+    notices: tuple[Notice, ...] = ()
     if target.foreign:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
