@@ -94,6 +94,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_OPENAI_RESPONSES_ENABLED": "yes",
         "ASIDES_TOOLS_MAX_COUNT": "20",
         "ASIDES_TOOLS_MAX_JSON_KB": "64",
+        "ASIDES_FALLBACKS": '{"ollama:qwen3": ["groq:qwen3"]}',
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
     settings = load_settings(environ)
@@ -116,8 +117,18 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "openai_responses_enabled": True,
         "tools_max_count": 20,
         "tools_max_json_kb": 64,
+        "fallbacks": {"ollama:qwen3": ("groq:qwen3",)},
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
+
+
+def test_fallbacks_are_a_table_of_lists(here: Path) -> None:
+    _written(here, '[fallbacks]\n"openai:a" = ["groq:b", "ollama:c"]\n')
+    assert load_settings(NOTHING, files=["asides.toml"]).fallbacks == {"openai:a": ("groq:b", "ollama:c")}
+    with pytest.raises(ConfigError, match="ASIDES_FALLBACKS: this is not JSON"):
+        load_settings({"ASIDES_FALLBACKS": "openai:a"})
+    with pytest.raises(ConfigError, match="fallbacks is not valid"):
+        load_settings({"ASIDES_FALLBACKS": '{"openai:a": "groq:b"}'})
 
 
 @pytest.mark.parametrize(
@@ -449,14 +460,15 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
         "tools_max_count": "3",
         "tools_max_json_kb": "3",
         "timeouts": "{ connect = 1, first_byte = 2, idle = 3, total = 4 }",
+        "fallbacks": '{ "ollama:qwen3" = ["groq:qwen3"] }',
     }
     assert {name.partition(".")[0] for name in SETTINGS} == lines.keys(), "a new setting: is it harmless?"
     _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
     settings = load_settings(NOTHING)
-    assert [entry.name for entry in settings.ignored] == ["keep_thinking"]
-    assert not settings.keep_thinking
+    assert [entry.name for entry in settings.ignored] == ["keep_thinking", "fallbacks"]
+    assert (settings.keep_thinking, settings.fallbacks) == (False, {})
     counted = {name for name in SETTINGS if settings.origin(name) != "default"}
-    assert counted == set(SETTINGS) - {"keep_thinking"}
+    assert counted == set(SETTINGS) - {"keep_thinking", "fallbacks"}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from asides.aio import AsyncStream as AsyncStream
 from asides.client import Client as Client
 from asides.client import Stream as Stream
 from asides.client import ask as ask
+from asides.client import ask_many as ask_many
 from asides.client import stream as stream
 from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
@@ -23,6 +24,7 @@ from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.dialects import register_dialect as register_dialect
+from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
 from asides.flows.offline import decode as decode
 from asides.flows.offline import explain as explain
@@ -39,6 +41,8 @@ from asides.providers.provider import Quirks as Quirks
 from asides.providers.provider import ReplayRule as ReplayRule
 from asides.settings import Settings as Settings
 from asides.settings import load_settings as load_settings
+from asides.transports.answers import Answers as Answers
+from asides.transports.answers import AsyncAnswers as AsyncAnswers
 from asides.transports.run_stream import AsyncRunStream as AsyncRunStream
 from asides.transports.run_stream import RunStream as RunStream
 from asides.values.errors import AgentError as AgentError
@@ -133,8 +137,10 @@ __all__ = [
     "Agent",
     "AgentError",
     "AnswerInThinking",
+    "Answers",
     "AsidesError",
     "AsyncAgent",
+    "AsyncAnswers",
     "AsyncClient",
     "AsyncConversation",
     "AsyncConversationStream",
@@ -177,6 +183,7 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "Progress",
     "Prompt",
     "ProtocolError",
     "Provider",
@@ -242,6 +249,7 @@ __all__ = [
     "__version__",
     "aio",
     "ask",
+    "ask_many",
     "assistant",
     "blocks",
     "decode",

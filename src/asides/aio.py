@@ -5,11 +5,11 @@ Not here: what a call means (flows) and how bytes travel (transports). aiohttp i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, Options, PromptLike
+from asides.options import ListOptions, ModelLike, Options, PromptLike
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.aiohttp import AiohttpTransport
@@ -19,10 +19,12 @@ from asides.values.model_info import ModelInfo
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
+    from asides.flows.many import OnProgress
+    from asides.transports.answers import AsyncAnswers
     from asides.transports.run_stream import AsyncRunStream, RunState
     from asides.values.result import Output
 
-__all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
+__all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "run", "stream"]
 
 
 class AsyncClient:
@@ -43,14 +45,39 @@ class AsyncClient:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
-    async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
+    async def ask(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Reply:
+        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`.
+
+        Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
+        """
         call = self._call_builder.build(model, prompt, options, stream=False)
         return await AsyncStream(call, self._transport).drain()
 
-    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
+    def stream(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> AsyncStream:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
+
+    def ask_many(
+        self,
+        model: ModelLike | None,
+        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike],
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncAnswers:
+        """Ask many prompts, some at once; returns pairs of an index and a Reply, or an AsidesError, as they arrive.
+
+        A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
+        have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
+        """
+        return _answer(
+            self._call_builder, self._transport, model, prompts, concurrency, on_progress, options, ends_transport=False
+        )
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
@@ -76,15 +103,67 @@ class AsyncClient:
         await self.close()
 
 
-async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+_reported: set[str] = set()
+"""The default models that a notice has told of, for clients that serve one call."""
+
+
+def _create_builder() -> CallBuilder:
+    builder = CallBuilder()
+    builder.reported = _reported
+    return builder
+
+
+def _open_client() -> AsyncClient:
+    client = AsyncClient()
+    client._call_builder = _create_builder()
+    return client
+
+
+async def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply:
     """Ask a model through a client that is closed afterwards; returns the whole reply."""
-    async with AsyncClient() as client:
+    async with _open_client() as client:
         return await client.ask(model, prompt, **options)
 
 
-def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
+def ask_many(
+    model: ModelLike | None,
+    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike],
+    *,
+    concurrency: int = 8,
+    on_progress: OnProgress | None = None,
+    **options: Unpack[Options],
+) -> AsyncAnswers:
+    """Ask many prompts, some at once, through a client that is closed with them: see `AsyncClient.ask_many`."""
+    builder, transport = _create_builder(), AiohttpTransport()
+    return _answer(builder, transport, model, prompts, concurrency, on_progress, options, ends_transport=True)
+
+
+def _answer(
+    builder: CallBuilder,
+    transport: AsyncTransport,
+    model: ModelLike | None,
+    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike],
+    concurrency: int,
+    on_progress: OnProgress | None,
+    options: Options,
+    *,
+    ends_transport: bool,
+) -> AsyncAnswers:
+    from asides.flows.many import Batch, check_call, check_prompts, prepare_call, prepare_calls
+    from asides.transports.answers import AsyncAnswers
+
+    batch = Batch(concurrency, on_progress, check_prompts(prompts))
+    check_call(builder, model, options)
+    if isinstance(prompts, AsyncIterable):
+        later = (prepare_call(builder, model, options, prompt) async for prompt in prompts)
+        return AsyncAnswers(later, transport, batch, ends_transport=ends_transport)
+    calls = prepare_calls(builder, model, prompts, options)
+    return AsyncAnswers(calls, transport, batch, ends_transport=ends_transport)
+
+
+def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> AsyncStream:
     """The events of a reply, through a client that is closed with them. Use it in an `async with`."""
-    call = CallBuilder().build(model, prompt, options, stream=True)
+    call = _create_builder().build(model, prompt, options, stream=True)
     return AsyncStream(call, AiohttpTransport(), ends_transport=True)
 
 
@@ -92,4 +171,4 @@ def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Outp
     """The events of an agent's run, through a client that is closed with them. Use it in an `async with`."""
     from asides.transports.run_stream import AsyncRunStream
 
-    return AsyncRunStream(begin(CallBuilder()), AiohttpTransport(), ends_transport=True)
+    return AsyncRunStream(begin(_create_builder()), AiohttpTransport(), ends_transport=True)

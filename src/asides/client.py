@@ -5,11 +5,12 @@ Not here: what a call means (flows) and how bytes travel (transports). urllib3 i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Self, Unpack
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, Options, PromptLike
+from asides.options import ListOptions, ModelLike, Options, PromptLike
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.protocols import Transport
@@ -19,10 +20,12 @@ from asides.values.model_info import ModelInfo
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
+    from asides.flows.many import Batch, BuildCall, OnProgress
+    from asides.transports.answers import Answers
     from asides.transports.run_stream import RunState, RunStream
     from asides.values.result import Output
 
-__all__ = ["Client", "Stream", "ask", "get_shared_client", "stream"]
+__all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "stream"]
 
 
 class Client:
@@ -43,14 +46,47 @@ class Client:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
-    def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
-        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
+    def ask(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Reply:
+        """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`.
+
+        Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
+        """
         call = self._call_builder.build(model, prompt, options, stream=False)
         return Stream(call, self._transport).reply
 
-    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
+    def stream(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Stream:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
+
+    def ask_many(
+        self,
+        model: ModelLike | None,
+        prompts: Iterable[PromptLike],
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        **options: Unpack[Options],
+    ) -> Answers:
+        """Ask many prompts, some at once; returns pairs of an index and a Reply, or an AsidesError, as they arrive.
+
+        A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
+        have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
+        """
+        from asides.flows.many import Batch, check_call, check_prompts, prepare_calls
+
+        batch = Batch(concurrency, on_progress, check_prompts(prompts))
+        check_call(self._call_builder, model, options)
+        return self.answer(partial(prepare_calls, model=model, prompts=prompts, options=options), batch)
+
+    def answer(self, prepare: Callable[[CallBuilder], Iterable[BuildCall]], batch: Batch) -> Answers:
+        """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
+        from asides.transports.answers import Answers
+
+        return Answers(prepare(self._call_builder), self._transport, batch)
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> RunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `Agent` calls this."""
@@ -84,11 +120,23 @@ def get_shared_client() -> Client:
     return _shared
 
 
-def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply:
     """Ask a model; returns the whole reply. This is `Client.ask` of the shared client."""
     return _shared.ask(model, prompt, **options)
 
 
-def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
+def ask_many(
+    model: ModelLike | None,
+    prompts: Iterable[PromptLike],
+    *,
+    concurrency: int = 8,
+    on_progress: OnProgress | None = None,
+    **options: Unpack[Options],
+) -> Answers:
+    """Ask many prompts, some at once. This is `Client.ask_many` of the shared client."""
+    return _shared.ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
+
+
+def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream:
     """The events of a reply as they arrive. This is `Client.stream` of the shared client."""
     return _shared.stream(model, prompt, **options)

@@ -6,19 +6,20 @@ where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail
 
 from __future__ import annotations
 
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from asides.history.check import OnConflict
 from asides.providers.credentials import Secret
-from asides.providers.quirks import TagPosition
+from asides.providers.quirks import TagPosition, Tags, trim_names
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import ContentLike, File, Image, MediaSource, Text
 from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
+from asides.wire.inline_tags.grammars import find_rules
 
 if TYPE_CHECKING:
     from asides.agents.tools.function_tool import ToolLike
@@ -73,6 +74,9 @@ PromptLike: TypeAlias = (
 )
 """Text; a message; a dict; a picture or a path; a list of texts, pictures and files, which is one message; a history of
 messages, replies and dicts (of chat completions, Responses, Anthropic or Gemini); or an object with `messages`."""
+
+ModelLike: TypeAlias = str | Sequence[str]
+"""A model as provider:model; or several in order, each of which is asked when those before it fail."""
 
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
@@ -282,3 +286,39 @@ def convert_option(name: str, value: object, kind: type[Value]) -> Value:
         words = [word for part in (kind, *get_args(kind)) if get_origin(part) is Literal for word in get_args(part)]
         hint = f" To do: use one of {', '.join(map(repr, words))}." if words else ""
         raise ConfigError(f"{name} is not valid: {problem}.{hint}") from None
+
+
+# --- how to read the response -----------------------------------------------------------------------------------------
+
+DECODING_OPTIONS = frozenset({"thinking_field", "heuristics", "tags", "tag_position", "starts_inside"})
+"""The options that say how a response is read."""
+
+
+def read_decoding_facts(given: CallOptions) -> Iterator[tuple[str, Any]]:
+    """The facts about decoding a response that the options override."""
+    names = given.thinking_field or ()
+    if names and (fields := trim_names((names,) if isinstance(names, str) else names)):
+        yield "thinking_in", fields
+    if given.heuristics is not None:
+        yield "heuristics", given.heuristics
+    if given.tags is not None:
+        yield "tags", _read_tags(given.tags)
+    if given.tag_position is not None:
+        yield "tag_position", given.tag_position
+    if given.starts_inside is not None:
+        yield "starts_inside", given.starts_inside
+
+
+def _read_tags(tags: TagsLike) -> Tags:
+    """Read and check the tags."""
+    read = (tags,) if isinstance(tags, str) else convert_option("tags", tags, Tags)
+    check_tags(tags)
+    return read
+
+
+def check_tags(tags: TagsLike) -> None:
+    """Raise a ConfigError for tags that cannot be read."""
+    try:
+        find_rules(tags)
+    except ValueError as problem:
+        raise ConfigError(f"the tags are not valid: {problem}") from None

@@ -104,6 +104,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     address decide. OPENAI_RESPONSES_DISABLE=true in the environment wins."""
     tools_max_count: Annotated[int, msgspec.Meta(ge=1)] = 16
     tools_max_json_kb: Annotated[int, msgspec.Meta(ge=1)] = 32
+    fallbacks: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+    """For a model, the models to ask in order when it fails."""
     providers: tuple[Provider, ...] = ()
     """The user's rows, from [providers.NAME]."""
     files: tuple[str, ...] = ()
@@ -264,7 +266,9 @@ class _Collector:
             self.origins[name] = origin
 
     def take_text(self, name: str, text: str, origin: str) -> None:
-        if name == "reasoning_allowed_models":
+        if name == "fallbacks":
+            self.take(name, _parse_json(text, origin), origin)
+        elif name == "reasoning_allowed_models":
             self.take(name, [part.strip() for part in text.split(",") if part.strip()], origin)
         elif _find_types()[name] in (bool, bool | None):
             self.take(name, _BOOL_WORDS.get(text.lower(), text), origin, strict=False)
@@ -275,6 +279,13 @@ class _Collector:
         thinking, notices = read_thinking(value)
         self.notices += notices
         return thinking
+
+
+def _parse_json(text: str, origin: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as problem:
+        raise ConfigError(f'{origin}: this is not JSON, such as {{"a:b": ["c:d"]}}: {problem}.') from None
 
 
 def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]]:

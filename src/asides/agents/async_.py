@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from asides import aio
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.aio import AsyncClient
-from asides.options import PromptLike
+from asides.options import ModelLike, PromptLike
 from asides.transports.run_stream import AsyncRunStream
 from asides.values.messages import OutputSchema
 from asides.values.result import Output, Result
@@ -22,13 +22,14 @@ class AsyncAgent(Generic[Output]):
 
     It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
     `mode`, `attempts`; options of a call override those of the agent. An agent stores no history. Pass a
-    `conversation=`, or send `result.messages` with the next prompt.
+    `conversation=`, or send `result.messages` with the next prompt. Of several models, each is asked when those before
+    it fail. Without a model, that of the conversation is asked, or that of the settings.
     """
 
     @overload
     def __init__(
         self: AsyncAgent[str],
-        model: str,
+        model: ModelLike | None = None,
         *,
         output: type[str] | None = None,
         client: AsyncClient | None = None,
@@ -37,7 +38,7 @@ class AsyncAgent(Generic[Output]):
     @overload
     def __init__(
         self: AsyncAgent[Requested],
-        model: str,
+        model: ModelLike | None = None,
         *,
         output: type[Requested],
         client: AsyncClient | None = None,
@@ -46,21 +47,26 @@ class AsyncAgent(Generic[Output]):
     @overload
     def __init__(
         self: AsyncAgent[dict[str, Any]],
-        model: str,
+        model: ModelLike | None = None,
         *,
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         client: AsyncClient | None = None,
         **options: Unpack[AgentOptions],
     ) -> None: ...
     def __init__(
-        self, model: str, *, output: Any = None, client: AsyncClient | None = None, **options: Unpack[AgentOptions]
+        self,
+        model: ModelLike | None = None,
+        *,
+        output: Any = None,
+        client: AsyncClient | None = None,
+        **options: Unpack[AgentOptions],
     ) -> None:
         check_client(client, AsyncClient, "a Client is for Agent")
         self._config = AgentConfig(model, output, options)
         self._client = client
 
     @overload
-    async def send(
+    async def run(
         self,
         prompt: PromptLike,
         *,
@@ -69,7 +75,7 @@ class AsyncAgent(Generic[Output]):
         **options: Unpack[AgentOptions],
     ) -> Result[Output]: ...
     @overload
-    async def send(
+    async def run(
         self,
         prompt: PromptLike,
         *,
@@ -78,7 +84,7 @@ class AsyncAgent(Generic[Output]):
         **options: Unpack[AgentOptions],
     ) -> Result[Requested]: ...
     @overload
-    async def send(
+    async def run(
         self,
         prompt: PromptLike,
         *,
@@ -86,7 +92,7 @@ class AsyncAgent(Generic[Output]):
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         **options: Unpack[AgentOptions],
     ) -> Result[dict[str, Any]]: ...
-    async def send(
+    async def run(
         self,
         prompt: PromptLike,
         *,
@@ -97,6 +103,9 @@ class AsyncAgent(Generic[Output]):
         """Run the agent on a prompt. Replies come in one piece; with `stream=True` the provider streams them."""
         async with self._run(prompt, conversation, output, options, stream=False) as events:
             return await events.drain()
+
+    send = run
+    """The same as `run`, for those who know this name from elsewhere."""
 
     @overload
     def stream(

@@ -17,7 +17,16 @@ from asides.flows.agent import Run
 from asides.flows.build_call import CallBuilder, attach_files, fill_prompt, read_messages
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
 from asides.history.pair import add_missing_results
-from asides.options import OPTIONS, HasMessages, Options, PromptLike, SharedOptions, convert_option, merge_options
+from asides.options import (
+    OPTIONS,
+    HasMessages,
+    ModelLike,
+    Options,
+    PromptLike,
+    SharedOptions,
+    convert_option,
+    merge_options,
+)
 from asides.transports.run_stream import RunState
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt
@@ -61,7 +70,7 @@ def check_client(client: object, kind: type[object], otherwise: str) -> None:
 class AgentConfig:
     """The configuration of one agent. Raises ConfigError for options that make no sense."""
 
-    def __init__(self, model: str, output: object, options: AgentOptions) -> None:
+    def __init__(self, model: ModelLike | None, output: object, options: AgentOptions) -> None:
         self.model = model
         self._options = _check_options(options)
         self._output_type = _read_output_type(output)
@@ -105,7 +114,8 @@ class AgentConfig:
         question = add_missing_results(question, after=history) if question else ()
         system = getattr(conversation, "system", None)
         joined = _JoinedPrompt((*history, *question), system if isinstance(system, str) else None)
-        call = defaults.build(self.model, joined, call_options, stream=stream)
+        model = self.model if self.model is not None else getattr(conversation, "model", None)
+        call = defaults.build(model, joined, call_options, stream=stream)
         _check_approvals(run_config)
         return RunState(Run(call, run_config, question=question, save=conversation.extend))
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.client import Client, get_shared_client
-from asides.options import PromptLike
+from asides.options import ModelLike, PromptLike
 from asides.transports.run_stream import RunStream
 from asides.values.messages import OutputSchema
 from asides.values.result import Output, Result
@@ -21,13 +21,14 @@ class Agent(Generic[Output]):
 
     It takes every option of `ask`, and `tools`, `output`, `limits`, `approval`, `approve`, `tool_timeout`, `parallel`,
     `mode`, `attempts`; options of a call override those of the agent. An agent stores no history. Pass a
-    `conversation=`, or send `result.messages` with the next prompt.
+    `conversation=`, or send `result.messages` with the next prompt. Of several models, each is asked when those before
+    it fail. Without a model, that of the conversation is asked, or that of the settings.
     """
 
     @overload
     def __init__(
         self: Agent[str],
-        model: str,
+        model: ModelLike | None = None,
         *,
         output: type[str] | None = None,
         client: Client | None = None,
@@ -36,7 +37,7 @@ class Agent(Generic[Output]):
     @overload
     def __init__(
         self: Agent[Requested],
-        model: str,
+        model: ModelLike | None = None,
         *,
         output: type[Requested],
         client: Client | None = None,
@@ -45,21 +46,26 @@ class Agent(Generic[Output]):
     @overload
     def __init__(
         self: Agent[dict[str, Any]],
-        model: str,
+        model: ModelLike | None = None,
         *,
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         client: Client | None = None,
         **options: Unpack[AgentOptions],
     ) -> None: ...
     def __init__(
-        self, model: str, *, output: Any = None, client: Client | None = None, **options: Unpack[AgentOptions]
+        self,
+        model: ModelLike | None = None,
+        *,
+        output: Any = None,
+        client: Client | None = None,
+        **options: Unpack[AgentOptions],
     ) -> None:
         check_client(client, Client, "an AsyncClient is for AsyncAgent")
         self._config = AgentConfig(model, output, options)
         self._client = get_shared_client() if client is None else client
 
     @overload
-    def send(
+    def run(
         self,
         prompt: PromptLike,
         *,
@@ -68,7 +74,7 @@ class Agent(Generic[Output]):
         **options: Unpack[AgentOptions],
     ) -> Result[Output]: ...
     @overload
-    def send(
+    def run(
         self,
         prompt: PromptLike,
         *,
@@ -77,7 +83,7 @@ class Agent(Generic[Output]):
         **options: Unpack[AgentOptions],
     ) -> Result[Requested]: ...
     @overload
-    def send(
+    def run(
         self,
         prompt: PromptLike,
         *,
@@ -85,7 +91,7 @@ class Agent(Generic[Output]):
         output: Mapping[str, Any] | OutputSchema | Literal["json"],
         **options: Unpack[AgentOptions],
     ) -> Result[dict[str, Any]]: ...
-    def send(
+    def run(
         self,
         prompt: PromptLike,
         *,
@@ -96,6 +102,9 @@ class Agent(Generic[Output]):
         """Run the agent on a prompt. Replies come in one piece; with `stream=True` the provider streams them."""
         with self._run(prompt, conversation, output, options, stream=False) as events:
             return events.result
+
+    send = run
+    """The same as `run`, for those who know this name from elsewhere."""
 
     @overload
     def stream(

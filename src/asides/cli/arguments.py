@@ -85,6 +85,13 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     """Everything that shapes one call to a model."""
     model = parser.add_argument_group("model")
     model.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model to ask; default: the setting `model`")
+    model.add_argument(
+        "--fallback",
+        action="append",
+        default=[],
+        metavar="PROVIDER:MODEL",
+        help="a model to ask when those before it fail; repeatable",
+    )
     _add_address(model)
     _add_thinking(parser)
     prompt = parser.add_argument_group("prompt and answer")
@@ -154,8 +161,26 @@ def _add_conversation(parser: argparse.ArgumentParser, help_text: str) -> None:
     )
 
 
+def _add_each(parser: argparse.ArgumentParser) -> None:
+    many = parser.add_argument_group("many questions")
+    many.add_argument(
+        "--each",
+        metavar="FILE",
+        help='ask every question of a file: one JSON text, or object such as {"prompt": …}, a line (.txt: plain '
+        "lines); `-` reads standard input",
+    )
+    many.add_argument("--concurrency", type=int, metavar="N", help="how many are asked at once (default: 8)")
+    many.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="append the answers here, one JSON object a line; questions that are answered in it are not asked again",
+    )
+
+
 def _declare_ask(parser: argparse.ArgumentParser) -> None:
     _add_prompt(parser)
+    _add_each(parser)
     _add_json(parser)
     _add_figures(parser)
     _add_quiet(parser)

@@ -19,13 +19,19 @@ from asides.cli.render import (
 from asides.cli.request import LiveRequest, print_figures, read_call_config
 from asides.cli.terminal import Terminal
 from asides.client import Client
-from asides.values.errors import AsidesError
+from asides.values.errors import AsidesError, ConfigError
 
 _INTERRUPTED = {"type": "Interrupted", "message": "stopped with Ctrl-C"}
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Ask, show the answer, and return the exit code."""
+    if arguments.each is not None:
+        from asides.cli.each import run_each
+
+        return run_each(arguments, terminal)
+    if arguments.output is not None or arguments.concurrency is not None:
+        raise ConfigError("-o and --concurrency belong to --each FILE, which asks every question of a file.")
     request: LiveRequest | None = None
     visibility: ThinkingVisibility | None = None
     try:

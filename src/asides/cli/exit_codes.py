@@ -21,6 +21,7 @@ class Exit(IntEnum):
     REJECTED = 6
     NO_ANSWER = 7
     REFUSED = 8
+    SOME_FAILED = 9
     INTERRUPTED = 130
     PIPE_CLOSED = 141
     TERMINATED = 143
@@ -41,6 +42,7 @@ _MEANINGS = {
     Exit.REJECTED: "the provider rejected the request, or its response is not readable",
     Exit.NO_ANSWER: "the model gave no answer, or a run with tools ended without one",
     Exit.REFUSED: "the model refused, or a filter stopped it",
+    Exit.SOME_FAILED: "with --each: some questions have no answer; the output says which",
     Exit.INTERRUPTED: "Ctrl-C",
     Exit.PIPE_CLOSED: "the program that read the output went away",
     Exit.TERMINATED: "SIGTERM",

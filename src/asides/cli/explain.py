@@ -31,7 +31,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     options["stream"] = not arguments.no_stream
     if arguments.tools:
         options["tools"] = find_tools(arguments.tools)
-    explanation = explain(config.model, [*messages, prompt], settings=config.settings, **options)
+    explanation = explain(config.models, [*messages, prompt], settings=config.settings, **options)
     if arguments.json:
         print_json(terminal, _encode(explanation))
     else:
@@ -55,6 +55,7 @@ def _load_conversation(arguments: Namespace) -> tuple[tuple[Message, ...], str |
 def _encode(explanation: Explanation) -> dict[str, object]:
     return {
         "model": f"{explanation.target.provider.name}:{explanation.target.model}",
+        "fallbacks": list(explanation.fallbacks),
         "dialect": explanation.target.dialect,
         "why_endpoint": explanation.why_endpoint,
         "method": explanation.method,

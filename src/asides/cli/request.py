@@ -60,26 +60,36 @@ class CallConfig(NamedTuple):
     target: Target
     options: Options
     settings: Settings
+    fallbacks: tuple[str, ...] = ()
+    """The models of `--fallback`."""
 
     @property
     def model(self) -> str:
         """The model as the library takes it: provider:model."""
-        return f"{self.target.provider.name}:{self.target.model}"
+        return _name_model(self.target)
+
+    @property
+    def models(self) -> str | list[str]:
+        """The model, or all of them in order."""
+        return [self.model, *self.fallbacks] if self.fallbacks else self.model
 
     @property
     def visibility(self) -> ThinkingVisibility:
-        """Whether the thinking of the model is shown."""
+        """Whether the thinking is shown. Of several models each must be allowed, since any of them may answer."""
+        for model in (*self.fallbacks, *_list_set_fallbacks(self.settings, self.target)):
+            if not (other := ThinkingVisibility(self.settings, model)).is_allowed:
+                return other
         return ThinkingVisibility(self.settings, self.model)
 
     def with_model(self, model: str) -> CallConfig:
         """The same for another model. `--base-url` and `--api-key` hold only for the provider they were given for."""
         target = find_target(model, base_url=self.options.get("base_url"), rows=self.settings.providers)
         if target.provider.name == self.target.provider.name:
-            return self._replace(target=target)
+            return self._replace(target=target, fallbacks=())
         options = self.options.copy()
         options.pop("base_url", None)
         options.pop("api_key", None)
-        return self._replace(target=find_target(model, rows=self.settings.providers), options=options)
+        return self._replace(target=find_target(model, rows=self.settings.providers), options=options, fallbacks=())
 
 
 def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
@@ -89,7 +99,23 @@ def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
     target = find_target(model, base_url=arguments.base_url, rows=settings.providers)
     if arguments.api_key:
         warn_about_key(target.provider, terminal)
-    return CallConfig(target, _read_options(arguments), settings)
+    fallbacks = [find_target(name, base_url=arguments.base_url, rows=settings.providers) for name in arguments.fallback]
+    return CallConfig(target, _read_options(arguments), settings, tuple(map(_name_model, fallbacks)))
+
+
+def _name_model(target: Target) -> str:
+    return f"{target.provider.name}:{target.model}"
+
+
+def _list_set_fallbacks(settings: Settings, target: Target) -> list[str]:
+    """The models that [fallbacks] names for a model."""
+    rows = settings.providers
+    return [
+        _name_model(find_target(other, rows=rows))
+        for name, others in settings.fallbacks.items()
+        if _name_model(find_target(name, rows=rows)) == _name_model(target)
+        for other in others
+    ]
 
 
 def warn_about_key(provider: Provider, terminal: Terminal) -> None:
@@ -201,7 +227,7 @@ class LiveRequest:
         # A person at a terminal sees the text of every step as it arrives; a program gets only that of the last step.
         live = self._show_answer and self._terminal.out_is_terminal
         self._display.show_answer = live
-        agent = Agent(self._config.model, client=self._client, **options)
+        agent = Agent(self._config.models, client=self._client, **options)
         with agent.stream(messages, conversation=conversation) as run:
             try:
                 for batch in run.batches():
@@ -217,7 +243,7 @@ class LiveRequest:
         return self.partial
 
     def _stream(self, messages: Sequence[Message]) -> Reply:
-        with self._client.stream(self._config.model, messages, **self._config.options) as events:
+        with self._client.stream(self._config.models, messages, **self._config.options) as events:
             try:
                 for batch in events.batches():
                     self.stopwatch.record(batch)
@@ -227,7 +253,7 @@ class LiveRequest:
                 self.partial = events.partial
 
     def _ask(self, messages: Sequence[Message]) -> Reply:
-        reply = self.partial = self._client.ask(self._config.model, messages, **self._config.options)
+        reply = self.partial = self._client.ask(self._config.models, messages, **self._config.options)
         events = simulate(reply, ONE_PIECE)
         self.stopwatch.record(events)
         self._display.show(events)

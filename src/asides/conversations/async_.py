@@ -15,7 +15,7 @@ from asides.aio import AsyncClient, AsyncStream
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
-from asides.options import Options
+from asides.options import ModelLike, Options
 from asides.values.events import Event
 from asides.values.reply import Reply
 
@@ -30,9 +30,11 @@ class AsyncConversation(ConversationCore[AsyncClient]):
     store in another thread, before their answer is returned.
     """
 
-    async def ask(self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]) -> Reply:
+    async def ask(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> Reply:
         """Ask a question; returns the reply. Both are added to the conversation. Without a question the model continues
-        from the last message, such as a tool result.
+        from the last message, such as a tool result. Of several models, each is asked when those before it fail.
 
         If it raises or is cancelled, the conversation stays unchanged.
         """
@@ -47,7 +49,7 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         return reply
 
     def stream(
-        self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
     ) -> AsyncConversationStream:
         """Ask a question; returns the events of the reply. However the stream ends, the question and the answer so far
         are added to the conversation.
@@ -57,7 +59,7 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         return AsyncConversationStream(turn, events)
 
     async def compact(
-        self, over: int, *, keep_turns: int = 2, model: str | None = None, **options: Unpack[Options]
+        self, over: int, *, keep_turns: int = 2, model: ModelLike | None = None, **options: Unpack[Options]
     ) -> Reply | None:
         """Have a model sum up the older turns, if the conversation costs more than `over` tokens.
 

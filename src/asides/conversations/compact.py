@@ -13,7 +13,7 @@ import msgspec
 from asides.conversations.message_history import MessageHistory
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import split_turns
-from asides.options import Options
+from asides.options import ModelLike, Options
 from asides.values.errors import NoAnswer
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
@@ -40,7 +40,7 @@ _OPTIONS_FOR_SUMMARY = frozenset(
 class Compaction:
     """One summary: its `request`, and `finish`, which puts it into the history. The caller holds the history."""
 
-    def __init__(self, history: MessageHistory, older: range, model: str, options: Options) -> None:
+    def __init__(self, history: MessageHistory, older: range, model: ModelLike | None, options: Options) -> None:
         self._history = history
         self._older = older
         self._before = history.messages

@@ -25,11 +25,12 @@ from asides.conversations.serialise import read_file, read_json, split_system, w
 from asides.conversations.store import Store, StoreError
 from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder, attach_files, fill_prompt
+from asides.flows.fallback import raise_for_no_model
 from asides.history.import_export import MessageFormat, export_messages, import_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
-from asides.options import Options, merge_options, reject_unknown
-from asides.values.errors import ConfigError, UnknownModel
+from asides.options import ModelLike, Options, merge_options, reject_unknown
+from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
 from asides.values.reply import Reply
 from asides.values.usage import Usage
@@ -69,7 +70,7 @@ class ConversationCore(Generic[AnyClient]):
         self._history = MessageHistory(
             self._call_builder,
             _open_stored(store, name),
-            model=model,
+            model=_check_model(model),
             system=_check_system(system),
             keep_thinking=keep_thinking,
         )
@@ -95,7 +96,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @model.setter
     def model(self, name: str | None) -> None:
-        self._history.model = name
+        self._history.model = _check_model(name)
 
     @property
     def system(self) -> str | None:
@@ -325,12 +326,16 @@ class ConversationCore(Generic[AnyClient]):
         question = read_question(fill_prompt(prompt, files), after=self.messages)
         return Turn(self._history, question if files is None else attach_files(question, files))
 
-    def _prepare(self, prompt: Question, model: str | None, options: Options) -> tuple[Turn, str, Options]:
-        """Make a question; returns it with the model and the options."""
+    def _prepare(
+        self, prompt: Question, model: ModelLike | None, options: Options
+    ) -> tuple[Turn, ModelLike | None, Options]:
+        """Make a question; returns it with the model and the options. None: the model of the settings."""
         given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
         return self.turn(prompt, files=given.pop("files", None)), name, given
 
-    def _prepare_compaction(self, over: int, keep_turns: int, model: str | None, options: Options) -> Compaction | None:
+    def _prepare_compaction(
+        self, over: int, keep_turns: int, model: ModelLike | None, options: Options
+    ) -> Compaction | None:
         """Build the request for a summary; None when there is nothing to sum up. The caller holds the history."""
         if keep_turns < 1:
             raise ConfigError("keep_turns is below one; the conversation needs its last turn to continue.")
@@ -340,23 +345,30 @@ class ConversationCore(Generic[AnyClient]):
         if not older:
             return None
         # The cost is that of the conversation at its own model. Without one, the model that sums up has to do.
-        counting_model = self.model or self._call_builder.settings.model or model
+        counting_model = self.model or (None if self._call_builder.settings.model else model)
         if self._build_token_counter(counting_model)(self.messages) <= over:
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
 
-    def _choose_model(self, model: str | None) -> str:
-        chosen = model or self.model or self._call_builder.settings.model
-        if chosen is None:
-            raise UnknownModel(
-                "no model was named. To do: name one as provider:model, in the question (model=), for the "
-                "conversation, or in the settings (ASIDES_MODEL)."
-            )
-        return chosen
+    def _choose_model(self, model: ModelLike | None) -> ModelLike | None:
+        """The model of a question. None: that of the settings, which the client chooses and tells of."""
+        chosen = model or self.model
+        if chosen is not None:
+            return chosen
+        default = self._call_builder.settings.model
+        if default is None:
+            raise_for_no_model()
+        return None if self._asking_builder.settings.model == default else default
 
-    def _build_token_counter(self, model: str | None) -> TokenCounter:
+    @property
+    def _asking_builder(self) -> CallBuilder:
+        """What builds the calls of the client that asks."""
+        return self._call_builder
+
+    def _build_token_counter(self, model: ModelLike | None) -> TokenCounter:
         """Build a counter of tokens, for requests with the conversation's system prompt and options."""
-        call = self._call_builder.build(self._choose_model(model), self, self._options, stream=True, needs_key=False)
+        name = self._choose_model(model) or self._call_builder.settings.model
+        call = self._call_builder.build(name, self, self._options, stream=True, needs_key=False)
         return build_token_counter(call.prompt, call.target)
 
 
@@ -374,6 +386,16 @@ def _make_name() -> str:
     from datetime import UTC, datetime
 
     return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _check_model(model: object) -> str | None:
+    """Return the model. Raises if it is not text: a store and a document hold one name."""
+    if model is None or isinstance(model, str):
+        return model
+    raise ConfigError(
+        f"the model of a conversation is text, not {type(model).__name__}. To do: pass several models to a question "
+        "(model=[…]), or name them in [fallbacks] of the settings."
+    )
 
 
 def _check_system(text: object) -> str | None:

@@ -13,7 +13,8 @@ from asides.client import Client, Stream, get_shared_client
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
-from asides.options import Options
+from asides.flows.build_call import CallBuilder
+from asides.options import ModelLike, Options
 from asides.values.events import Event
 from asides.values.reply import Reply
 
@@ -30,9 +31,9 @@ class Conversation(ConversationCore[Client]):
     returned. `keep_thinking` saves readable thinking too (default: the setting keep_thinking, which is false).
     """
 
-    def ask(self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]) -> Reply:
+    def ask(self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]) -> Reply:
         """Ask a question; returns the reply. Both are added to the conversation. Without a question the model continues
-        from the last message, such as a tool result.
+        from the last message, such as a tool result. Of several models, each is asked when those before it fail.
 
         If it raises, the conversation stays unchanged.
         """
@@ -46,7 +47,7 @@ class Conversation(ConversationCore[Client]):
         return reply
 
     def stream(
-        self, prompt: Question = None, *, model: str | None = None, **options: Unpack[Options]
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
     ) -> ConversationStream:
         """Ask a question; returns the events of the reply. However the stream ends, the question and the answer so far
         are added to the conversation.
@@ -55,7 +56,7 @@ class Conversation(ConversationCore[Client]):
         return ConversationStream(turn, self._asking_client.stream(name, turn, **given))
 
     def compact(
-        self, over: int, *, keep_turns: int = 2, model: str | None = None, **options: Unpack[Options]
+        self, over: int, *, keep_turns: int = 2, model: ModelLike | None = None, **options: Unpack[Options]
     ) -> Reply | None:
         """Have a model sum up the older turns, if the conversation costs more than `over` tokens.
 
@@ -73,6 +74,11 @@ class Conversation(ConversationCore[Client]):
     @property
     def _asking_client(self) -> Client:
         return get_shared_client() if self._client is None else self._client
+
+    @property
+    def _asking_builder(self) -> CallBuilder:
+        # The shared client may have read the settings earlier.
+        return self._asking_client._call_builder
 
 
 class ConversationStream:

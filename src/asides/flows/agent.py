@@ -27,7 +27,9 @@ from asides.values.usage import Usage
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput
+    from asides.flows.fallback import ExchangeInOrder
     from asides.flows.output_format import OutputFormat, ReactExchange
+    from asides.values.notices import Notice
 
 _log = logging.getLogger("asides")
 
@@ -97,7 +99,7 @@ class Run(Generic[Output]):
         self._output: Output | None = None
         self._result: Result[Output | None] | None = None  # once the flow is over
         self._done: list[Step] = []
-        self._exchange: Exchange | ReactExchange | None = None
+        self._exchange: Exchange | ReactExchange | ExchangeInOrder | None = None
         self._turn: ToolTurn | None = None
         self._handed_over = False
         self._calls_run = 0
@@ -167,7 +169,7 @@ class Run(Generic[Output]):
             self._save(tuple(messages), usage=sum_usage(steps) if steps else None)
 
     def _to_message(self, reply: Reply) -> Message | None:
-        rows = (self.call.target.provider,)
+        rows = tuple(call.target.provider for call in (self.call, *self.call.fallbacks))
         message = finish_turn(reply, rows=rows)
         if message is None or self._config.mode != "react":
             return message
@@ -239,18 +241,30 @@ class Run(Generic[Output]):
         return None
 
     def _ask(self) -> Flow[Reply]:
-        call = self._build_call()
-        self._exchange = Exchange(call) if self._format is None else self._format.start_exchange(call)
+        in_order = None
+        if self.call.fallbacks:
+            from asides.flows.fallback import ExchangeInOrder
+
+            in_order = ExchangeInOrder(self.call, self._start_exchange)
+        self._exchange = exchange = self._start_exchange(self.call) if in_order is None else in_order
         try:
-            reply = yield from self._exchange.steps()
+            reply = yield from exchange.steps()
         except IdleTimeout:
             # The driver has one deadline. The run has to check whether it was the deadline of the run or of the call.
             yield from self._check_seconds()
             raise
+        if in_order is not None:
+            self.call = in_order.next_call  # The run goes on with the model that answered.
         return self._call_ids.make_unique(reply)
 
-    def _build_call(self) -> Call:
-        call, prompt = self.call, self.call.prompt
+    def _start_exchange(self, call: Call, fell_back: tuple[Notice, ...] = ()) -> Exchange | ReactExchange:
+        if self._format is not None:
+            self._format.use_call(call)
+        call = self._build_call(call, fell_back)
+        return Exchange(call) if self._format is None else self._format.start_exchange(call)
+
+    def _build_call(self, call: Call, fell_back: tuple[Notice, ...]) -> Call:
+        prompt = call.prompt
         changes: dict[str, Any] = {"messages": self._messages}
         if self._done:
             last = self._done[-1].reply
@@ -260,11 +274,11 @@ class Run(Generic[Output]):
             if prompt.state.previous_response_id is not None and last.stored and last.id:
                 changes["state"] = msgspec.structs.replace(prompt.state, previous_response_id=last.id)
         prompt = msgspec.structs.replace(prompt, **changes)
-        notices = () if self._done else call.notices  # reported once
+        notices = fell_back if self._done else (*fell_back, *call.notices)  # reported once
         expected = call.expected
         if self._format is not None:
             prompt = self._format.build_prompt(prompt)
-            notices = () if self._done else (*notices, *self._format.notices)
+            notices = notices if self._done else (*notices, *self._format.notices)
             expected = self._format.expected
         return msgspec.structs.replace(call, prompt=prompt, notices=notices, expected=expected)
 

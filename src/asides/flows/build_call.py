@@ -6,42 +6,41 @@ Prompts, tools and timeouts have many forms, which are read here. Not here: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from asides.dialects import plain_row
-from asides.flows.call import POLICY_OPTIONS, Call, Policy, read_policy
+from asides.flows.call import NO_STATE, POLICY_OPTIONS, Call, Policy, read_policy, report_target
 from asides.options import (
+    DECODING_OPTIONS,
     LIST_OPTIONS,
     THINKING_OPTIONS,
     CallOptions,
     ListOptions,
+    ModelLike,
     Options,
     PromptLike,
-    TagsLike,
     Timeout,
-    convert_option,
+    check_tags,
     merge_options,
+    read_decoding_facts,
     read_options,
     reject_unknown,
 )
 from asides.providers.credentials import Secret, find_key
-from asides.providers.endpoint import RESPONSES, Choice, EndpointRequest, choose_endpoint, is_responses_disabled
+from asides.providers.endpoint import Choice, EndpointRequest, choose_endpoint, is_responses_disabled
 from asides.providers.find import find_host, find_rule
 from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTargets
 from asides.providers.provider import Provider, Target, settle
-from asides.providers.quirks import Tags, trim_names
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey, UnknownProvider
-from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
+from asides.values.messages import Message, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
 from asides.wire.inline_tags import DEFAULT_TAGS
-from asides.wire.inline_tags.grammars import find_rules
 
 if TYPE_CHECKING:
     # A plain call loads none of these.
@@ -58,14 +57,45 @@ class CallBuilder:
         self._options = reject_unknown(options or Options())
         self._providers = tuple(providers)
         self._given_settings = settings
+        self.reported: set[str] = set()
+        """The default models that a notice has told of."""
 
-    def build(self, model: str, prompt: PromptLike, options: Options, *, stream: bool, needs_key: bool = True) -> Call:
-        """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
-        given, names = read_options(self._defaults, options)
-        try:
-            known = self._targets.find(model, given.base_url, given.family)
-        except UnknownProvider as problem:
-            raise self._mention_ignored(problem) from None
+    def build(
+        self,
+        model: ModelLike | None,
+        prompt: PromptLike | None,
+        options: Options,
+        *,
+        stream: bool,
+        needs_key: bool = True,
+    ) -> Call:
+        """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`.
+
+        `model` may be several in order; None is the model of the settings.
+        """
+        if type(model) is str and prompt is not None and not self.settings.fallbacks:
+            return self.build_for(model, prompt, options, stream=stream, needs_key=needs_key)
+        from asides.flows.fallback import build_in_order
+
+        return build_in_order(self, model, prompt, options, stream=stream, needs_key=needs_key)
+
+    def build_for(
+        self,
+        model: str,
+        prompt: PromptLike,
+        options: Options,
+        *,
+        stream: bool,
+        needs_key: bool = True,
+        is_elsewhere: bool = False,
+    ) -> Call:
+        """Build the call of one model. `is_elsewhere`: the options were given for another provider, so its address and
+        key do not count.
+        """
+        given, names = read_options(self.defaults, options)
+        if is_elsewhere:
+            given = msgspec.structs.replace(given, api_key=None, base_url=None, family=None)
+        known = self.find_known(model, given.base_url, given.family)
         read, notices = read_prompt(prompt, given, names, stream)
         choice, target = self._choose_target(known, read, given, names)
         expected = None
@@ -75,9 +105,20 @@ class CallBuilder:
             read, expected, more = expect_output(given.output, read, target)
             notices += more
         self._check_tools(read, target, given)
-        notices = (*self.settings.notices, *notices, *choice.notices, *_report_target(read, target))
+        notices = (*self.settings.notices, *notices, *choice.notices)
+        if read.tools:
+            notices += report_fields(read.tools, target.dialect)
+        if target.foreign or read.state != NO_STATE:
+            notices += report_target(read, target)
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
         return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why, expected)
+
+    def find_known(self, model: str, base_url: str | None = None, family: str | None = None) -> KnownTarget:
+        """Find the target of a model."""
+        try:
+            return self._targets.find(model, base_url, family)
+        except UnknownProvider as problem:
+            raise self._mention_ignored(problem) from None
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
         """Build the call that lists the models of a provider. Raises before a byte is sent."""
@@ -85,7 +126,7 @@ class CallBuilder:
 
         if unknown := sorted(options.keys() - LIST_OPTIONS):
             raise TypeError(f"{unknown[0]} is no option of models; the options are {', '.join(sorted(LIST_OPTIONS))}.")
-        given, _ = read_options(self._defaults, Options(**options))  # type: ignore[typeddict-item]
+        given, _ = read_options(self.defaults, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
         return ModelListCall(target, read_policy(given), _find_key(target, given, True))
 
@@ -105,7 +146,7 @@ class CallBuilder:
         return (*self._providers, *self.settings.providers)
 
     @cached_property
-    def _defaults(self) -> Options:
+    def defaults(self) -> Options:
         """The options of the client over those of the settings."""
         settings = self.settings
         below = Options(
@@ -122,7 +163,7 @@ class CallBuilder:
     @cached_property
     def _usual_policy(self) -> Policy:
         """The policy of calls that set nothing of it themselves."""
-        return read_policy(read_options(self._defaults, Options())[0])
+        return read_policy(read_options(self.defaults, Options())[0])
 
     @cached_property
     def _targets(self) -> KnownTargets:
@@ -139,8 +180,8 @@ class CallBuilder:
         request = _read_endpoint_request(known.found, prompt, given)
         shows_raw = prompt.thinking.show == "raw"
         facts = self._settings_facts
-        if not _DECODING_OPTIONS.isdisjoint(names):
-            facts = (*facts, *_read_decoding_facts(given))
+        if not DECODING_OPTIONS.isdisjoint(names):
+            facts = (*facts, *read_decoding_facts(given))
         kind = (request, shows_raw, facts)
         chosen = known.choices.get(kind)
         if chosen is None:
@@ -168,7 +209,7 @@ class CallBuilder:
             changes["overrides"] = tuple(facts.items())
         if self.rows:
             # Only a row of the caller can have bad tags.
-            _check_tags(facts.get("tags", tags))
+            check_tags(facts.get("tags", tags))
         return msgspec.structs.replace(found, **changes) if changes else found
 
     def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> None:
@@ -197,50 +238,6 @@ def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) ->
     state = prompt.state
     stateful = state.continues or state.resume or state.store is True
     return prompt.thinking.wanted, stateful, given.endpoint, given.openai_responses_enabled, is_responses_disabled()
-
-
-def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """Notices about the target: a foreign address, no stored state though the caller asks, unknown fields of tools."""
-    notices = report_fields(prompt.tools, target.dialect) if prompt.tools else ()
-    if target.foreign:
-        plain = plain_row(target.dialect).name
-        detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
-        notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
-    if prompt.state != _NO_STATE and target.dialect != RESPONSES:
-        notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
-    return notices
-
-
-_DECODING_OPTIONS = frozenset({"thinking_field", "heuristics", "tags", "tag_position", "starts_inside"})
-
-
-def _read_decoding_facts(given: CallOptions) -> Iterator[tuple[str, Any]]:
-    """The facts about decoding a response that the options override."""
-    names = given.thinking_field or ()
-    if names and (fields := trim_names((names,) if isinstance(names, str) else names)):
-        yield "thinking_in", fields
-    if given.heuristics is not None:
-        yield "heuristics", given.heuristics
-    if given.tags is not None:
-        yield "tags", _read_tags(given.tags)
-    if given.tag_position is not None:
-        yield "tag_position", given.tag_position
-    if given.starts_inside is not None:
-        yield "starts_inside", given.starts_inside
-
-
-def _read_tags(tags: TagsLike) -> Tags:
-    """Read and check the tags."""
-    read = (tags,) if isinstance(tags, str) else convert_option("tags", tags, Tags)
-    _check_tags(tags)
-    return read
-
-
-def _check_tags(tags: TagsLike) -> None:
-    try:
-        find_rules(tags)
-    except ValueError as problem:
-        raise ConfigError(f"the tags are not valid: {problem}") from None
 
 
 def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:
@@ -274,7 +271,6 @@ _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "s
 _ALL_PROMPT_OPTIONS = frozenset(
     (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
 )
-_NO_STATE = ProviderState()
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One call as a value: a prompt, its target, and the policy that carries it out. `exchange` runs it.
 
-The policy is read from the options here. Not here: the rest of a call (build_call).
+The policy is read from the options here, and what there is to say about a target. Not here: the rest of a call
+(build_call).
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from asides.dialects import plain_row
 from asides.history.check import OnConflict
 from asides.options import CallOptions, ReplyLimits, Timeout, convert_option
 from asides.providers.credentials import Secret
+from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
-from asides.values.messages import Prompt
+from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 
 if TYPE_CHECKING:
@@ -74,9 +77,32 @@ class Call(msgspec.Struct, frozen=True):
     """Why this dialect was chosen, where there was a choice."""
     expected: ExpectedOutput | None = None
     """The type of the answer, where the caller gave one."""
+    fallbacks: tuple[Call, ...] = ()
+    """The calls to make in order when this one fails before its first event."""
+
+    @property
+    def model(self) -> str:
+        """The model as its caller names it: provider:model."""
+        return f"{self.target.provider.name}:{self.target.model}"
 
     def __repr__(self) -> str:
-        return f"Call({self.target.provider.name}:{self.target.model}, {self.prompt!r})"
+        return f"Call({self.model}, {self.prompt!r})"
+
+
+NO_STATE = ProviderState()
+"""The provider stores nothing for the call."""
+
+
+def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
+    """Notices about the target: a foreign address, no stored state though the caller asks."""
+    notices: tuple[Notice, ...] = ()
+    if target.foreign:
+        plain = plain_row(target.dialect).name
+        detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
+        notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
+    if prompt.state != NO_STATE and target.dialect != RESPONSES:
+        notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
+    return notices
 
 
 # --- the policy ---------------------------------------------------------------------------------------------------

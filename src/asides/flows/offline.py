@@ -16,7 +16,7 @@ from asides.flows.exchange import ResponseReader
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.plan import Decision, encode_plan, plan
-from asides.options import Options, PromptLike
+from asides.options import ModelLike, Options, PromptLike
 from asides.providers.credentials import AwsCredentials, collect_secrets, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
@@ -132,6 +132,8 @@ class Explanation(msgspec.Struct, frozen=True):
     """The variables that could hold the key, where a key is needed and none was found."""
     why_endpoint: str = ""
     """Why this dialect was chosen."""
+    fallbacks: tuple[str, ...] = ()
+    """The models that are asked in order when this one fails."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
@@ -146,6 +148,8 @@ class Explanation(msgspec.Struct, frozen=True):
         lines += ["", msgspec.json.format(msgspec.json.encode(self.body), indent=2).decode()]
         if self.missing_key is not None:
             lines += ["", f"No key was found; set {' or '.join(self.missing_key) or 'api_key='}."]
+        if self.fallbacks:
+            lines += ["", f"If it fails, these are asked: {', '.join(self.fallbacks)}."]
         if self.decisions:
             lines += ["", "Of the history:"]
             lines += [f"  {_format_decision(decision)}" for decision in self.decisions]
@@ -166,8 +170,8 @@ def _format_change(notice: Notice) -> str:
 
 
 def explain(
-    model: str,
-    prompt: PromptLike,
+    model: ModelLike | None = None,
+    prompt: PromptLike | None = None,
     *,
     settings: Settings | None = None,
     providers: Sequence[Provider] = (),
@@ -175,7 +179,8 @@ def explain(
 ) -> Explanation:
     """The exact request of `ask` with these arguments, the key as ***, and the reasons for its content.
 
-    Sends nothing and needs no key. Raises the errors that `ask` raises before a byte is sent.
+    Sends nothing and needs no key. Raises the errors that `ask` raises before a byte is sent. Of several models it
+    explains the request to the first, and lists the others.
     """
     builder = CallBuilder(providers=providers, settings=settings)
     call = builder.build(model, prompt, options, stream=False, needs_key=False)
@@ -204,6 +209,7 @@ def explain(
         (*call.notices, *planned.notices, *encoder_notices),
         missing,
         call.why_endpoint,
+        tuple(other.model for other in call.fallbacks),
     )
 
 

@@ -62,10 +62,22 @@ class OutputFormat(Generic[Output]):
         self._formed: tuple[Prompt, bool, Prompt] | None = None
         """The last prompt without its messages, whether it was the final one, and what was made of it."""
         self._strategy: Strategy | None = None
+        self.notices: tuple[Notice, ...] = ()
+        self._choose_strategy()
+
+    def use_call(self, call: Call) -> None:
+        """Go on with another model. It may take the type of the answer in another way."""
+        if call.target is not self._call.target:
+            self._call = call
+            self._formed = None
+            self._choose_strategy()
+
+    def _choose_strategy(self) -> None:
+        call, config = self._call, self._config
         if config.output_type is not None:
             in_text = config.mode == "react"
             self._strategy = choose_strategy(config.output_type, call.prompt, call.target, in_text=in_text)
-        self.notices: tuple[Notice, ...] = () if self._strategy is None else self._strategy.notices
+            self.notices = self._strategy.notices
         self.expected: ExpectedOutput | None = None
         """The output that the last reply shall have."""
         if config.output_type is not None and self._strategy is not None:
@@ -148,6 +160,11 @@ class ReactExchange:
         """The reply so far; None when nothing has arrived."""
         received = self._exchange.partial
         return None if received is None else self._translate(received)
+
+    @property
+    def emitted(self) -> bool:
+        """Whether the caller got an event."""
+        return self._exchange.emitted
 
     def steps(self) -> Flow[Reply]:
         """The flow of the exchange, with its events translated."""

@@ -2,6 +2,7 @@
 
 A flow is a generator of steps. The driver sends the result of each step back:
 
+    UseCall(call)   → None        what follows has the target, the policy and the key of this call
     Open(request)   → Head        closes the previous response; transport errors are thrown into the flow
     Read()          → bytes       b"" at the end of the body; transport errors are thrown into the flow
     Sleep(seconds)  → None
@@ -23,6 +24,7 @@ from asides.dialects.dialect import HttpRequest
 if TYPE_CHECKING:
     # A plain call loads nothing that only agents need.
     from asides.agents.tools.executor import Job, JobOutcome
+    from asides.flows.call import Call
     from asides.values.result import RunEvent
 
 Whole = TypeVar("Whole")
@@ -82,7 +84,13 @@ class RunTools(msgspec.Struct, frozen=True):
     """Returns the events for the caller when the job of this number has ended. Called as the jobs end."""
 
 
-Step: TypeAlias = Open | Read | Sleep | Emit | Now | Allow | RunTools
+class UseCall(msgspec.Struct, frozen=True):
+    """Send what follows to the target of this call, with its key. Another call's key never goes there."""
+
+    call: Call
+
+
+Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | RunTools
 Flow: TypeAlias = Generator[Step, Any, Whole]
 
 

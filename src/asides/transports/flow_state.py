@@ -25,6 +25,7 @@ from asides.values.reply import Reply
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
+    from asides.flows.fallback import ExchangeInOrder
 
 
 class FlowState(Generic[Whole]):
@@ -34,6 +35,7 @@ class FlowState(Generic[Whole]):
 
     def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]], expected: ExpectedOutput | None = None) -> None:
         self.call = call
+        """The call under way. A flow with fallbacks replaces it, and with it the target and the key of requests."""
         self.output: PartialOutput | None = None
         """The output in progress, where the caller asked for one. It gets the events that the caller gets."""
         if expected is not None:
@@ -102,7 +104,7 @@ class ExchangeState(FlowState[Reply]):
     __slots__ = ("exchange",)
 
     def __init__(self, call: Call) -> None:
-        self.exchange = Exchange(call)
+        self.exchange: Exchange | ExchangeInOrder = Exchange(call) if not call.fallbacks else _begin_in_order(call)
         super().__init__(call, self.exchange.steps, call.expected)
 
     @property
@@ -134,6 +136,12 @@ class ExchangeState(FlowState[Reply]):
     def __repr__(self) -> str:
         state = "whole" if self.whole is not None else "failed" if self.failure is not None else "running"
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
+
+
+def _begin_in_order(call: Call) -> ExchangeInOrder:
+    from asides.flows.fallback import ExchangeInOrder  # Most calls have one model.
+
+    return ExchangeInOrder(call)
 
 
 def add_credential(request: HttpRequest, key: Secret | None) -> HttpRequest:

@@ -88,7 +88,7 @@ class _Worker:
         self._lock = threading.Lock()
         self._abandoned = False
         self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
-        _start_thread(self._work)
+        start_thread(self._work)
 
     @property
     def seconds(self) -> float:
@@ -310,7 +310,7 @@ async def _run_in_thread(job: Job) -> Any:
         except RuntimeError:
             _discard(value)  # The loop has closed, so nothing awaits it.
 
-    _start_thread(work)
+    start_thread(work)
     return await future
 
 
@@ -363,7 +363,7 @@ class _Thread:
         return None
 
 
-def _start_thread(work: Callable[[], None]) -> None:
+def start_thread(work: Callable[[], None]) -> None:
     """Run the function in an idle or a new thread with a copy of the caller's context, as a task would have it."""
     run = partial(contextvars.copy_context().run, work)
     try:

@@ -38,6 +38,8 @@ class AsidesError(Exception):
     partial: Reply | None = None
     result: Result[Any] | None = None
     """For an error in an agent's run: the result so far. Its messages can be sent."""
+    earlier: tuple[AsidesError, ...] = ()
+    """When several models were asked in order: the errors of the models before this one."""
 
     def __str__(self) -> str:
         # A server, or a file, may have chosen some of the words. They shall forge no line and command no terminal.

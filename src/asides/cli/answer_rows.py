@@ -1,0 +1,172 @@
+"""The answers of `ask --each`: one JSON line for each question, in a file or on stdout.
+
+Each row is written whole. A file is read first: what is answered in it is not asked again. Not here: the questions
+(question_rows).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from asides.cli.inputs import describe_read_error
+from asides.cli.question_rows import STDIN, Question
+from asides.cli.terminal import Terminal
+from asides.values.errors import ConfigError
+
+# Every row begins so, which tells a torn row from a file of somebody else.
+_START = b'{"index": '
+_WITHOUT_ANSWER = ("starved", "unterminated", None)
+
+
+def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
+    """The row of one answer: which question it was, the fields of the reply or the error, and the question's own."""
+    row: dict[str, Any] = {"index": question.index, "id": question.id, "fingerprint": question.fingerprint, **fields}
+    return {**row, "row": question.rest} if question.rest else row
+
+
+def is_answered(row: dict[str, Any]) -> bool:
+    """Whether a row has a final reply. One that failed, or that ended before an answer, is asked again."""
+    return row.get("error") is None and row.get("outcome") not in _WITHOUT_ANSWER
+
+
+class AnswerFile:
+    """Where the answers go. Opening it reads what is answered already, and removes a torn row and failed ones."""
+
+    def __init__(self, path: str | None, questions: str, terminal: Terminal) -> None:
+        """`path` None or "-" is stdout. `questions` is the file of the questions, which is never written to."""
+        self._path = None if path in (None, STDIN) else Path(str(path))
+        self._questions = questions
+        self._terminal = terminal
+        self._file: BinaryIO | None = None
+        self._answered: Counter[tuple[str | int | None, str]] = Counter()
+
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            try:
+                self._open(self._path)
+            except OSError as error:
+                raise ConfigError(f"-o {self._path} cannot be written: {describe_read_error(error)}.") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # A pipe or a device has nothing to sync.
+                os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = None
+
+    @property
+    def how_to_go_on(self) -> str:
+        """A sentence for a run that was stopped or had failures; "" where nothing is kept."""
+        return "" if self._path is None else " To do: run the same command again to ask the rest."
+
+    def has_answer(self, question: Question) -> bool:
+        """Whether the file has an answer to this question. Of equal rows, each answer counts for one."""
+        name = (question.id, question.fingerprint)
+        if not self._answered[name]:
+            return False
+        self._answered[name] -= 1
+        return True
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Append one row, whole, and hand it to the system at once."""
+        if self._file is None:
+            text = json.dumps(row, ensure_ascii=not self._terminal.supports_unicode)
+            self._terminal.write_answer(f"{text}\n")
+            self._terminal.flush()
+            return
+        data = memoryview(_encode(row))
+        while data:
+            data = data[self._file.write(data) :]
+
+    # --- a file that exists -------------------------------------------------------------------------------------------
+
+    def _open(self, path: Path) -> None:
+        if self._questions != STDIN and path.exists() and path.samefile(self._questions):
+            raise ConfigError(f"-o {path} is the file of the questions. To do: name another one.")
+        if path.is_file():
+            with path.open("rb") as file:
+                _lock(file, path)
+                if self._read(file, path):
+                    self._rewrite(path)
+        self._file = path.open("ab", buffering=0)
+        if path.is_file():
+            _lock(self._file, path)
+
+    def _read(self, file: BinaryIO, path: Path) -> bool:
+        """Read the rows. Returns whether the file has more than whole answered rows."""
+        has_others = False
+        for number, line in enumerate(file, start=1):
+            row = _decode(line)
+            is_whole = line.endswith(b"\n")
+            if row is None and line.strip() and (is_whole or not (line.startswith(_START) or _START.startswith(line))):
+                raise ConfigError(
+                    f"-o {path}: line {number} is no answer that --each wrote, so the file is left as it is. To do: "
+                    "name another one."
+                )
+            if row is not None and is_answered(row):
+                self._answered[row["id"], row["fingerprint"]] += 1
+                has_others = has_others or not is_whole
+            else:
+                has_others = True
+        return has_others
+
+    def _rewrite(self, path: Path) -> None:
+        """Leave the answered rows alone. A crash leaves the old file or the new one."""
+        target = path.resolve()
+        fresh = target.with_name(f"{target.name}.new")
+        with path.open("rb") as old, fresh.open("wb") as new:
+            for line in old:
+                row = _decode(line)
+                if row is not None and is_answered(row):
+                    new.write(line if line.endswith(b"\n") else line + b"\n")
+            new.flush()
+            os.fsync(new.fileno())
+        shutil.copymode(target, fresh)
+        fresh.replace(target)
+
+
+def _encode(row: dict[str, Any]) -> bytes:
+    # Half a surrogate pair cannot be UTF-8.
+    try:
+        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(row).encode() + b"\n"
+
+
+def _decode(line: bytes) -> dict[str, Any] | None:
+    """A row of ours; None for anything else."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if (
+        not isinstance(row, dict)
+        or not isinstance(row.get("index"), int)
+        or not isinstance(row.get("fingerprint"), str)
+    ):
+        return None
+    return row if isinstance(row.get("id"), (str, int, type(None))) else None
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Keep a second process from writing the same file. It is released when the file is closed."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(
+            f"-o {path}: another process writes to it. To do: wait for it, or name another file."
+        ) from None
+    except OSError:
+        return  # Some file systems have no locks.

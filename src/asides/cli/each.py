@@ -1,0 +1,171 @@
+"""`asides ask --each FILE`: every question of a file, some at once, one JSON line for each answer.
+
+A run that was stopped goes on: questions that are answered in the output are not asked again. Not here: reading the
+questions (question_rows), the file of answers (answer_rows), and asking many (flows/many).
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, cast
+
+from asides.cli.answer_rows import AnswerFile, encode_row, is_answered
+from asides.cli.exit_codes import Exit
+from asides.cli.question_rows import Question, count_questions, open_questions
+from asides.cli.render import PRINTED_WITH_SETTINGS, describe_error, describe_notice, encode_error, encode_reply
+from asides.cli.request import CallConfig, read_call_config
+from asides.cli.terminal import LiveLine, Terminal
+from asides.client import Client
+from asides.flows.build_call import CallBuilder
+from asides.flows.many import Answer, Batch, BuildCall, check_call
+from asides.options import Options
+from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.usage import Usage
+
+_USUAL_CONCURRENCY = 8
+# Wrong for every question: a key that is not accepted, a model that does not exist.
+_OF_ALL = (AuthError, NotFound)
+
+
+def run_each(arguments: Namespace, terminal: Terminal) -> int:
+    """Ask every question and return the exit code. Ctrl-C leaves whole rows, and the same command goes on."""
+    _check_arguments(arguments)
+    config = read_call_config(arguments, terminal)
+    batch = Batch(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
+    with ExitStack() as stack:
+        total = count_questions(arguments.each)
+        answers = stack.enter_context(AnswerFile(arguments.output, arguments.each, terminal))
+        client = stack.enter_context(Client(settings=config.settings))
+        each = _Each(config, terminal, answers, total)
+        pairs = client.answer(partial(each.prepare, path=arguments.each), batch)
+        stack.callback(pairs.close)
+        live = LiveLine(terminal, each.status_line)
+        stack.callback(live.stop)
+        live.start()
+        try:
+            for index, outcome in pairs:
+                each.take(index, outcome)
+        except KeyboardInterrupt:
+            pairs.close()
+            live.stop()
+            terminal.print_error(f"stopped; {each.summary()}{answers.how_to_go_on}")
+            return Exit.INTERRUPTED
+        live.stop()
+    terminal.print_note(f"{each.summary()}{answers.how_to_go_on if each.failed else ''}")
+    if arguments.usage:
+        terminal.print_info(each.describe_usage())
+    return Exit.SOME_FAILED if each.failed else Exit.DONE
+
+
+def _check_arguments(arguments: Namespace) -> None:
+    for given, name in (
+        (arguments.prompt, "the words of a question"),
+        (arguments.file, "-f"),
+        (arguments.tools, "--tools"),
+    ):
+        if given:
+            raise ConfigError(f"--each takes its questions from its file, without {name}. To do: leave one out.")
+
+
+class _Each:
+    """One run: the questions that are being asked, the counts, and the rows that are written."""
+
+    def __init__(self, config: CallConfig, terminal: Terminal, answers: AnswerFile, total: int | None) -> None:
+        self._config = config
+        self._terminal = terminal
+        self._answers = answers
+        self._total = total
+        self._began = time.monotonic()
+        self._asked: dict[int, Question] = {}
+        self._told: set[Notice] = set()
+        self._usage: Usage | None = None
+        self._skipped = 0
+        self._taken = 0
+        self._answered = 0
+        self.failed = 0
+        self._first_error: AsidesError | None = None
+
+    def prepare(self, builder: CallBuilder, *, path: str) -> Iterator[BuildCall]:
+        """What builds the call of each question that has no answer yet. Raises what is wrong with all of them."""
+        check_call(builder, self._config.models, self._config.options)
+        return self._prepare_each(builder, path)
+
+    def _prepare_each(self, builder: CallBuilder, path: str) -> Iterator[BuildCall]:
+        with open_questions(path) as questions:
+            for question in questions:
+                if self._answers.has_answer(question):
+                    self._skipped += 1
+                    continue
+                self._asked[self._taken] = question
+                self._taken += 1
+                yield partial(self._build, builder, question)
+
+    def _build(self, builder: CallBuilder, question: Question) -> Any:
+        options = cast("Options", {**self._config.options, **question.options})
+        model = self._config.models
+        if question.model is not None:
+            # `--base-url` and `--api-key` hold for the provider that they were given for.
+            other = self._config.with_model(question.model)
+            options, model = cast("Options", {**other.options, **question.options}), other.models
+        return builder.build(model, question.prompt, options, stream=False)
+
+    def take(self, index: int, outcome: Answer) -> None:
+        """Write the row of one question. Raises the error that every question would get."""
+        question = self._asked.pop(index)
+        if isinstance(outcome, Reply):
+            fields = encode_reply(outcome, self._config.visibility)
+            if not self._config.visibility.is_shown:
+                fields.pop("thinking")
+            self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
+            self._tell(outcome)
+        else:
+            fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
+            self._first_error = self._first_error or outcome
+        self._answers.write(encode_row(question, fields))
+        if is_answered(fields):
+            self._answered += 1
+            return
+        self.failed += 1
+        if isinstance(outcome, _OF_ALL) and not self._answered and not self._skipped:
+            raise outcome
+
+    def _tell(self, reply: Reply) -> None:
+        for notice in reply.warnings:
+            if notice not in self._told and notice.code not in (*PRINTED_WITH_SETTINGS, "max_tokens_chosen"):
+                self._told.add(notice)
+                self._terminal.print_note(f"warning: {describe_notice(notice)}")
+
+    # --- figures ------------------------------------------------------------------------------------------------------
+
+    def status_line(self) -> str:
+        """The text of the live line."""
+        done = self._skipped + self._answered + self.failed
+        of_all = f"/{self._total}" if self._total is not None else ""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{done}{of_all} questions{failed}, {len(self._asked)} open, {int(time.monotonic() - self._began)} s"
+
+    def summary(self) -> str:
+        """How it ended, in one line."""
+        parts = [f"{self._answered} answered"]
+        if self._skipped:
+            parts.append(f"{self._skipped} answered before")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self._total is not None and (left := self._total - self._skipped - self._answered - self.failed) > 0:
+            parts.append(f"{left} not asked")
+        first = self._first_error
+        return ", ".join(parts) + ("." if first is None else f". The first error: {describe_error(first)}")
+
+    def describe_usage(self) -> str:
+        """The line of `--usage`: the tokens of all replies of this run."""
+        usage = self._usage
+        if usage is None or (usage.input is None and usage.output is None):
+            return "tokens: not reported"
+        counts = {"in": usage.input, "out": usage.output, "thinking": usage.thinking}
+        return f"tokens: {', '.join(f'{count} {name}' for name, count in counts.items() if count is not None)}"

@@ -1,0 +1,136 @@
+"""Many questions: what is decided once for the sync and the async driver. When to take the next prompt, what ends the
+batch, and what is reported.
+
+Not here: threads and tasks (transports/answers), and one question (exchange).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from asides.flows.call import Call
+from asides.history.check import check_request
+from asides.options import ModelLike, Options, PromptLike
+from asides.values.errors import AsidesError, ConfigError
+from asides.values.messages import Message, Prompt
+from asides.values.reply import Reply
+
+if TYPE_CHECKING:
+    from asides.flows.build_call import CallBuilder
+
+Answer: TypeAlias = "Reply | AsidesError"
+BuildCall: TypeAlias = Callable[[], Call]
+"""Builds the call of one question. An AsidesError that it raises is the answer to this question alone."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far many questions are, for `on_progress`."""
+
+    done: int
+    """Questions that have a reply or have failed."""
+    failed: int
+    """Of these, the ones that failed."""
+    running: int
+    """Questions that are being asked."""
+    total: int | None
+    """The number of all questions; None when it is not known, as with a generator."""
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+
+
+class Batch:
+    """The state of one batch: counts, and the error that ends it. A driver takes the questions and runs them."""
+
+    __slots__ = ("_concurrency", "_done", "_failed", "_is_exhausted", "_on_progress", "_problem", "_taken", "_total")
+
+    def __init__(self, concurrency: int = 8, on_progress: OnProgress | None = None, total: int | None = None) -> None:
+        self._concurrency = _check_concurrency(concurrency)
+        if on_progress is not None and not callable(on_progress):
+            raise ConfigError("on_progress is a function that takes a Progress.")
+        self._on_progress = on_progress
+        self._total = total
+        self._taken = self._done = self._failed = 0
+        self._is_exhausted = False
+        self._problem: BaseException | None = None
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether to take the next question now. No more are taken than are asked at once."""
+        is_over = self._is_exhausted or self._problem is not None
+        return not is_over and self._taken - self._done < self._concurrency
+
+    def take(self) -> int:
+        """Count a question that was taken. Returns its index."""
+        self._taken += 1
+        return self._taken - 1
+
+    def exhaust(self) -> None:
+        """There are no more questions."""
+        self._is_exhausted = True
+
+    def fail(self, problem: BaseException) -> None:
+        """Take no more questions. The problem is raised when those under way have ended, so that no reply is lost."""
+        if self._problem is None:
+            self._problem = problem
+
+    def finish(self, index: int, outcome: Reply | BaseException) -> tuple[int, Answer] | None:
+        """Count an outcome; return what the caller gets. None for an error that is not one of a question."""
+        self._done += 1
+        if not isinstance(outcome, (Reply, AsidesError)):
+            self.fail(outcome)
+            return None
+        if isinstance(outcome, AsidesError):
+            self._failed += 1
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._done, self._failed, self._taken - self._done, self._total))
+        return index, outcome
+
+    def end(self) -> None:
+        """Raise the error that ended the batch, if there is one."""
+        if self._problem is not None:
+            raise self._problem
+
+
+def _check_concurrency(given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise ConfigError(f"concurrency is a number of calls, 1 or more, not {given!r}.")
+    return given
+
+
+# --- the questions of ask_many ------------------------------------------------------------------------------------
+
+
+def check_prompts(prompts: object) -> int | None:
+    """Return the number of prompts, where it is known. Raises for a single prompt in place of many."""
+    is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
+    if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
+        raise ConfigError(
+            f"prompts is a list of prompts, not {type(prompts).__name__}. To do: pass a list, or ask() for one prompt."
+        )
+    return len(prompts) if hasattr(prompts, "__len__") else None  # type: ignore[arg-type]
+
+
+def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) -> None:
+    """Raise what would be wrong with every question, before the first is sent."""
+    told = set(builder.reported)
+    call = builder.build(model, "?", options, stream=False)
+    builder.reported.clear()
+    builder.reported.update(told)  # The first question tells of a default model.
+    check_request(call.prompt, call.target, call.policy.on_conflict, [])
+
+
+def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options, prompt: PromptLike) -> BuildCall:
+    """What builds the call of one prompt."""
+    return partial(builder.build, model, prompt, options, stream=False)
+
+
+def prepare_calls(
+    builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any], options: Options
+) -> Iterator[BuildCall]:
+    """What builds the call of each prompt. A prompt is taken when it can be asked."""
+    return (prepare_call(builder, model, options, prompt) for prompt in prompts)

@@ -1,0 +1,221 @@
+"""The answers to many questions as they arrive: `Answers` with threads, `AsyncAnswers` with tasks.
+
+Not here: what both decide (flows/many), and one question (sync, async_).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, Self, TypeAlias
+
+from asides.flows.many import Answer, Batch, BuildCall
+from asides.transports.async_ import AsyncStream
+from asides.transports.protocols import AsyncTransport, Transport
+from asides.transports.sync import Stream
+from asides.transports.tool_executor import start_thread
+from asides.values.reply import Reply
+
+_Ended: TypeAlias = "queue.SimpleQueue[tuple[int, Reply | BaseException] | None]"
+# How often a wait looks whether this is a forked child, without the threads. It also lets Ctrl-C in on Windows.
+_POLL_SECONDS = 0.5
+
+
+class Answers:
+    """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive.
+
+    The first question is sent when the first pair is read. Leave the `with`, call `close`, or drop the iterator: open
+    connections close at once. An error that is not one of a question, such as one of your iterable, is raised when the
+    questions under way have ended.
+    """
+
+    def __init__(self, calls: Iterable[BuildCall], transport: Transport, batch: Batch) -> None:
+        self._ended: _Ended = queue.SimpleQueue()
+        self._pairs = _answer(iter(calls), transport, batch, self._ended)
+
+    def __iter__(self) -> Iterator[tuple[int, Answer]]:
+        return self._pairs
+
+    def __next__(self) -> tuple[int, Answer]:
+        return next(self._pairs)
+
+    def close(self) -> None:
+        """Close open connections and ask nothing more, from any thread."""
+        self._ended.put(None)
+        with suppress(ValueError):  # Another thread waits for the next pair, and is woken.
+            self._pairs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _answer(
+    calls: Iterator[BuildCall], transport: Transport, batch: Batch, ended: _Ended
+) -> Generator[tuple[int, Answer], None, None]:
+    running: dict[int, Stream | None] = {}
+    process = os.getpid()
+    try:
+        while True:
+            while batch.wants_more:
+                try:
+                    build = next(calls)
+                except StopIteration:
+                    batch.exhaust()
+                    break
+                except Exception as problem:  # noqa: BLE001 - it is the caller's, and raised when the others have ended
+                    batch.fail(problem)
+                    break
+                index = batch.take()
+                running[index] = _start(index, build, transport, ended)
+            if not running:
+                batch.end()
+                return
+            outcome = _wait(ended, process)
+            if outcome is None:
+                return
+            del running[outcome[0]]
+            pair = batch.finish(*outcome)
+            if pair is not None:
+                yield pair
+    finally:
+        for stream in running.values():
+            if stream is not None:
+                stream.close()
+
+
+def _start(index: int, build: BuildCall, transport: Transport, ended: _Ended) -> Stream | None:
+    """Start a question in a thread. None: it failed before anything was sent."""
+    try:
+        stream = Stream(build(), transport)
+    except Exception as problem:  # noqa: BLE001 - the batch decides whose it is
+        ended.put((index, problem))
+        return None
+    start_thread(partial(_ask, index, stream, ended))
+    return stream
+
+
+def _ask(index: int, stream: Stream, ended: _Ended) -> None:
+    outcome: Reply | BaseException
+    try:
+        outcome = stream.reply
+    except BaseException as problem:  # noqa: BLE001 - nothing else catches it in this thread
+        outcome = problem
+    ended.put((index, outcome))
+
+
+def _wait(ended: _Ended, process: int) -> tuple[int, Reply | BaseException] | None:
+    while True:
+        with suppress(queue.Empty):
+            return ended.get(timeout=_POLL_SECONDS)
+        if process != os.getpid():
+            raise RuntimeError("the process was forked while questions were open, and only its parent has the threads.")
+
+
+class AsyncAnswers:
+    """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive.
+
+    The first question is sent when the first pair is read. Leave the `async with` or await `close`: open connections
+    close at once. An error that is not one of a question, such as one of your iterable, is raised when the questions
+    under way have ended.
+    """
+
+    def __init__(
+        self,
+        calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
+        transport: AsyncTransport,
+        batch: Batch,
+        *,
+        ends_transport: bool = False,
+    ) -> None:
+        self._pairs = _answer_async(calls, transport, batch, ends_transport)
+
+    def __aiter__(self) -> AsyncIterator[tuple[int, Answer]]:
+        return self._pairs
+
+    async def __anext__(self) -> tuple[int, Answer]:
+        return await anext(self._pairs)
+
+    async def close(self) -> None:
+        """Close open connections and ask nothing more."""
+        await self._pairs.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def _answer_async(
+    calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
+    transport: AsyncTransport,
+    batch: Batch,
+    ends_transport: bool,
+) -> AsyncGenerator[tuple[int, Answer], None]:
+    source = calls if isinstance(calls, AsyncIterable) else _iterate(calls)
+    waiting = aiter(source)
+    running: dict[asyncio.Task[Reply | BaseException], int] = {}
+    taking: asyncio.Task[BuildCall | BaseException | None] | None = None
+    try:
+        while True:
+            if taking is None and batch.wants_more:
+                # A task: the next prompt may take long, and replies arrive meanwhile.
+                taking = asyncio.create_task(_take(waiting))
+            if taking is None and not running:
+                batch.end()
+                return
+            await asyncio.wait(_list_tasks(running, taking), return_when=asyncio.FIRST_COMPLETED)
+            if taking is not None and taking.done():
+                taken, taking = taking.result(), None
+                if taken is None:
+                    batch.exhaust()
+                elif isinstance(taken, BaseException):
+                    batch.fail(taken)
+                else:
+                    running[asyncio.create_task(_ask_async(taken, transport))] = batch.take()
+                continue
+            for task in [task for task in running if task.done()]:
+                pair = batch.finish(running.pop(task), task.result())
+                if pair is not None:
+                    yield pair
+    finally:
+        left = _list_tasks(running, taking)
+        for open_task in left:
+            open_task.cancel()
+        if left:
+            await asyncio.wait(left)
+        if ends_transport:
+            await transport.close()
+
+
+def _list_tasks(running: Iterable[asyncio.Task[Any]], taking: asyncio.Task[Any] | None) -> list[asyncio.Task[Any]]:
+    return [*running] if taking is None else [*running, taking]
+
+
+async def _iterate(calls: Iterable[BuildCall]) -> AsyncGenerator[BuildCall, None]:
+    for build in calls:
+        yield build
+
+
+async def _take(calls: AsyncIterator[BuildCall]) -> BuildCall | BaseException | None:
+    """What builds the next call; None at the end; an error of the caller's iterable as a value."""
+    try:
+        return await anext(calls)
+    except StopAsyncIteration:
+        return None
+    except Exception as problem:  # noqa: BLE001 - it is the caller's, and raised when the others have ended
+        return problem
+
+
+async def _ask_async(build: BuildCall, transport: AsyncTransport) -> Reply | BaseException:
+    try:
+        return await AsyncStream(build(), transport).drain()
+    except Exception as problem:  # noqa: BLE001 - the batch decides whose it is
+        return problem
