@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Emit, Flow, Open, Read, RunTools, Sleep, Step, Whole
+from asides.flows.steps import Allow, Emit, FetchKey, Flow, Open, Read, RunTools, Sleep, Step, Whole
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, TransportError
@@ -201,6 +201,10 @@ class AsyncDriver:
                                 yield step.report(number, outcome)
                     elif isinstance(step, Allow):
                         state.allow(step.seconds)
+                    elif isinstance(step, FetchKey):
+                        from asides.transports.fetch_key import fetch_async
+
+                        value = await fetch_async(step.key, state)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Emit, Flow, Open, Read, RunTools, Sleep, Step, Whole
+from asides.flows.steps import Allow, Emit, FetchKey, Flow, Open, Read, RunTools, Sleep, Step, Whole
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, TransportError
@@ -163,6 +163,10 @@ class SyncDriver:
                         value = yield from self._run_tools(step)
                     elif isinstance(step, Allow):
                         state.allow(step.seconds)
+                    elif isinstance(step, FetchKey):
+                        from asides.transports.fetch_key import fetch
+
+                        value = fetch(step.key)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:
