@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.providers import find_key_variable
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_file_here, read_settings, trust, untrust
+from asides.providers.credentials import locate_key
 from asides.providers.find import list_providers
 from asides.settings import Settings, is_harmless
 from asides.settings_files import FILE_NAME
@@ -42,9 +42,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     keys = {
-        row.name: variable
-        for row in list_providers(settings.providers)
-        if (variable := find_key_variable(row)) is not None
+        row.name: variable for row in list_providers(settings.providers) if (variable := locate_key(row)) is not None
     }
     own = [row.name for row in settings.providers]
     if arguments.json:

@@ -5,7 +5,6 @@ Not here: the facts themselves (providers/table).
 
 from __future__ import annotations
 
-import os
 import re
 from argparse import Namespace
 from typing import Any
@@ -17,6 +16,7 @@ from asides.cli.models import format_rules
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
+from asides.providers.credentials import locate_key
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Provider
 
@@ -43,17 +43,12 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     return Exit.DONE
 
 
-def find_key_variable(row: Provider) -> str | None:
-    """The environment variable that holds the provider's key; None where none is set."""
-    return next((name for name in row.key_env if os.environ.get(name, "").strip()), None)
-
-
 def _format_key(row: Provider) -> str:
+    source = locate_key(row)
+    if source is not None:
+        return f"{source} (set)"
     if row.quirks.auth == "nothing" or not row.key_env:
         return "none needed" if row.key == "optional" or row.quirks.auth == "nothing" else "--api-key"
-    variable = find_key_variable(row)
-    if variable is not None:
-        return f"{variable} (set)"
     return f"{row.key_env[0]} (optional)" if row.key == "optional" else row.key_env[0]
 
 
@@ -108,5 +103,5 @@ def _encode(row: Provider) -> dict[str, Any]:
     if row.tier == "yours":
         fields["headers"] = [[name, "***"] for name, _ in row.headers]
         fields["query"] = [[name, value if value.startswith("$") else "***"] for name, value in row.query]
-    fields["key_set_by"] = find_key_variable(row)
+    fields["key_set_by"] = locate_key(row)
     return fields

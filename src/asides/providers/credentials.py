@@ -195,7 +195,7 @@ class KeySource(Secret):
                 f"the function in api_key= returned an empty key for {self.provider.name}. To do: return the key, or "
                 "raise an error that says why there is none."
             )
-        return _read_key(text, self.provider, "the function in api_key=")
+        return read_key(text, self.provider, "the function in api_key=")
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -223,18 +223,18 @@ def find_key(
         return KeySource(provider, explicit)
     given = explicit.reveal() if isinstance(explicit, Secret) else explicit or ""
     if given.strip():
-        return _read_key(given, provider, "api_key=")
+        return read_key(given, provider, "api_key=")
     environ = os.environ if environ is None else environ
     for name in provider.key_env:
         if value := environ.get(name, "").strip():
-            return _read_key(value, provider, name)
+            return read_key(value, provider, name)
     if provider.signing == "aws" and (credentials := _read_aws_credentials(provider, environ, base_url)) is not None:
         return credentials
     if (path := _find_key_file(environ)) is not None:
         from asides.providers.key_file import find_stored_key
 
         if stored := find_stored_key(provider, path):
-            return _read_key(stored, provider, f"the key file {path}")
+            return read_key(stored, provider, f"the key file {path}")
     address = provider.base_url if base_url is None else base_url
     is_required = provider.key != "optional" and not is_loopback(address)
     cloud = name_cloud(provider)
@@ -248,11 +248,12 @@ def find_key(
     return None
 
 
-def locate_key(provider: Provider, environ: Mapping[str, str] | None = None) -> str | None:
+def locate_key(provider: Provider, environ: Mapping[str, str] | None = None, *, clouds: bool = True) -> str | None:
     """Where the key of a provider comes from: the name of a variable, "key file", or such as "aws credentials".
 
     None if there is none, or if the provider takes none. Reads no more than the key file, and asks no cloud: whether
-    its credentials are good is known with the first request. Raises a ConfigError for a key file that cannot be read.
+    its credentials are good is known with the first request. `clouds`: whether such credentials count. Raises a
+    ConfigError for a key file that cannot be read.
     """
     if provider.quirks.auth == "nothing":
         return None
@@ -268,7 +269,7 @@ def locate_key(provider: Provider, environ: Mapping[str, str] | None = None) -> 
         if find_stored_key(provider, path):
             return "key file"
     cloud = name_cloud(provider)
-    if cloud != "nothing":
+    if clouds and cloud != "nothing":
         from asides.providers.cloud_hints import has_cloud_hint
 
         if has_cloud_hint(cloud, environ):
@@ -316,7 +317,7 @@ def _read_aws_credentials(
     given = {name: value for name in names if (value := environ.get(name, "").strip())}
     if _AWS_ACCESS_KEY not in given or _AWS_SECRET not in given:
         return None
-    keys = {name: _read_key(value, provider, name).reveal() for name, value in given.items()}
+    keys = {name: read_key(value, provider, name).reveal() for name, value in given.items()}
     access_key, secret, token = (keys.get(name, "") for name in names)
     region = choose_aws_region(base_url or provider.base_url, environ)
     return AwsCredentials(access_key, secret, token, region=region, service="bedrock")
@@ -330,8 +331,8 @@ def choose_aws_region(base_url: str, environ: Mapping[str, str], usual: str | No
     return next((value for name in _AWS_REGIONS if (value := environ.get(name, "").strip())), usual or "us-east-1")
 
 
-def _read_key(value: str, provider: Provider, where: str) -> Secret:
-    """Return a key that a header can carry: visible ASCII. HTTP libraries would print a key that they refuse."""
+def read_key(value: str, provider: Provider, where: str) -> Secret:
+    """Check that a header can carry a key: visible ASCII. HTTP libraries would print a key that they refuse."""
     key = value.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(

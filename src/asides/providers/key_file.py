@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from asides.providers.credentials import KEY_FILE
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
-from asides.settings_files import is_open_to_others, read_regular_file
+from asides.settings_files import find_config_folder, is_open_to_others, read_regular_file
 from asides.values.errors import ConfigError, UnknownProvider
 
 
@@ -26,6 +27,14 @@ class KeyFile(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"KeyFile(<{len(self.keys)} keys>)"
+
+
+def find_key_file(environ: Mapping[str, str]) -> Path:
+    """The path of the key file, which need not exist. Raises a ConfigError without a home."""
+    folder = find_config_folder(environ)
+    if folder is None:
+        raise ConfigError("there is no home folder for the key file. To do: set HOME or XDG_CONFIG_HOME.")
+    return folder / KEY_FILE
 
 
 def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
