@@ -65,17 +65,21 @@ def has_cloud_hint(cloud: Cloud, environ: Mapping[str, str]) -> bool:
     is_hosted = runs_in(cloud) and environ.get(_SWITCHES.get(cloud, ""), "").strip().lower() != "true"
     if is_hosted or any(environ.get(name, "").strip() for name in _VARIABLES[cloud]):
         return True
+    return find_sign_in(cloud, environ) is not None
+
+
+def find_sign_in(cloud: Cloud, environ: Mapping[str, str]) -> Path | None:
+    """The file that signing in to the cloud has left; None without one."""
     variable, name = _FOLDERS.get(cloud, ("", ""))
+    places: list[Path] = []
     if variable and (folder := environ.get(variable, "").strip()):
-        return Path(folder, name).exists()
-    if cloud == "google" and (folder := environ.get("APPDATA", "").strip()):
-        return Path(folder, "gcloud", name).exists() or _has_file(cloud, environ)
-    return _has_file(cloud, environ)
-
-
-def _has_file(cloud: Cloud, environ: Mapping[str, str]) -> bool:
-    home = _find_home(environ)
-    return home is not None and any(Path(home, name).exists() for name in _FILES[cloud])
+        places.append(Path(folder, name))
+    else:
+        if cloud == "google" and (folder := environ.get("APPDATA", "").strip()):
+            places.append(Path(folder, "gcloud", name))
+        if (home := _find_home(environ)) is not None:
+            places += [home / name for name in _FILES[cloud]]
+    return next((place for place in places if place.exists()), None)
 
 
 def _find_home(environ: Mapping[str, str]) -> Path | None:

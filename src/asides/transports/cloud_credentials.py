@@ -6,6 +6,7 @@ object for each set of variables serves all threads. Not here: when a library is
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from asides.providers.cloud_hints import runs_in
+from asides.providers.cloud_hints import find_sign_in, runs_in
 from asides.providers.credentials import (
     AwsCredentials,
     BearerToken,
@@ -31,6 +32,8 @@ _GOOGLE_TOKENS = "https://oauth2.googleapis.com"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 # A request for a token takes less than a second. The libraries would wait for minutes.
 _CONNECT_SECONDS, _READ_SECONDS = 10, 30
+
+_LONGEST_QUOTE = 300
 
 Fetch = Callable[[KeySource], Secret | None]
 """Returns the credentials of this moment, renewed where needed; None if the library finds none."""
@@ -103,10 +106,12 @@ def _report(key: KeySource, why: str, way: str) -> MissingKey:
 
 
 def _describe(problem: Exception) -> str:
-    kind = type(problem).__name__
-    # The output of a program of the user, which may be anything.
-    is_quoted = "custom-process" not in str(problem)
-    return f"says: {kind}: {quote_message(str(problem))[:300]}" if is_quoted else f"raised {kind}"
+    kind, text = type(problem).__name__, str(problem)
+    if "custom-process" in text:
+        return f"raised {kind}"  # The output of a program of the user, which may be anything.
+    # A chain lists all that it tried. What is not set up says nothing.
+    lines = [line for line in text.splitlines() if not ("unavailable" in line or "https://" in line)]
+    return f"says: {kind}: {quote_message(' '.join(lines))[:_LONGEST_QUOTE].rstrip('. ')}"
 
 
 # --- the libraries ----------------------------------------------------------------------------------------------------
@@ -146,7 +151,7 @@ def _open_google() -> Fetch:
     proxy = find_proxy(_GOOGLE_TOKENS)
     pool = urllib3.PoolManager(**limits) if proxy is None else urllib3.ProxyManager(proxy, **limits)
     request: Any = import_module("google.auth.transport.urllib3").Request(pool)
-    credentials: Any = library.default(scopes=[_GOOGLE_SCOPE], request=request)[0]
+    credentials: Any = _read_google_user() or library.default(scopes=[_GOOGLE_SCOPE], request=request)[0]
     lock = threading.Lock()
 
     def fetch(_key: KeySource) -> Secret | None:
@@ -156,6 +161,20 @@ def _open_google() -> Fetch:
             return BearerToken(credentials.token)
 
     return fetch
+
+
+def _read_google_user() -> Any:
+    """The credentials of a person who signed in with gcloud; None for all others.
+
+    The library would also run gcloud, for seconds, to learn the person's project, which the address has already.
+    """
+    path = find_sign_in("google", os.environ)
+    if path is None or os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "").strip():
+        return None
+    info: Any = json.loads(path.read_bytes())
+    if not (isinstance(info, dict) and info.get("type") == "authorized_user"):
+        return None
+    return import_module("google.oauth2.credentials").Credentials.from_authorized_user_info(info)
 
 
 def _open_azure() -> Fetch:
