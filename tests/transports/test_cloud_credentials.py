@@ -63,7 +63,7 @@ def answering(answer: Callable[[str, str], object]) -> Generator[tuple[str, list
 
         do_GET = do_PUT = do_POST = do_any  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

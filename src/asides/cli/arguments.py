@@ -255,9 +255,11 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         nargs="?",
-        choices=("trust", "untrust"),
-        help="trust: let ./asides.toml set everything, as long as it does not change; untrust: take that back",
+        choices=("get", "set", "unset", "trust", "untrust"),
+        help="get, set, unset: one setting, written to your own file; trust: let ./asides.toml set everything, as long "
+        "as it does not change; untrust: take that back",
     )
+    parser.add_argument("words", nargs="*", metavar="NAME [VALUE]", help="the setting, such as timeouts.idle")
     parser.add_argument("-y", "--yes", action="store_true", help="trust without a question")
     _add_json(parser, "print JSON")
 
@@ -310,7 +312,7 @@ COMMANDS: dict[str, Command] = {
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
     "keys": Command("Store API keys, and list where keys come from.", _declare_keys, "asides.cli.keys"),
     "config": Command(
-        "Show every setting and its origin, or trust a folder's file.", _declare_config, "asides.cli.config"
+        "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
     "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
 }

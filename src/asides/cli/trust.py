@@ -22,7 +22,7 @@ from asides.settings import Settings, load_settings
 from asides.settings_files import FILE_NAME, find_config_folder, is_open_to_others, parse, read_regular_file
 from asides.values.errors import ConfigError
 
-_RECORD = "trusted.json"
+RECORD = "trusted.json"
 
 
 class _Record(msgspec.Struct):
@@ -92,7 +92,7 @@ def _read_record(environ: Mapping[str, str]) -> _Record:
     folder = find_config_folder(environ)
     if folder is not None:
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            content, status = read_regular_file(folder / _RECORD)
+            content, status = read_regular_file(folder / RECORD)
             if not is_open_to_others(status) and not is_open_to_others(folder.stat()):
                 return msgspec.json.decode(content, type=_Record)
     return _Record()
@@ -103,6 +103,6 @@ def _write_record(environ: Mapping[str, str], record: _Record) -> Path:
     folder = find_config_folder(environ)
     if folder is None:
         raise ConfigError("there is no home folder to record trusted files in. To do: set HOME or XDG_CONFIG_HOME.")
-    path = folder / _RECORD
+    path = folder / RECORD
     write_private_file(path, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n", f"the record {path}")
     return path

@@ -134,7 +134,7 @@ class KeySource(Secret):
         super().__init__("")
         self.provider = provider
         self.function = function
-        self.cloud = cloud
+        self.cloud: Cloud = cloud
         self.base_url = base_url
         self.is_required = is_required
         """Whether a cloud without credentials is an error; else requests go out without any."""
