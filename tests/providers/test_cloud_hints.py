@@ -35,8 +35,8 @@ def firmware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [
         ("aws", "AWS_PROFILE", ".aws/credentials"),
         ("aws", "AWS_CONTAINER_CREDENTIALS_FULL_URI", ".aws/config"),
-        ("google", "GOOGLE_APPLICATION_CREDENTIALS", ".config/gcloud/application_default_credentials.json"),
-        ("azure", "IDENTITY_ENDPOINT", ".azure/azureProfile.json"),
+        ("google-cloud", "GOOGLE_APPLICATION_CREDENTIALS", ".config/gcloud/application_default_credentials.json"),
+        ("azure-ad", "IDENTITY_ENDPOINT", ".azure/azureProfile.json"),
     ],
 )
 @pytest.mark.usefixtures("firmware")
@@ -64,8 +64,8 @@ def test_files_of_the_current_folder_are_none(tmp_path: Path, monkeypatch: pytes
     ("cloud", "name", "says"),
     [
         ("aws", "sys_vendor", "Amazon EC2"),
-        ("google", "product_name", "Google Compute Engine"),
-        ("azure", "chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"),
+        ("google-cloud", "product_name", "Google Compute Engine"),
+        ("azure-ad", "chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"),
     ],
 )
 def test_a_machine_of_the_cloud_is_a_hint(cloud: Cloud, name: str, says: str, firmware: Path) -> None:
@@ -73,16 +73,16 @@ def test_a_machine_of_the_cloud_is_a_hint(cloud: Cloud, name: str, says: str, fi
     (firmware / name).write_text(f"{says}\n")
     runs_in.cache_clear()
     assert has_cloud_hint(cloud, {})
-    if cloud != "azure":
+    if cloud != "azure-ad":
         assert not has_cloud_hint(cloud, {"AWS_EC2_METADATA_DISABLED": "true", "NO_GCE_CHECK": "True"})
 
 
 @pytest.mark.usefixtures("firmware")
 def test_folders_that_variables_name_are_looked_into(tmp_path: Path) -> None:
     for cloud, variable, name in (
-        ("google", "CLOUDSDK_CONFIG", "application_default_credentials.json"),
-        ("azure", "AZURE_CONFIG_DIR", "azureProfile.json"),
-        ("google", "APPDATA", "gcloud/application_default_credentials.json"),
+        ("google-cloud", "CLOUDSDK_CONFIG", "application_default_credentials.json"),
+        ("azure-ad", "AZURE_CONFIG_DIR", "azureProfile.json"),
+        ("google-cloud", "APPDATA", "gcloud/application_default_credentials.json"),
     ):
         folder = tmp_path / variable
         environ = {variable: str(folder)}

@@ -144,12 +144,12 @@ def _find_spelling(text: str, name: str) -> tuple[str, ...]:
     if name not in SETTINGS:
         return path
     document: Any = parse(Path(FILE_NAME), text.encode())
-    spelled: list[str] = []
+    found_path: list[str] = []
     for part in path:
         keys = document if isinstance(document, dict) else {}
-        spelled.append(next((key for key in keys if key.replace("-", "_") == part), part))
-        document = keys.get(spelled[-1])
-    return tuple(spelled)
+        found_path.append(next((key for key in keys if key.replace("-", "_") == part), part))
+        document = keys.get(found_path[-1])
+    return tuple(found_path)
 
 
 def _list_readings(text: str) -> Iterator[Any]:

@@ -28,8 +28,14 @@ _VARIABLES: dict[Cloud, tuple[str, ...]] = {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         "AWS_EC2_METADATA_SERVICE_ENDPOINT",
     ),
-    "google": ("GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST", "GCE_METADATA_IP", "K_SERVICE", "GAE_SERVICE"),
-    "azure": (
+    "google-cloud": (
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GCE_METADATA_HOST",
+        "GCE_METADATA_IP",
+        "K_SERVICE",
+        "GAE_SERVICE",
+    ),
+    "azure-ad": (
         "AZURE_CLIENT_ID",
         "AZURE_TENANT_ID",
         "AZURE_FEDERATED_TOKEN_FILE",
@@ -40,22 +46,22 @@ _VARIABLES: dict[Cloud, tuple[str, ...]] = {
 # Files that signing in leaves in the home folder, and the variable that names another folder for them.
 _FILES: dict[Cloud, tuple[str, ...]] = {
     "aws": (".aws/credentials", ".aws/config"),
-    "google": (".config/gcloud/application_default_credentials.json",),
-    "azure": (".azure/azureProfile.json", ".azd/config.json"),
+    "google-cloud": (".config/gcloud/application_default_credentials.json",),
+    "azure-ad": (".azure/azureProfile.json", ".azd/config.json"),
 }
 _FOLDERS: dict[Cloud, tuple[str, str]] = {
-    "google": ("CLOUDSDK_CONFIG", "application_default_credentials.json"),
-    "azure": ("AZURE_CONFIG_DIR", "azureProfile.json"),
+    "google-cloud": ("CLOUDSDK_CONFIG", "application_default_credentials.json"),
+    "azure-ad": ("AZURE_CONFIG_DIR", "azureProfile.json"),
 }
 # What the firmware of a cloud's machines says. Each name is a file of the folder below.
 _FIRMWARE = "/sys/class/dmi/id"
 _MACHINES: dict[Cloud, tuple[str, str]] = {
     "aws": ("sys_vendor", "Amazon EC2"),
-    "google": ("product_name", "Google"),
-    "azure": ("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"),
+    "google-cloud": ("product_name", "Google"),
+    "azure-ad": ("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"),
 }
 # The variables by which their users forbid a look at the metadata server.
-_SWITCHES: dict[Cloud, str] = {"aws": "AWS_EC2_METADATA_DISABLED", "google": "NO_GCE_CHECK"}
+_SWITCHES: dict[Cloud, str] = {"aws": "AWS_EC2_METADATA_DISABLED", "google-cloud": "NO_GCE_CHECK"}
 _AWS_SECTION = r"\s*\[\s*(?:profile\s+)?(?P<name>[^\]]+?)\s*\]"
 _AWS_REGION = r"\s?region\s*=\s*(?P<region>[\w-]+)\s*(?:[#;].*)?"
 
@@ -75,7 +81,7 @@ def find_sign_in(cloud: Cloud, environ: Mapping[str, str]) -> Path | None:
     if variable and (folder := environ.get(variable, "").strip()):
         places.append(Path(folder, name))
     else:
-        if cloud == "google" and (folder := environ.get("APPDATA", "").strip()):
+        if cloud == "google-cloud" and (folder := environ.get("APPDATA", "").strip()):
             places.append(Path(folder, "gcloud", name))
         if (home := _find_home(environ)) is not None:
             places += [home / name for name in _FILES[cloud]]

@@ -154,7 +154,7 @@ class KeySource(Secret):
         """The header of what it fetches."""
         if self.current is not None:
             return self.current.header
-        return _BEARER if self.cloud == "azure" else None
+        return _BEARER if self.cloud == "azure-ad" else None
 
     @property
     def identity(self) -> str:
@@ -282,12 +282,16 @@ def name_cloud(provider: Provider) -> Cloud:
     return "aws" if provider.signing == "aws" else provider.cloud
 
 
+EXTRAS: dict[Cloud, str] = {"aws": "aws", "google-cloud": "google", "azure-ad": "azure"}
+"""The extra that installs the library of a cloud."""
+
+
 def report_missing_key(provider: Provider, *ways: str) -> MissingKey:
     """The error for a provider without a key. `ways` are further ways to get one."""
     cloud = name_cloud(provider)
     together = (f"{_AWS_ACCESS_KEY} with {_AWS_SECRET}",) if cloud == "aws" else ()
     if not ways and cloud != "nothing":
-        ways = (f"sign in to the cloud on this machine (extra asides[{cloud}])",)
+        ways = (f"sign in to the cloud on this machine (extra asides[{EXTRAS[cloud]}])",)
     return MissingKey(provider.title or provider.name, (*provider.key_env, *together), name=provider.name, ways=ways)
 
 
@@ -340,7 +344,7 @@ def read_key(value: str, provider: Provider, where: str) -> Secret:
             "no key has. To do: copy it again."
         )
     # A token of Azure AD is a JWT, and a key of Azure is none: it has no dots.
-    return BearerToken(key) if provider.cloud == "azure" and re.fullmatch(_JWT, key) else Secret(key)
+    return BearerToken(key) if provider.cloud == "azure-ad" and re.fullmatch(_JWT, key) else Secret(key)
 
 
 def is_loopback(url: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from asides.providers.cloud_hints import find_sign_in, runs_in
 from asides.providers.credentials import (
+    EXTRAS,
     AwsCredentials,
     BearerToken,
     KeySource,
@@ -40,8 +41,8 @@ Fetch = Callable[[KeySource], Secret | None]
 
 _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "aws": ("AWS_",),
-    "google": ("GOOGLE_", "GCE_", "CLOUDSDK_", "APPDATA"),
-    "azure": ("AZURE_", "IDENTITY_", "MSI_"),
+    "google-cloud": ("GOOGLE_", "GCE_", "CLOUDSDK_", "APPDATA"),
+    "azure-ad": ("AZURE_", "IDENTITY_", "MSI_"),
 }
 _HOMES = ("HOME", "USERPROFILE")
 _MOST_SOURCES = 16
@@ -71,7 +72,7 @@ def fetch_credentials(key: KeySource) -> Secret | None:
         raise _report(
             key,
             f", and {_LIBRARIES[key.cloud]}, which finds those of this machine, is not installed",
-            f"pip install 'asides[{key.cloud}]'",
+            f"pip install 'asides[{EXTRAS[key.cloud]}]'",
         ) from problem
     except MissingKey:
         raise
@@ -92,11 +93,11 @@ def _describe_environment(cloud: Cloud) -> object:
     return cloud, tuple((name, os.environ.get(name)) for name in sorted(relevant))
 
 
-_LIBRARIES: dict[Cloud, str] = {"aws": "botocore", "google": "google-auth", "azure": "azure-identity"}
+_LIBRARIES: dict[Cloud, str] = {"aws": "botocore", "google-cloud": "google-auth", "azure-ad": "azure-identity"}
 _SIGN_IN: dict[Cloud, str] = {
     "aws": "sign in with `aws configure` or `aws sso login`",
-    "google": "sign in with `gcloud auth application-default login`",
-    "azure": "sign in with `az login`",
+    "google-cloud": "sign in with `gcloud auth application-default login`",
+    "azure-ad": "sign in with `az login`",
 }
 
 
@@ -168,7 +169,7 @@ def _read_google_user() -> Any:
 
     The library would also run gcloud, for seconds, to learn the person's project, which the address has already.
     """
-    path = find_sign_in("google", os.environ)
+    path = find_sign_in("google-cloud", os.environ)
     if path is None or os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "").strip():
         return None
     info: Any = json.loads(path.read_bytes())
@@ -179,10 +180,10 @@ def _read_google_user() -> Any:
 
 def _open_azure() -> Fetch:
     library: Any = import_module("azure.identity")
-    _silence("azure")
+    _silence("azure.identity")
     has_endpoint = any(os.environ.get(name, "").strip() for name in ("IDENTITY_ENDPOINT", "MSI_ENDPOINT"))
     credential = library.DefaultAzureCredential(
-        exclude_managed_identity_credential=not (has_endpoint or runs_in("azure")),
+        exclude_managed_identity_credential=not (has_endpoint or runs_in("azure-ad")),
         exclude_powershell_credential=True,
         exclude_visual_studio_code_credential=True,
         process_timeout=_CONNECT_SECONDS,
@@ -207,4 +208,4 @@ def _silence(logger: str) -> None:
         found.addHandler(logging.NullHandler())
 
 
-_OPENERS: dict[Cloud, Callable[[], Fetch]] = {"aws": _open_aws, "google": _open_google, "azure": _open_azure}
+_OPENERS: dict[Cloud, Callable[[], Fetch]] = {"aws": _open_aws, "google-cloud": _open_google, "azure-ad": _open_azure}
