@@ -170,6 +170,19 @@ def test_other_commands_see_stored_keys(capsys: Captured, monkeypatch: Patch) ->
     assert "***" in here(capsys, "explain", "-m", "groq:m", "--no-stdin", "?").out
 
 
+def test_a_file_that_is_not_private_is_a_warning_where_nothing_is_sent(
+    path: Path, capsys: Captured, monkeypatch: Patch
+) -> None:
+    piped(capsys, monkeypatch, KEY, "keys", "set", "groq")
+    path.chmod(0o644)
+    for command in ("config", "providers"):
+        done = here(capsys, command)
+        assert done.code == 0
+        assert done.err.count(f"chmod 600 {path}") == 1
+        assert "key file" not in done.out
+    assert here(capsys, "ask", "-m", "groq:m", "--no-stdin", "?").code == 2
+
+
 def test_a_missing_key_says_both_ways(capsys: Captured) -> None:
     done = here(capsys, "ask", "-m", "groq:qwen/qwen3-32b", "--no-stdin", "?")
     assert done.code == 3

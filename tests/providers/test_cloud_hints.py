@@ -10,8 +10,9 @@ import pytest
 
 from asides.providers import cloud_hints
 from asides.providers.cloud_hints import has_cloud_hint, may_receive_token, read_aws_region, runs_in
-from asides.providers.credentials import KeySource, find_key, locate_key
+from asides.providers.credentials import KeySource, find_key
 from asides.providers.find import find_provider, find_target
+from asides.providers.key_file import locate_key
 from asides.providers.quirks import Cloud
 from asides.values.errors import ConfigError, MissingKey
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.providers.credentials import Secret, find_key, locate_key
+from asides.providers.credentials import Secret, find_key
 from asides.providers.find import find_provider
-from asides.providers.key_file import KeyFile, choose_stored_key, find_key_file, read_key_file
+from asides.providers.key_file import KeyFile, choose_stored_key, find_key_file, locate_key, read_key_file
 from asides.providers.provider import Provider
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, MissingKey

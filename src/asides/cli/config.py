@@ -18,12 +18,14 @@ import msgspec
 
 from asides.cli.config_edit import get_setting, set_setting, unset_setting
 from asides.cli.exit_codes import Exit
+from asides.cli.keys import read_stored_keys
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.saved_conversations import STORE_FILE, find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import RECORD, read_file_here, read_settings, trust, untrust
-from asides.providers.credentials import KEY_FILE, locate_key
+from asides.providers.credentials import KEY_FILE
 from asides.providers.find import list_providers
+from asides.providers.key_file import locate_key
 from asides.settings import Settings, is_harmless
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
 from asides.values.errors import ConfigError
@@ -62,9 +64,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
-    keys = {
-        row.name: variable for row in list_providers(settings.providers) if (variable := locate_key(row)) is not None
-    }
+    stored = read_stored_keys(terminal)
+    sources = ((row.name, locate_key(row, keys=stored)) for row in list_providers(settings.providers))
+    keys = {name: source for name, source in sources if source is not None}
     own = [row.name for row in settings.providers]
     if arguments.json:
         values = {

@@ -22,10 +22,11 @@ from asides.cli.private_files import hold_lock, write_private_file
 from asides.cli.render import format_columns, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
-from asides.providers.credentials import locate_key, name_cloud, read_key
+from asides.providers.credentials import name_cloud, read_key
 from asides.providers.find import find_provider, list_providers
-from asides.providers.key_file import KeyFile, choose_stored_key, find_key_file, read_key_file
+from asides.providers.key_file import KeyFile, choose_stored_key, find_key_file, locate_key, read_key_file
 from asides.providers.provider import Provider
+from asides.settings_files import find_config_folder
 from asides.values.errors import ConfigError, UnknownProvider, redact_keys
 from asides.values.notices import escape_controls
 
@@ -51,6 +52,16 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             _refuse_words(arguments)
             _list(arguments, path, terminal)
     return Exit.DONE
+
+
+def read_stored_keys(terminal: Terminal) -> dict[str, str]:
+    """The keys of the key file, for commands that show where keys come from. Prints a note if it cannot be read."""
+    try:
+        return read_key_file(find_key_file(os.environ)).keys
+    except ConfigError as problem:
+        if find_config_folder(os.environ) is not None:
+            terminal.print_note(f"warning: {problem}")
+        return {}
 
 
 def _refuse_words(arguments: Namespace) -> None:
@@ -189,7 +200,7 @@ def _list(arguments: Namespace, path: Path, terminal: Terminal) -> None:
 
 
 def _describe(row: Provider, keys: dict[str, str]) -> dict[str, Any] | None:
-    source = locate_key(row)
+    source = locate_key(row, keys=keys)
     if source is None:
         return None
     entry, key = choose_stored_key(row, keys)

@@ -15,8 +15,8 @@ from asides.cli.render import Display, ThinkingVisibility
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.cli.trust import read_settings
 from asides.options import Options
-from asides.providers.credentials import locate_key
 from asides.providers.find import find_target, list_providers
+from asides.providers.key_file import locate_key
 from asides.providers.provider import Provider, Target
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings

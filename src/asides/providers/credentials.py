@@ -248,35 +248,6 @@ def find_key(
     return None
 
 
-def locate_key(provider: Provider, environ: Mapping[str, str] | None = None, *, clouds: bool = True) -> str | None:
-    """Where the key of a provider comes from: the name of a variable, "key file", or such as "aws credentials".
-
-    None if there is none, or if the provider takes none. Reads no more than the key file, and asks no cloud: whether
-    its credentials are good is known with the first request. `clouds`: whether such credentials count. Raises a
-    ConfigError for a key file that cannot be read.
-    """
-    if provider.quirks.auth == "nothing":
-        return None
-    environ = os.environ if environ is None else environ
-    for name in provider.key_env:
-        if environ.get(name, "").strip():
-            return name
-    if provider.signing == "aws" and all(environ.get(name, "").strip() for name in (_AWS_ACCESS_KEY, _AWS_SECRET)):
-        return _AWS_ACCESS_KEY
-    if (path := _find_key_file(environ)) is not None:
-        from asides.providers.key_file import find_stored_key
-
-        if find_stored_key(provider, path):
-            return "key file"
-    cloud = name_cloud(provider)
-    if clouds and cloud != "nothing":
-        from asides.providers.cloud_hints import has_cloud_hint
-
-        if has_cloud_hint(cloud, environ):
-            return f"{cloud} credentials"
-    return None
-
-
 def name_cloud(provider: Provider) -> Cloud:
     """The cloud whose credentials the provider takes where it has no key."""
     return "aws" if provider.signing == "aws" else provider.cloud
@@ -313,13 +284,17 @@ def _find_key_file(environ: Mapping[str, str]) -> str | None:
     return path if path and os.path.lexists(path) else None
 
 
+AWS_PAIR = (_AWS_ACCESS_KEY, _AWS_SECRET)
+"""The variables that sign requests where there is no key."""
+
+
 def _read_aws_credentials(
     provider: Provider, environ: Mapping[str, str], base_url: str | None
 ) -> AwsCredentials | None:
     """The AWS credentials in the environment. A region in the address wins over the variables."""
     names = (_AWS_ACCESS_KEY, _AWS_SECRET, _AWS_TOKEN)
     given = {name: value for name in names if (value := environ.get(name, "").strip())}
-    if _AWS_ACCESS_KEY not in given or _AWS_SECRET not in given:
+    if not given.keys() >= set(AWS_PAIR):
         return None
     keys = {name: read_key(value, provider, name).reveal() for name, value in given.items()}
     access_key, secret, token = (keys.get(name, "") for name in names)

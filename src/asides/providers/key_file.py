@@ -1,7 +1,8 @@
 """The key file: `keys.json` in the user's configuration folder, one key for each provider. Read-only here.
 
-Nobody but its owner may read or write the file; else it is refused, as ssh does. No error shows what it holds. Not
-here: writing it (cli/keys), and when it is read at all (credentials).
+Nobody but its owner may read or write the file; else it is refused, as ssh does. No error shows what it holds.
+`locate_key` says where the key of a provider comes from. Not here: writing the file (cli/keys), and the key of a call
+(credentials).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from asides.providers.credentials import KEY_FILE
+from asides.providers.credentials import AWS_PAIR, KEY_FILE, name_cloud
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings_files import find_config_folder, is_open_to_others, read_regular_file
@@ -106,3 +107,38 @@ def _find_ours(name: str) -> Provider | None:
         return find_provider(name)
     except UnknownProvider:
         return None
+
+
+def locate_key(
+    provider: Provider,
+    environ: Mapping[str, str] | None = None,
+    *,
+    keys: Mapping[str, str] | None = None,
+    clouds: bool = True,
+) -> str | None:
+    """Where the key of a provider comes from: the name of a variable, "key file", or such as "aws credentials".
+
+    None if there is none, or if the provider takes none. `keys` are those of the key file, for callers that have read
+    it; else it is read, and one that cannot be read raises a ConfigError. No cloud is asked: whether its credentials are
+    good is known with the first request. `clouds`: whether they count.
+    """
+    if provider.quirks.auth == "nothing":
+        return None
+    environ = os.environ if environ is None else environ
+    for name in provider.key_env:
+        if environ.get(name, "").strip():
+            return name
+    if provider.signing == "aws" and all(environ.get(name, "").strip() for name in AWS_PAIR):
+        return AWS_PAIR[0]
+    if keys is None:
+        folder = find_config_folder(environ)
+        keys = {} if folder is None else read_key_file(folder / KEY_FILE).keys
+    if choose_stored_key(provider, keys)[1]:
+        return "key file"
+    cloud = name_cloud(provider)
+    if clouds and cloud != "nothing":
+        from asides.providers.cloud_hints import has_cloud_hint
+
+        if has_cloud_hint(cloud, environ):
+            return f"{cloud} credentials"
+    return None
