@@ -119,8 +119,8 @@ def locate_key(
     """Where the key of a provider comes from: the name of a variable, "key file", or such as "aws credentials".
 
     None if there is none, or if the provider takes none. `keys` are those of the key file, for callers that have read
-    it; else it is read, and one that cannot be read raises a ConfigError. No cloud is asked: whether its credentials are
-    good is known with the first request. `clouds`: whether they count.
+    it; else it is read, and one that cannot be read raises a ConfigError. No cloud is asked: whether its credentials
+    are good is known with the first request. `clouds`: whether they count.
     """
     if provider.quirks.auth == "nothing":
         return None
