@@ -72,7 +72,7 @@ def _stay(event: str, arguments: tuple[object, ...]) -> None:
 sys.addaudithook(_stay)
 
 _PRIVATE_ENDINGS = ("_API_KEY", "_API_TOKEN", "_TOKEN", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST", "_API_VERSION")
-_PRIVATE_STARTS = ("ASIDES_", "OPENAI_", "AZURE_OPENAI_", "OLLAMA_")
+_PRIVATE_STARTS = ("ASIDES_", "OPENAI_", "AZURE_", "OLLAMA_", "AWS_", "GOOGLE_", "CLOUDSDK_", "GCE_", "K_SERVICE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _KEPT = ("ASIDES_LIVE_TESTS",)
 
@@ -88,4 +88,6 @@ def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
                 patch.delenv(name)
         for variable in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "APPDATA"):
             patch.setenv(variable, str(home))
+        # Tests may run on the machine of a cloud, whose credentials nobody means.
+        patch.setattr("asides.providers.cloud_hints._FIRMWARE", str(home))
         yield home

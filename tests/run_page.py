@@ -170,6 +170,7 @@ def move_providers(url: str, folder: Path) -> None:
     os.environ.update(
         ASIDES_CONFIG=str(settings),
         ASIDES_STATE=str(folder / "state"),
+        XDG_CONFIG_HOME=str(folder / "config"),
         PATH=f"{folder}{os.pathsep}{os.environ['PATH']}",
         PYTHONPATH=str(Path(asides.__file__).parent.parent),
         COLUMNS="100",

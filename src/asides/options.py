@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, 
 import msgspec
 
 from asides.history.check import OnConflict
-from asides.providers.credentials import Secret
+from asides.providers.credentials import KeyLike
 from asides.providers.quirks import TagPosition, Tags, trim_names
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
@@ -121,7 +121,7 @@ class SharedOptions(TypedDict, total=False):
     reasoning_mode: Literal["standard", "pro"] | None
     # provider and endpoint
     base_url: str | None
-    api_key: str | Secret | None
+    api_key: KeyLike | None
     family: str | None
     endpoint: str | None
     openai_responses_enabled: bool | None
@@ -156,7 +156,7 @@ class ListOptions(TypedDict, total=False):
     """Every option of `models`."""
 
     base_url: str | None
-    api_key: str | Secret | None
+    api_key: KeyLike | None
     timeout: float | Timeout | None
     retries: int | None
     max_wait: float | None

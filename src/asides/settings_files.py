@@ -18,6 +18,8 @@ from asides.values.errors import ConfigError
 
 FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"
+FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE")
+"""The variables that decide where the user's configuration folder is."""
 NOT_TRUSTED = "it was found in the current folder, which is not trusted"
 # Far beyond any real file. The parser takes minutes for a key of many parts, so a line has no more dots than this.
 _MOST_BYTES = 1024 * 1024
@@ -46,7 +48,7 @@ def find_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 def find_config_folder(environ: Mapping[str, str]) -> Path | None:
     """The user's configuration folder; None without a home. A relative path counts as none: it may be anyone's."""
-    for variable, inside in (("XDG_CONFIG_HOME", ""), ("HOME", ".config"), ("USERPROFILE", ".config")):
+    for variable, inside in zip(FOLDER_VARIABLES, ("", ".config", ".config"), strict=True):
         if (value := environ.get(variable, "").strip()) and Path(value).is_absolute():
             return Path(value) / inside / "asides"
     return None

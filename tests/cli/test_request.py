@@ -146,7 +146,7 @@ def test_without_the_engine_the_error_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     done = here(capsys, "ask", "--no-stdin", "Hi")
     assert (done.code, done.out) == (2, "")
-    assert "No provider's key is in the environment" in done.err
+    assert "No provider's key is set" in done.err
     assert "local:tiny needs no key: pip install 'asides[local]'." in done.err
 
 

@@ -22,7 +22,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the process with the exit code for wrong usage."""
-        self.exit(Exit.USAGE, f"asides: {message}\nTry `{self.prog} --help`.\n")
+        from asides.values.errors import redact_keys
+
+        self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
 
 
 def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
@@ -278,11 +280,29 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         nargs="?",
-        choices=("trust", "untrust"),
-        help="trust: let ./asides.toml set everything, as long as it does not change; untrust: take that back",
+        choices=("get", "set", "unset", "trust", "untrust"),
+        help="get, set, unset: one setting, written to your own file; trust: let ./asides.toml set everything, as long "
+        "as it does not change; untrust: take that back",
     )
+    parser.add_argument("words", nargs="*", metavar="NAME [VALUE]", help="the setting, such as timeouts.idle")
     parser.add_argument("-y", "--yes", action="store_true", help="trust without a question")
     _add_json(parser, "print JSON")
+
+
+def _declare_keys(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("set", "list", "remove", "path"),
+        default="list",
+        help="set: store a key, typed or piped; list: where keys come from (default); path: where the file is",
+    )
+    parser.add_argument("name", nargs="?", metavar="PROVIDER", help="whose key to set or to remove")
+    # A key does not belong here; the command says so.
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your own code knows")
+    _add_json(parser, "print JSON")
+    parser.epilog = "The environment wins over the key file. No command shows a key."
 
 
 def _declare_stage(parser: argparse.ArgumentParser) -> None:
@@ -315,8 +335,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
+    "keys": Command("Store API keys, and list where keys come from.", _declare_keys, "asides.cli.keys"),
     "config": Command(
-        "Show every setting and its origin, or trust a folder's file.", _declare_config, "asides.cli.config"
+        "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
     "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
 }

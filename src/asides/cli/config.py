@@ -1,6 +1,7 @@
-"""`asides config`: every setting, its value and its origin. Prints which API keys are set, never a key.
+"""`asides config`: every setting, its value and its origin, and where files are. Shows which keys are set, never a key.
 
-`asides config trust` lets the settings file of the current folder set everything; `untrust` takes that back.
+`get`, `set` and `unset` are about one setting (config_edit). `trust` lets the settings file of the current folder set
+everything; `untrust` takes that back.
 """
 
 from __future__ import annotations
@@ -10,24 +11,46 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from asides.cli.config_edit import get_setting, set_setting, unset_setting
 from asides.cli.exit_codes import Exit
-from asides.cli.providers import find_key_variable
+from asides.cli.keys import read_stored_keys
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
+from asides.cli.saved_conversations import STORE_FILE, find_state_folder
 from asides.cli.terminal import Terminal
-from asides.cli.trust import read_file_here, read_settings, trust, untrust
+from asides.cli.trust import RECORD, read_file_here, read_settings, trust, untrust
+from asides.providers.credentials import KEY_FILE
 from asides.providers.find import list_providers
+from asides.providers.key_file import locate_key
 from asides.settings import Settings, is_harmless
-from asides.settings_files import FILE_NAME
+from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
+from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
+
+# How many words each action takes.
+_WORDS = ((None, 0), ("get", 1), ("set", 2), ("unset", 1), ("trust", 0), ("untrust", 0))
+_USAGE = "`config`, `config get NAME`, `config set NAME VALUE`, `config unset NAME`, `config trust`, `config untrust`"
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the settings on stdout, or trust the file of the current folder."""
+    words: list[str] = arguments.words
+    if (arguments.action, len(words)) not in _WORDS:
+        raise ConfigError(f"`asides config` is used so: {_USAGE}. To do: quote a value that has blanks.")
     match arguments.action:
+        case "get":
+            get_setting(words[0], terminal, as_json=arguments.json)
+            return Exit.DONE
+        case "set":
+            set_setting(words[0], words[1], terminal)
+            return Exit.DONE
+        case "unset":
+            unset_setting(words[0], terminal)
+            return Exit.DONE
         case "trust":
             return _trust(arguments, terminal)
         case "untrust":
@@ -41,11 +64,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
-    keys = {
-        row.name: variable
-        for row in list_providers(settings.providers)
-        if (variable := find_key_variable(row)) is not None
-    }
+    stored = read_stored_keys(terminal)
+    sources = ((row.name, locate_key(row, keys=stored)) for row in list_providers(settings.providers))
+    keys = {name: source for name, source in sources if source is not None}
     own = [row.name for row in settings.providers]
     if arguments.json:
         values = {
@@ -53,6 +74,7 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
         }
         ignored = msgspec.to_builtins(settings.ignored)
         fields = {"settings": values, "files": settings.files, "providers": own, "keys": keys, "ignored": ignored}
+        fields["paths"] = {name: {"path": path, "exists": exists} for name, path, exists in _list_paths()}
         print_json(terminal, fields)
         return Exit.DONE
     table = [(name, escape_controls(format_cell(value)), origin) for name, value, origin in settings.entries()]
@@ -65,10 +87,32 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
         )
     if own:
         lines += [f"your providers: {', '.join(map(escape_controls, own))}"]
+    lines += ["files and where they are, or would be:"]
+    lines += indent_lines(
+        format_columns(
+            [(name, path or "no home folder", "" if exists else "(none)") for name, path, exists in _list_paths()]
+        )
+    )
     lines += ["keys set:" if keys else "keys set: none"]
     lines += indent_lines(format_columns(list(keys.items())))
     print_lines(terminal, lines)
     return Exit.DONE
+
+
+def _list_paths() -> list[tuple[str, str | None, bool]]:
+    """The files that asides reads or writes for this user: name, path, and whether it exists."""
+    folder = find_config_folder(os.environ)
+    named = os.environ.get(FILE_VARIABLE, "").strip()
+    paths: list[tuple[str, Path | None]] = [
+        ("settings", Path(named) if named else None if folder is None else folder / FILE_NAME),
+        ("settings of this folder", None if named else Path.cwd() / FILE_NAME),
+        ("keys", None if folder is None else folder / KEY_FILE),
+        ("trusted files", None if folder is None else folder / RECORD),
+    ]
+    with suppress(ConfigError):
+        paths.append(("conversations", find_state_folder(os.environ) / STORE_FILE))
+    shown = [(name, path) for name, path in paths if not (named and name == "settings of this folder")]
+    return [(name, None if path is None else str(path), path is not None and path.exists()) for name, path in shown]
 
 
 # --- trust ------------------------------------------------------------------------------------------------------------

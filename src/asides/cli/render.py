@@ -11,7 +11,7 @@ import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_outcome
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
-from asides.values.errors import AsidesError, MissingKey, ProviderError, to_line
+from asides.values.errors import AsidesError, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
@@ -208,9 +208,6 @@ def _describe_outcome(reply: Reply) -> str | None:
 
 def describe_error(error: AsidesError) -> str:
     """An error message for the command line. It names options where the library names Python arguments."""
-    if isinstance(error, MissingKey):
-        variables = " or ".join(error.variables)
-        return f"{error.provider} needs an API key: {f'set {variables}' if variables else 'pass --api-key'}."
     text = " ".join(str(error).split())
     for argument, option in _OPTIONS:
         text = argument.sub(option, text)

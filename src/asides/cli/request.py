@@ -16,6 +16,7 @@ from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_
 from asides.cli.trust import read_settings
 from asides.options import Options
 from asides.providers.find import find_target, list_providers
+from asides.providers.key_file import locate_key
 from asides.providers.provider import Provider, Target
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings
@@ -147,9 +148,7 @@ def _choose_default_model(
     """The embedded model, with a note, where no provider is set up; else an UnknownModel that lists the choices."""
     from asides.local import is_installed  # Loads what starting a process needs, for the rare case of no model.
 
-    with_key = [
-        row for row in list_providers(settings.providers) if any(environ.get(name, "").strip() for name in row.key_env)
-    ]
+    with_key = [row for row in list_providers(settings.providers) if locate_key(row, environ, clouds=False) is not None]
     installed = is_installed()
     if installed and not (with_key or settings.providers or arguments.base_url or arguments.api_key):
         terminal.print_note(
@@ -172,7 +171,7 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
     if sentences:
         sentences.append("`asides models -m PROVIDER` shows what is known about its models.")
     else:
-        sentences.append("No provider's key is in the environment; `asides providers` lists the names.")
+        sentences.append("No provider's key is set; `asides keys set PROVIDER` stores one.")
     how = "" if installed else ": pip install 'asides[local]'"
     sentences.append(f"{WITHOUT_A_KEY} needs no key{how}.")
     return " ".join(sentences)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asides.conversations.store.sqlite import SqliteStore
 
 FOLDER_VARIABLE = "ASIDES_STATE"
-_FILE = "conversations.db"
+STORE_FILE = "conversations.db"
 
 
 def find_state_folder(environ: Mapping[str, str]) -> Path:
@@ -44,7 +44,7 @@ def open_store(environ: Mapping[str, str]) -> SqliteStore:
             f"the folder for conversations {folder} cannot be created: {error.strerror or error}. To do: set "
             f"{FOLDER_VARIABLE} to another one."
         ) from None
-    return SqliteStore(folder / _FILE)
+    return SqliteStore(folder / STORE_FILE)
 
 
 def make_private_folder(folder: Path) -> None:

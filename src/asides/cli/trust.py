@@ -7,7 +7,6 @@ A file that has changed is not trusted any more. Not here: what a file may set w
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -16,14 +15,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from asides.cli.private_files import write_private_file
 from asides.cli.render import PRINTED_WITH_SETTINGS, describe_notice
-from asides.cli.saved_conversations import make_private_folder
 from asides.cli.terminal import Terminal
 from asides.settings import Settings, load_settings
 from asides.settings_files import FILE_NAME, find_config_folder, is_open_to_others, parse, read_regular_file
 from asides.values.errors import ConfigError
 
-_RECORD = "trusted.json"
+RECORD = "trusted.json"
 
 
 class _Record(msgspec.Struct):
@@ -93,7 +92,7 @@ def _read_record(environ: Mapping[str, str]) -> _Record:
     folder = find_config_folder(environ)
     if folder is not None:
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            content, status = read_regular_file(folder / _RECORD)
+            content, status = read_regular_file(folder / RECORD)
             if not is_open_to_others(status) and not is_open_to_others(folder.stat()):
                 return msgspec.json.decode(content, type=_Record)
     return _Record()
@@ -104,23 +103,6 @@ def _write_record(environ: Mapping[str, str], record: _Record) -> Path:
     folder = find_config_folder(environ)
     if folder is None:
         raise ConfigError("there is no home folder to record trusted files in. To do: set HOME or XDG_CONFIG_HOME.")
-    path = folder / _RECORD
-    try:
-        make_private_folder(folder)
-        if is_open_to_others(folder.stat()):
-            raise ConfigError(f"others may write to {folder}, so a record there is worth nothing. To do: chmod o-w it.")
-        # mkstemp makes files that only their owner may read.
-        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{_RECORD}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError as problem:
-        raise ConfigError(f"the record {path} cannot be written: {problem.strerror or problem}.") from None
+    path = folder / RECORD
+    write_private_file(path, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n", f"the record {path}")
     return path

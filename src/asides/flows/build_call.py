@@ -242,8 +242,8 @@ def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) ->
 
 def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:
     key = given.api_key
-    if not (key is None or isinstance(key, (str, Secret))):
-        raise ConfigError(f"api_key is text, not {type(key).__name__}.")
+    if not (key is None or isinstance(key, (str, Secret)) or callable(key)):
+        raise ConfigError(f"api_key is text, or a function that returns it, not {type(key).__name__}.")
     try:
         return find_key(target.provider, key, base_url=target.base_url)
     except MissingKey:

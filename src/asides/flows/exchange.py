@@ -20,11 +20,11 @@ from asides.dialects.dialect import Decoder, Dialect, HttpRequest
 from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Call
 from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
-from asides.flows.retry import NO_HEAD, clean_error, receive_error, wait_before_next
+from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
 from asides.history.plan import Plan, encode_plan, plan
 from asides.options import ReplyLimits
-from asides.providers.credentials import Secret, collect_secrets
+from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.events import Event, Warned, has_content, is_thinking
@@ -266,6 +266,8 @@ class Exchange:
                 attempt += 1
                 head = NO_HEAD
                 try:
+                    if isinstance(call.key, KeySource):
+                        yield from fetch_key(call.key)
                     _log.debug("%s: attempt %d, %d bytes", call.target.provider.name, attempt, len(request.body))
                     head = yield Open(request)
                     _log.debug("%s: status %d", call.target.provider.name, head.status)
@@ -314,7 +316,7 @@ class Exchange:
         """The seconds until the next attempt. Raises the error when there is none."""
         if self.emitted:
             raise error
-        return wait_before_next(error, head, attempt, self._call.policy, self._jitter())
+        return wait_before_next(error, head, attempt, self._call.policy, self._jitter(), self._call.key)
 
     def _receive(self, dialect: Dialect, notices: Sequence[Notice], began: float | None) -> Flow[Reply]:
         decoder = dialect.decoder(self._choose_decode_target())

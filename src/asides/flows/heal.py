@@ -95,7 +95,7 @@ def drop_refused_summary(prompt: Prompt, target: Target, key: Secret | None) -> 
 
 
 def _identify(target: Target, key: Secret | None) -> tuple[str, str]:
-    digest = "" if key is None else hashlib.blake2b(key.reveal().encode(), digest_size=16).hexdigest()
+    digest = "" if key is None else hashlib.blake2b(key.identity.encode(), digest_size=16).hexdigest()
     return target.base_url, digest
 
 

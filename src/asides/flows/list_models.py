@@ -17,9 +17,9 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect
 from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Policy
-from asides.flows.retry import NO_HEAD, clean_error, decode_error, receive_error, wait_before_next
+from asides.flows.retry import NO_HEAD, clean_error, decode_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Flow, Head, Open, Read, Sleep
-from asides.providers.credentials import Secret
+from asides.providers.credentials import KeySource, Secret
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError, Unsupported
 from asides.values.model_info import ModelInfo, ModelPage
@@ -86,6 +86,8 @@ def _fetch_page(
         attempt += 1
         head = NO_HEAD
         try:
+            if isinstance(call.key, KeySource):
+                yield from fetch_key(call.key)
             _log.debug("%s: attempt %d, list of models", target.provider.name, attempt)
             head = yield Open(request)
             _log.debug("%s: status %d", target.provider.name, head.status)
@@ -93,7 +95,7 @@ def _fetch_page(
                 raise (yield from receive_error(dialect, head, target))
             return _read_page(dialect, target, head, (yield from _read_body(target)))
         except (TransportError, ProviderError) as error:
-            seconds = wait_before_next(error, head, attempt, call.policy, jitter())
+            seconds = wait_before_next(error, head, attempt, call.policy, jitter(), call.key)
         _log.debug("%s: trying again in %.2f s", target.provider.name, seconds)
         yield Sleep(seconds)
 

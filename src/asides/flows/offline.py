@@ -17,7 +17,7 @@ from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.plan import Decision, encode_plan, plan
 from asides.options import ModelLike, Options, PromptLike
-from asides.providers.credentials import AwsCredentials, collect_secrets, is_secret_header, is_secret_query
+from asides.providers.credentials import collect_secrets, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
@@ -191,8 +191,8 @@ def explain(
     headers = {name: HIDDEN if is_secret_header(name) else value for name, value in request.headers.items()}
     missing: tuple[str, ...] | None = None
     if request.credential_header is not None:
-        name, prefix = request.credential_header
-        if isinstance(call.key, AwsCredentials):
+        name, prefix = (call.key and call.key.header) or request.credential_header
+        if call.key is not None and call.key.signs:
             headers["Authorization"] = f"AWS4-HMAC-SHA256 {HIDDEN}"
         elif call.key is not None or call.target.launches:
             headers[name] = prefix + HIDDEN

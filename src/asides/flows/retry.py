@@ -13,11 +13,12 @@ import msgspec
 
 from asides.dialects.dialect import Dialect
 from asides.flows.call import Policy
-from asides.flows.steps import Flow, Head, Read
-from asides.providers.credentials import Secret, collect_secrets
+from asides.flows.steps import FetchKey, Flow, Head, Read
+from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.provider import Target
 from asides.values.errors import (
     AsidesError,
+    AuthError,
     BadRequest,
     ConnectionLost,
     ConnectTimeout,
@@ -125,8 +126,26 @@ def _hold_secrets(documents: Iterable[bytes], redact: Redact) -> bool:
 # --- the next attempt ---------------------------------------------------------------------------------------------
 
 
-def wait_before_next(error: AsidesError, head: Head, attempt: int, policy: Policy, jitter: float) -> float:
-    """The seconds until the next attempt. Raises the error when there is none."""
+def fetch_key(key: KeySource) -> Flow[None]:
+    """Fetch the key of the next attempt. Raises the error of a server that has just refused the same key."""
+    key.take((yield FetchKey(key)))
+
+
+def _is_stale_key(error: AsidesError) -> bool:
+    """Whether another key may help: this one is not known any more, or has expired."""
+    return isinstance(error, AuthError) and (error.status == 401 or "expired" in (error.code or "").lower())
+
+
+def wait_before_next(
+    error: AsidesError, head: Head, attempt: int, policy: Policy, jitter: float, key: Secret | None = None
+) -> float:
+    """The seconds until the next attempt. Raises the error when there is none.
+
+    A key that was fetched and is refused is fetched once more, whatever the policy says: it may have expired.
+    """
+    if isinstance(key, KeySource) and attempt == 1 and isinstance(error, AuthError) and _is_stale_key(error):
+        key.refusal = error
+        return 0.0
     decision = decide_retry(
         head.status if head.status >= 300 and not isinstance(error, BadRequest) else error,
         head.headers,

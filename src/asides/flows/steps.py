@@ -9,6 +9,7 @@ A flow is a generator of steps. The driver sends the result of each step back:
     Emit(events)    → None        a batch for the caller
     Now()           → float       seconds of a clock that only goes forward
     Allow(seconds)  → None        limits everything that follows
+    FetchKey(key)   → a key or the error of the fetching, as a value: KeySource.take reads it
     RunTools(jobs)  → outcomes    of all jobs, in their order; the driver runs them concurrently
 """
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
+from asides.providers.credentials import KeySource
 
 if TYPE_CHECKING:
     # A plain call loads nothing that only agents need.
@@ -75,6 +77,12 @@ class Allow(msgspec.Struct, frozen=True):
     seconds: float | None = None
 
 
+class FetchKey(msgspec.Struct, frozen=True):
+    """Fetch the key of the next attempt: call the caller's function, or ask a cloud's library."""
+
+    key: KeySource
+
+
 class RunTools(msgspec.Struct, frozen=True):
     """Run these jobs, at most `most` at a time. One step, since concurrency belongs to the driver."""
 
@@ -90,7 +98,7 @@ class UseCall(msgspec.Struct, frozen=True):
     call: Call
 
 
-Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | RunTools
+Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | FetchKey | RunTools
 Flow: TypeAlias = Generator[Step, Any, Whole]
 
 

@@ -238,6 +238,11 @@ def _complete_url(value: str, provider: Provider) -> str:
 def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -> str:
     """Return the value of the first of these variables that is set, as a part of an address."""
     name = next((name for name in names.split("|") if environ.get(name, "").strip()), None)
+    if name is None and names.startswith("AWS_REGION"):
+        from asides.providers.cloud_hints import read_aws_region
+
+        if (region := read_aws_region(environ)) is not None:
+            return region
     if name is None:
         variables = " or ".join(names.split("|"))
         raise ConfigError(

@@ -14,6 +14,7 @@ from asides.providers.quirks import (
     ANY_TAGS,
     THINKING_FIELDS,
     AskBy,
+    Cloud,
     FileKind,
     OutputLimit,
     Quirks,
@@ -34,6 +35,7 @@ __all__ = [
     "THINKING_FIELDS",
     "AskBy",
     "Capabilities",
+    "Cloud",
     "ModelRule",
     "ModelVariant",
     "Provider",
@@ -214,7 +216,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     key_env: tuple[str, ...] = ()
     key: Literal["required", "optional"] = "required"
     signing: Literal["nothing", "aws"] = "nothing"
-    """aws: without a key, requests are signed with the AWS credentials in the environment (SigV4)."""
+    """aws: without a key, requests are signed with AWS credentials (SigV4)."""
+    cloud: Cloud = "nothing"
+    """The cloud whose access tokens are sent where there is no key (transports/fetch_key.py)."""
     title: str = ""
     """The name as its owner writes it."""
     aliases: tuple[str, ...] = ()
@@ -282,19 +286,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The known facts of this model."""
         rule = self.rule(model)
         stops = {"always": False, "optional": True, "never": True, "unknown": None}[rule.thinking]
-        return Capabilities(
-            rule.thinking,
-            rule.default,
-            rule.kind,
-            rule.efforts,
-            rule.budget,
-            stops,
-            rule.forced_tools is True,
-            rule.forbids,
-            self.replay_rule(model).when,
-            rule.since,
-            rule.source,
-        )
+        known = (rule.thinking, rule.default, rule.kind, rule.efforts, rule.budget, stops, rule.forced_tools is True)
+        return Capabilities(*known, rule.forbids, self.replay_rule(model).when, rule.since, rule.source)
 
 
 class Facts(msgspec.Struct, frozen=True):

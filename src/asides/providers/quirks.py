@@ -10,6 +10,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+Cloud: TypeAlias = Literal["nothing", "aws", "google-cloud", "azure-ad"]
+"""A cloud with credentials of its own, which its maker's library finds and renews."""
+
 AskBy: TypeAlias = Literal[
     "reasoning_effort",
     "reasoning_object",

@@ -34,7 +34,8 @@ def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider])
     fields = _normalise(table)
     if "api_key" in fields:
         raise ConfigError(
-            f'{where}: api_key does not belong into a file; name the variable that holds it: key_env = "…".'
+            f"{where}: api_key does not belong into a file; store it with `asides keys set {name}`, or name the "
+            'variable that holds it: key_env = "…".'
         )
     if "launcher" in fields:
         # It names code to run, and a settings file may come with a folder from elsewhere.

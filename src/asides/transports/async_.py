@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Emit, Flow, Open, Read, RunTools, Sleep, Step, UseCall, Whole
+from asides.flows.steps import Allow, Emit, FetchKey, Flow, Open, Read, RunTools, Sleep, Step, UseCall, Whole
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, TransportError
@@ -229,6 +229,10 @@ class AsyncDriver:
                         state.allow(step.seconds)
                     elif isinstance(step, UseCall):
                         state.call = step.call
+                    elif isinstance(step, FetchKey):
+                        from asides.transports.fetch_key import fetch_async
+
+                        value = await fetch_async(step.key, state)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:

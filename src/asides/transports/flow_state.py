@@ -17,7 +17,7 @@ from asides.flows.exchange import Exchange
 from asides.flows.retry import clean_error
 from asides.flows.steps import Flow, Whole
 from asides.options import Timeout
-from asides.providers.credentials import AwsCredentials, Secret, sign
+from asides.providers.credentials import AwsCredentials, KeySource, Secret
 from asides.transports.transport_errors import get_host, total_timeout
 from asides.values.errors import AsidesError, IdleTimeout, TransportError
 from asides.values.reply import Reply
@@ -86,6 +86,10 @@ class FlowState(Generic[Whole]):
             return total_timeout(self.host, self._total)
         return problem
 
+    def report_total_timeout(self) -> IdleTimeout:
+        """The error of a call that has no time left."""
+        return total_timeout(self.host, self._total)
+
     def check_wait(self, seconds: float) -> None:
         """Raise if the time for the whole call ends before a wait of these seconds."""
         if self._deadline is not None and self._compute_time_left(self._deadline) < seconds:
@@ -149,12 +153,16 @@ def add_credential(request: HttpRequest, key: Secret | None) -> HttpRequest:
 
     A signature holds the time, so it is made for each attempt.
     """
+    if isinstance(key, KeySource):
+        key = key.current
     if key is None or request.credential_header is None:
         return request
     if isinstance(key, AwsCredentials):
+        from asides.providers.aws_signing import sign
+
         credential = sign(request.method, request.url, request.headers, request.body, key, time.time())
     else:
-        name, prefix = request.credential_header
+        name, prefix = key.header or request.credential_header
         credential = {name: prefix + key.reveal()}
     headers = {**request.headers, **credential}
     return HttpRequest(request.method, request.url, headers, request.body, direct=request.direct)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Emit, Flow, Open, Read, RunTools, Sleep, Step, UseCall, Whole
+from asides.flows.steps import Allow, Emit, FetchKey, Flow, Open, Read, RunTools, Sleep, Step, UseCall, Whole
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, TransportError
@@ -189,6 +189,10 @@ class SyncDriver:
                         state.allow(step.seconds)
                     elif isinstance(step, UseCall):
                         state.call = step.call
+                    elif isinstance(step, FetchKey):
+                        from asides.transports.fetch_key import fetch
+
+                        value = fetch(step.key)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:

@@ -73,11 +73,15 @@ class UnknownModel(ConfigError):
 
 
 class MissingKey(ConfigError):
-    """No API key was given and none is in the environment."""
+    """No API key was given and none is in the environment, in the key file or in the hands of a cloud's library."""
 
-    def __init__(self, provider: str, variables: tuple[str, ...]) -> None:
-        ways = [f"set {' or '.join(variables)}"] if variables else []
-        super().__init__(f"{provider} needs an API key: {', or '.join([*ways, 'pass api_key='])}.")
+    def __init__(
+        self, provider: str, variables: tuple[str, ...], *, name: str = "", ways: tuple[str, ...] = (), why: str = ""
+    ) -> None:
+        """`name` is that of the row, for `asides keys set`; `ways` are further ways to get a key."""
+        every = [f"set {' or '.join(variables)}"] if variables else []
+        every += [f"run `asides keys set {name}`"] if name else []
+        super().__init__(f"{provider} needs an API key{why}: {', or '.join([*every, *ways, 'pass api_key='])}.")
         self.provider = provider
         self.variables = variables
 
