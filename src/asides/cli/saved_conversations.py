@@ -40,11 +40,15 @@ def find_state_folder(environ: Mapping[str, str]) -> Path:
     return Path(home) / ".local" / "state" / "asides"
 
 
-def open_store(environ: Mapping[str, str]) -> SqliteStore:
-    """Open the store. A missing folder is created, readable by its owner alone."""
-    from asides.conversations.store.sqlite import SqliteStore
+def open_store(environ: Mapping[str, str], *, create: bool = True) -> SqliteStore:
+    """Open the store. A missing folder is created, readable by its owner alone; without `create`, an empty store in
+    memory stands for a missing one.
+    """
+    from asides.conversations.store.sqlite import MEMORY, SqliteStore
 
     folder = find_state_folder(environ)
+    if not create and not (folder / _FILE).exists():
+        return SqliteStore(MEMORY)
     try:
         make_private_folder(folder)
     except OSError as error:
@@ -72,7 +76,7 @@ def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> 
         return name
     if not arguments.continue_last:
         return None
-    with open_store(environ) as store:
+    with open_store(environ, create=False) as store:
         names = store.names()
     if not names:
         raise ConfigError(
@@ -111,14 +115,22 @@ def find_conversation(arguments: Namespace, environ: Mapping[str, str], stack: E
     return SavedConversation(store, name, store.about(name))
 
 
-def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[str, str], *, all_of_them: bool) -> str:
-    """Save a conversation that has no name. Unless all are kept, the one that was kept before is deleted."""
+def make_unnamed(kind: str, environ: Mapping[str, str], stack: ExitStack) -> SavedConversation:
+    """A new conversation with a name of ours, which begins with its kind and the time."""
+    return SavedConversation(stack.enter_context(open_store(environ)), _make_name(kind), None)
+
+
+def _make_name(kind: str) -> str:
     import secrets
 
+    return f"{kind}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[str, str], *, all_of_them: bool) -> str:
+    """Save a conversation that has no name. Unless all are kept, the one that was kept before is deleted."""
     from asides.conversations.sync import Conversation
 
-    kind = "ask" if all_of_them else "last"
-    name = f"{kind}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    name = _make_name("ask" if all_of_them else "last")
     with open_store(environ) as store:
         kept = Conversation(conversation.model, system=conversation.system, client=client, store=store, name=name)
         kept.extend(conversation.messages, usage=conversation.usage)
