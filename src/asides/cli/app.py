@@ -80,7 +80,7 @@ def _run_command(name: str, arguments: list[str], terminal: Terminal, *, is_bare
     except SystemExit as ended:
         # argparse has printed its message and ends the process; the caller of main() needs the code.
         return ended.code if isinstance(ended.code, int) else Exit.USAGE
-    if is_bare and len(options.prompt) == 1 and options.prompt[0] in COMMANDS:
+    if is_bare and "--" not in arguments and len(options.prompt) == 1 and options.prompt[0] in COMMANDS:
         word = options.prompt[0]
         terminal.print_error(
             f"{word} is a command, and a command comes first: `asides {word} …`. To ask it as a question, write "
@@ -104,22 +104,36 @@ def _is_piped() -> bool:
 
 
 _WORD = re.compile(r"[a-zA-Z][a-zA-Z-]{2,}")
-_NEAR = 0.66
+_LONG_WORD = 7
 
 
 def _find_meant_command(word: str) -> str | None:
     """The command that a single word is a misspelling of; None when it is the beginning of a question.
 
-    Who mistypes a command seldom misses its first letter: `porviders` and `hcat` are commands, `what` is a question.
+    One letter is wrong, missing or too much, or two are swapped; in a long word, twice. Who mistypes a command seldom
+    misses its first letter, so `what` is no `chat`.
     """
     if not _WORD.fullmatch(word):
         return None
-    from difflib import get_close_matches
-
     lower = word.lower()
     starts = (lower[0], lower[1] + lower[0])
-    candidates = [name for name in (*COMMANDS, "help") if name.startswith(starts)]
-    return next(iter(get_close_matches(lower, candidates, n=1, cutoff=_NEAR)), None)
+    most = 2 if len(lower) >= _LONG_WORD else 1
+    near = [(_count_edits(lower, name), name) for name in (*COMMANDS, "help") if name.startswith(starts)]
+    return min((pair for pair in near if pair[0] <= most), default=(0, None))[1]
+
+
+def _count_edits(word: str, name: str) -> int:
+    """How many letters to change, add, remove or swap with their neighbour to get from one word to the other."""
+    rows = [list(range(len(name) + 1))]
+    for i, letter in enumerate(word, 1):
+        last, row = rows[-1], [i]
+        for j, other in enumerate(name, 1):
+            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == name[j - 2] and word[i - 2] == other:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def _report_error(terminal: Terminal, error: Exception) -> int:

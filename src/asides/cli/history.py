@@ -33,7 +33,7 @@ from asides.values.thinking import Thought
 from asides.values.usage import Usage
 
 _LINE_WIDTH = 79
-_WIDEST_NAME = 32
+_WIDEST_NAME = 28
 _SNIPPET = 60
 
 

@@ -103,6 +103,9 @@ class MarkdownWriter:
         """Add a complete line to the open block, and finish the block if the line ends it."""
         if not self._lines and not line.strip():
             return
+        if not line.strip() and self._fence is None and not self._is_list:
+            self._finish_block()
+            return
         if self._begins_block(line):
             self._finish_block(waiting=line)
         self._lines.append(line)
@@ -118,7 +121,7 @@ class MarkdownWriter:
         found = _FENCE.match(line.strip() if self._is_list else line)
         if found is not None:
             self._fence = found[1]
-        elif (_HEADING.match(line) and len(self._lines) == 1) or (not line.strip() and not self._is_list):
+        elif _HEADING.match(line) and len(self._lines) == 1:
             self._finish_block()
         else:
             self._make_room()
@@ -173,9 +176,11 @@ class MarkdownWriter:
         if rendered is None:
             # It has left the screen in part, or cannot be rendered: it stays.
             self._terminal.write_rendered("" if screen.column == 0 else "\n")
+            self._joins = screen.shown.endswith("\n\n")
         elif not waiting and screen.shown.rstrip("\n") == f"{gap}{rendered}".rstrip("\n"):
             # Nothing in it changes: no repaint.
             self._terminal.write_rendered("" if screen.column == 0 else "\n")
+            self._joins = screen.shown.endswith("\n\n")
         else:
             self._terminal.write_rendered(f"{screen.erase()}{gap}{rendered}")
         if waiting:
