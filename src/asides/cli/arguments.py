@@ -225,9 +225,10 @@ def _declare_history(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--show-thinking", action="store_true", help="with the thinking, where it was saved")
     parser.add_argument(
         "--format",
-        choices=("json", "markdown", "openai", "anthropic", "responses"),
         default="json",
-        help="the format of export: json is our own, which Conversation.load reads (default: %(default)s)",
+        metavar="FORMAT",
+        help="the format of export: json, our own, which Conversation.load reads (default); markdown; or messages as "
+        "openai, anthropic or responses have them",
     )
     parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most so many conversations or messages")
     parser.add_argument("--all", action="store_true", help="rm: delete every conversation")

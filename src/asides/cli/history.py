@@ -24,7 +24,7 @@ from asides.cli.trust import read_settings
 from asides.conversations.store import ConversationInfo, ConversationSnapshot
 from asides.conversations.store.sqlite import SqliteStore
 from asides.history.document import to_document
-from asides.history.import_export import export_messages
+from asides.history.import_export import export_messages, parse_format
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
 from asides.values.notices import escape_controls
@@ -227,6 +227,8 @@ def _cut_snippet(text: str, word: str) -> str:
 
 def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
     """Print one conversation in a format that programs read. Thinking goes along only where -t asks for it."""
+    if arguments.format not in ("json", "markdown"):
+        parse_format(arguments.format)
     saved = _load(store, arguments)
     heading, with_thinking = saved.about.heading, bool(arguments.show_thinking)
     if arguments.format == "markdown":
