@@ -87,6 +87,9 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_ON_CONFLICT": "adjust",
         "ASIDES_KEEP_RAW": "no",
         "ASIDES_KEEP_THINKING": "yes",
+        "ASIDES_KEEP_CONVERSATIONS": "all",
+        "ASIDES_KEEP_INPUT_HISTORY": "off",
+        "ASIDES_RENDER_MARKDOWN": "off",
         "ASIDES_SHOW_REASONING_THINKING": "on",
         "ASIDES_REASONING_ALLOWED_MODELS": "deepseek:*, qwen*",
         "ASIDES_THINKING_FIELD": "inner_voice",
@@ -110,6 +113,9 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "on_conflict": "adjust",
         "keep_raw": False,
         "keep_thinking": True,
+        "keep_conversations": "all",
+        "keep_input_history": False,
+        "render_markdown": False,
         "show_reasoning_thinking": True,
         "reasoning_allowed_models": ("deepseek:*", "qwen*"),
         "thinking_field": "inner_voice",
@@ -452,6 +458,9 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
         "on_conflict": '"adjust"',
         "keep_raw": "false",
         "keep_thinking": "true",
+        "keep_conversations": '"all"',
+        "keep_input_history": "true",
+        "render_markdown": "false",
         "show_reasoning_thinking": "true",
         "reasoning_allowed_models": '["qwen*"]',
         "thinking_field": '"inner"',
@@ -465,10 +474,11 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
     assert {name.partition(".")[0] for name in SETTINGS} == lines.keys(), "a new setting: is it harmless?"
     _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
     settings = load_settings(NOTHING)
-    assert [entry.name for entry in settings.ignored] == ["keep_thinking", "fallbacks"]
-    assert (settings.keep_thinking, settings.fallbacks) == (False, {})
+    refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks"]
+    assert sorted(entry.name for entry in settings.ignored) == sorted(refused)
+    assert (settings.keep_thinking, settings.keep_conversations, settings.fallbacks) == (False, "last", {})
     counted = {name for name in SETTINGS if settings.origin(name) != "default"}
-    assert counted == set(SETTINGS) - {"keep_thinking", "fallbacks"}
+    assert counted == set(SETTINGS) - set(refused)
 
 
 @pytest.mark.parametrize(

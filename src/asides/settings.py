@@ -30,6 +30,8 @@ _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 _OTHER_VARIABLES = frozenset({FILE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
 """Variables of ours that are no settings."""
 _ROWS = "providers"
+_TABLES = (_ROWS, "aliases", "templates")
+"""Tables of a file with names of the user's own. They have no variables."""
 
 # What a file that nobody named may set: values that decide neither where a request or a secret goes, nor which program
 # runs, nor what is written to the disk. A new setting is not in here until someone has thought about it.
@@ -45,6 +47,7 @@ _HARMLESS = frozenset(
         "retries",
         "on_conflict",
         "keep_raw",
+        "render_markdown",
         "show_reasoning_thinking",
         "reasoning_allowed_models",
         "thinking_field",
@@ -91,6 +94,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_raw: bool = True
     keep_thinking: bool = False
     """Write readable thinking into saved conversations."""
+    keep_conversations: Literal["last", "all", "none"] = "last"
+    """What the command line saves of questions without a name: the last one, for `-c`, all of them, or none."""
+    keep_input_history: bool = True
+    """Save what is typed into `asides chat`, for the arrow keys of later chats."""
+    render_markdown: bool = True
+    """Render the Markdown of answers on a terminal, where `rich` is installed."""
     show_reasoning_thinking: bool = False
     """Show thinking on the command line."""
     reasoning_allowed_models: tuple[str, ...] = ("*",)
@@ -108,6 +117,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """For a model, the models to ask in order when it fails."""
     providers: tuple[Provider, ...] = ()
     """The user's rows, from [providers.NAME]."""
+    aliases: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """The user's names for models, from [aliases]."""
+    templates: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """The user's prompts for the command line, from [templates.NAME]: each a `Template` of values/user_tables."""
     files: tuple[str, ...] = ()
     """The files that were read, in order of precedence."""
     notices: tuple[Notice, ...] = ()
@@ -127,6 +140,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             first, _, second = name.partition(".")
             value = getattr(self, first)
             yield name, getattr(value, second) if second else value, self.origin(name)
+
+    def resolve_model(self, model: str) -> str:
+        """The model that an alias names; any other name as it is."""
+        return self.aliases.get(model.strip(), model)
 
     def shows_thinking(self, model: str) -> bool:
         """Whether the thinking of `provider:model` may be shown."""
@@ -149,7 +166,7 @@ def _list_names() -> Iterator[str]:
     for name in Settings.__struct_fields__:
         if name == "timeouts":
             yield from (f"timeouts.{part}" for part in Timeouts.__struct_fields__)
-        elif name not in (_ROWS, "files", "notices", "origins", "ignored"):
+        elif name not in (*_TABLES, "files", "notices", "origins", "ignored"):
             yield name
 
 
@@ -175,11 +192,13 @@ def load_settings(
 
     `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
     A file that was named is trusted. ./asides.toml is not, unless `trusts` says so: its rows and all that is not
-    harmless are ignored, with a notice. `providers=` rows come before those of the files. None counts as not given.
+    harmless are ignored, with a notice. `providers=`, `aliases=` and `templates=` come before those of the files. None
+    counts as not given.
     """
     environ = os.environ if environ is None else environ
     collector = _Collector()
     rows: list[Provider] = list(explicit.pop(_ROWS, None) or ())
+    named = _read_user_tables({name: explicit.pop(name, None) or {} for name in ("aliases", "templates")}, "argument")
     for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
         collector.take(name, value, "argument")
     for name in SETTINGS:
@@ -191,14 +210,16 @@ def load_settings(
     found = list(read_files(environ, files, trusts))
     for file in found:
         paths.append(str(file.path))
-        tables = file.document.pop(_ROWS, {})
+        tables = {name: file.document.pop(name) for name in _TABLES if name in file.document}
         if file.distrust is None:
-            rows += _read_rows(tables, file.path, rows)
-        elif tables:
-            collector.ignore([f"{_ROWS}.{name}" for name in tables] if isinstance(tables, dict) else [_ROWS], file)
+            rows += _read_rows(tables.get(_ROWS, {}), file.path, rows)
+            named = {key: table | named[key] for key, table in _read_user_tables(tables, f"{file.path}").items()}
+        for name, table in tables.items() if file.distrust else ():
+            collector.ignore([f"{name}.{key}" for key in table] if isinstance(table, dict) else [name], file)
     for file in found:
         for name, value in _flatten(file.document, f"{file.path}: a setting"):
-            if file.distrust is None or is_harmless(name, value, rows):
+            meant = named["aliases"].get(value, value) if name == "model" and isinstance(value, str) else value
+            if file.distrust is None or is_harmless(name, meant, rows):
                 collector.take(name, value, f"file {file.path}")
             else:
                 collector.ignore([name], file)
@@ -214,6 +235,8 @@ def load_settings(
         **values,
         timeouts=Timeouts(**timeouts),
         providers=tuple(rows),
+        aliases=named["aliases"],
+        templates=named["templates"],
         files=tuple(paths),
         notices=(*collector.notices, *_report_ignored(collector.ignored)),
         origins=collector.origins,
@@ -306,7 +329,7 @@ def _build_name_error(name: str, what: str) -> ConfigError:
     from difflib import get_close_matches
 
     close = get_close_matches(name.replace("-", "_"), SETTINGS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(SETTINGS)} and providers."
+    hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join((*SETTINGS, *_TABLES))}."
     return ConfigError(f"{what} is called {name!r}, which is not known; {hint}")
 
 
@@ -365,3 +388,14 @@ def _read_rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Prov
         read_row(name, table, f"{path}: [providers.{name}]", lambda name: find_provider(name, before))
         for name, table in tables.items()
     ]
+
+
+def _read_user_tables(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    if not (tables.get("aliases") or tables.get("templates")):
+        return {"aliases": {}, "templates": {}}
+    from asides.values.user_tables import read_aliases, read_templates  # Few files have these tables.
+
+    return {
+        "aliases": read_aliases(tables.get("aliases", {}), f"{where}: [aliases]"),
+        "templates": read_templates(tables.get("templates", {}), f"{where}: [templates]"),
+    }

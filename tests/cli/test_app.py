@@ -13,12 +13,7 @@ import pytest
 from asides import __version__
 from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
-from tests.cli.children import (
-    at,
-    environment,
-    read_some,
-    started,
-)
+from tests.cli.children import asides, at, at_terminal, dialogue, environment, here, read_some, started
 
 
 def test_a_missing_and_an_unknown_command_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,8 +22,74 @@ def test_a_missing_and_an_unknown_command_are_usage_errors(capsys: pytest.Captur
     assert out == ""
     assert err.startswith("usage: asides COMMAND")
     assert main(["aks"]) == 2
-    assert capsys.readouterr().err == "asides: no command is called 'aks'; did you mean ask?\n"
+    assert capsys.readouterr().err == (
+        "asides: no command is called 'aks'; did you mean ask? To ask a question that begins so, put it in quotes or "
+        "write `asides ask` before it.\n"
+    )
     assert main(["config", "--", "x"]) == 2
+
+
+# --- a bare question --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "question"),
+    [
+        (("What is this?",), "What is this?"),
+        (("what", "is", "this"), "what is this"),
+        (("hello",), "hello"),
+        (("chat about it",), "chat about it"),
+        (("ask me",), "ask me"),
+        (("porviders?",), "porviders?"),
+        (("--", "chat"), "chat"),
+        (("-s", "be brief", "chat, please"), "chat, please"),
+    ],
+)
+def test_a_bare_question_is_asked(
+    arguments: tuple[str, ...], question: str, stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stage(Say(text="A."))
+    options = [*at(server), "--no-stdin"]
+    # Options come before the question, or after it.
+    calls = (
+        [[*options, *arguments]] if arguments[0].startswith("-") else [[*options, *arguments], [*arguments, *options]]
+    )
+    for call in calls:
+        assert here(capsys, *call) == (0, "A.\n", "")
+    assert [dialogue(server, number)[-1] for number in range(len(calls))] == [("user", question)] * len(calls)
+
+
+def test_a_pipe_alone_is_a_question_too(stage: OpenStage, state: Path) -> None:
+    server = stage(Say(text="A."))
+    state.mkdir(parents=True)
+    (state / "own.toml").write_text(f'[providers.mine]\nbase_url = "{server.url}"\n', "utf-8")
+    environ = {"ASIDES_MODEL": "mine:staged", "ASIDES_CONFIG": str(state / "own.toml")}
+    assert asides(stdin="from a pipe", env=environ) == (0, "A.\n", "")
+    assert dialogue(server, 0) == [("user", "from a pipe")]
+
+
+@pytest.mark.parametrize("word", ["porviders", "hcat", "sak", "exlpain", "Hepl", "histroy", "seperate"])
+def test_a_misspelt_command_is_no_question(word: str, stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
+    server = stage(Say(text="Never."))
+    for more in ((), ("and", "words")):
+        code, out, err = here(capsys, word, *at(server), *more)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"asides: no command is called {word!r}; did you mean ")
+    assert server.requests == []
+
+
+def test_a_command_behind_options_is_no_question(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
+    server = stage(Say(text="Never."))
+    code, out, err = here(capsys, *at(server), "chat")
+    assert (code, out) == (2, "")
+    assert err.startswith("asides: chat is a command, and a command comes first")
+    assert server.requests == []
+
+
+def test_at_a_terminal_nothing_is_asked_without_words() -> None:
+    with at_terminal() as keyboard:
+        keyboard.wait_for("usage: asides COMMAND")
+        assert keyboard.end() == 2
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

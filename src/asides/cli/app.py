@@ -6,7 +6,9 @@ Not here: the commands. Each is a module that is loaded when it runs, so that `-
 from __future__ import annotations
 
 import os
+import re
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Generator, Sequence
@@ -49,18 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str], terminal: Terminal) -> int:
     name = arguments[0] if arguments else ""
-    command = COMMANDS.get(name)
-    if command is not None:
-        try:
-            options = parse_arguments(name, command, arguments[1:])
-        except SystemExit as ended:
-            # argparse has printed its message and ends the process; the caller of main() needs the code.
-            return ended.code if isinstance(ended.code, int) else Exit.USAGE
-        terminal.quiet = getattr(options, "quiet", False)
-        return int(import_module(command.module).run(options, terminal))
-    if not arguments:
-        sys.stderr.write(format_help())
-        return Exit.USAGE
+    if name in COMMANDS:
+        return _run_command(name, arguments[1:], terminal)
     if name in ("-h", "--help", "help"):
         terminal.write_answer(format_help())
         return Exit.DONE
@@ -69,12 +61,79 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
 
         terminal.write_answer(f"asides {__version__}\n")
         return Exit.DONE
-    from difflib import get_close_matches
+    if not arguments and not _is_piped():
+        sys.stderr.write(format_help())
+        return Exit.USAGE
+    if (command := _find_meant_command(name)) is not None:
+        terminal.print_error(
+            f"no command is called {name!r}; did you mean {command}? To ask a question that begins so, put it in "
+            "quotes or write `asides ask` before it."
+        )
+        return Exit.USAGE
+    return _run_command("ask", arguments, terminal, is_bare=True)
 
-    close = get_close_matches(name, COMMANDS, n=1)
-    advice = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}."
-    terminal.print_error(f"no command is called {name!r}; {advice}")
-    return Exit.USAGE
+
+def _run_command(name: str, arguments: list[str], terminal: Terminal, *, is_bare: bool = False) -> int:
+    command = COMMANDS[name]
+    try:
+        options = parse_arguments(name, command, arguments)
+    except SystemExit as ended:
+        # argparse has printed its message and ends the process; the caller of main() needs the code.
+        return ended.code if isinstance(ended.code, int) else Exit.USAGE
+    if is_bare and "--" not in arguments and len(options.prompt) == 1 and options.prompt[0] in COMMANDS:
+        word = options.prompt[0]
+        terminal.print_error(
+            f"{word} is a command, and a command comes first: `asides {word} …`. To ask it as a question, write "
+            "`asides ask` before everything."
+        )
+        return Exit.USAGE
+    terminal.quiet = getattr(options, "quiet", False)
+    return int(import_module(command.module).run(options, terminal))
+
+
+# --- a bare question --------------------------------------------------------------------------------------------------
+
+
+def _is_piped() -> bool:
+    """Whether standard input is a pipe or a file, and so may hold a question."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+_WORD = re.compile(r"[a-zA-Z][a-zA-Z-]{2,}")
+_LONG_WORD = 7
+
+
+def _find_meant_command(word: str) -> str | None:
+    """The command that a single word is a misspelling of; None when it is the beginning of a question.
+
+    One letter is wrong, missing or too much, or two are swapped; in a long word, twice. Who mistypes a command seldom
+    misses its first letter, so `what` is no `chat`.
+    """
+    if not _WORD.fullmatch(word):
+        return None
+    lower = word.lower()
+    starts = (lower[0], lower[1] + lower[0])
+    most = 2 if len(lower) >= _LONG_WORD else 1
+    near = [(_count_edits(lower, name), name) for name in (*COMMANDS, "help") if name.startswith(starts)]
+    return min((pair for pair in near if pair[0] <= most), default=(0, None))[1]
+
+
+def _count_edits(word: str, name: str) -> int:
+    """How many letters to change, add, remove or swap with their neighbour to get from one word to the other."""
+    rows = [list(range(len(name) + 1))]
+    for i, letter in enumerate(word, 1):
+        last, row = rows[-1], [i]
+        for j, other in enumerate(name, 1):
+            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == name[j - 2] and word[i - 2] == other:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def _report_error(terminal: Terminal, error: Exception) -> int:

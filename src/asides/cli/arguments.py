@@ -99,6 +99,20 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     prompt = parser.add_argument_group("prompt and answer")
     prompt.add_argument("-s", "--system", metavar="TEXT", help="the system prompt: how the model should behave")
     prompt.add_argument(
+        "-T",
+        "--template",
+        metavar="NAME",
+        help="a prompt of the settings, [templates.NAME]; the question fills {input}",
+    )
+    prompt.add_argument(
+        "-p",
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value for a placeholder of the template; repeatable",
+    )
+    prompt.add_argument(
         "-f",
         "--file",
         action="append",
@@ -146,6 +160,10 @@ def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
 
 
+def _add_plain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plain", action="store_true", help="print Markdown as it is, also on a terminal")
+
+
 def _add_json(parser: argparse.ArgumentParser, help_text: str = "print one JSON object with separate fields") -> None:
     parser.add_argument("--json", action="store_true", help=help_text)
 
@@ -159,7 +177,11 @@ def _add_conversation(parser: argparse.ArgumentParser, help_text: str) -> None:
     saved = parser.add_argument_group("saved conversations").add_mutually_exclusive_group()
     saved.add_argument("--conversation", metavar="NAME", help=help_text)
     saved.add_argument(
-        "--continue", dest="continue_last", action="store_true", help="continue the conversation that was saved last"
+        "-c",
+        "--continue",
+        dest="continue_last",
+        action="store_true",
+        help="continue the conversation that was saved last",
     )
 
 
@@ -184,13 +206,17 @@ def _declare_ask(parser: argparse.ArgumentParser) -> None:
     _add_prompt(parser)
     _add_each(parser)
     _add_json(parser)
+    _add_plain(parser)
     _add_figures(parser)
     _add_quiet(parser)
     _add_call(parser)
     _add_tools(parser)
+    _add_conversation(parser, "save the question and the answer under this name, or continue what is saved there")
+    parser.epilog = '`asides "QUESTION"` is short for `asides ask "QUESTION"`.'
 
 
 def _declare_chat(parser: argparse.ArgumentParser) -> None:
+    _add_plain(parser)
     _add_figures(parser)
     _add_quiet(parser)
     _add_call(parser)
@@ -205,7 +231,36 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
     _add_quiet(parser)
     _add_call(parser)
     _add_tools(parser)
-    _add_conversation(parser, "explain the next question of this conversation, which `chat` saved")
+    _add_conversation(parser, "explain the next question of this saved conversation")
+
+
+def _declare_history(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "show", "search", "export", "rename", "rm"),
+        help="list: the saved conversations, the last one first (default); show NAME: print one; search WORD …: find "
+        "messages with all these words; export NAME: print one in the format of --format; rename NAME NEW: give it "
+        "another name; rm NAME …: delete",
+    )
+    parser.add_argument(
+        "words", nargs="*", metavar="NAME", help="names, or the words to search; show and export take the last one"
+    )
+    _add_json(parser, "print JSON (list, show, search)")
+    _add_plain(parser)
+    parser.add_argument("-t", "--show-thinking", action="store_true", help="with the thinking, where it was saved")
+    parser.add_argument(
+        "--format",
+        default="json",
+        metavar="FORMAT",
+        help="the format of export: json, our own, which Conversation.load reads (default); markdown; or messages as "
+        "openai, anthropic or responses have them",
+    )
+    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most so many conversations or messages")
+    parser.add_argument("--all", action="store_true", help="rm: delete every conversation")
+    parser.add_argument("-y", "--yes", action="store_true", help="rm: delete without a question")
+    _add_quiet(parser)
 
 
 # --- without a network ------------------------------------------------------------------------------------------------
@@ -326,6 +381,9 @@ def _parse_port(text: str) -> int:
 COMMANDS: dict[str, Command] = {
     "ask": Command("Ask a model one question. Only the answer goes to stdout.", _declare_ask, "asides.cli.ask"),
     "chat": Command("Chat with a model, question after question.", _declare_chat, "asides.cli.chat"),
+    "history": Command(
+        "List, show, search, export and delete saved conversations.", _declare_history, "asides.cli.history"
+    ),
     "explain": Command(
         "Show the request that `ask` would send, and why. Sends nothing.", _declare_explain, "asides.cli.explain"
     ),
@@ -348,7 +406,8 @@ def format_help() -> str:
     commands = "\n".join(f"  {name:<10} {command.summary}" for name, command in COMMANDS.items())
     codes = "\n".join(f"  {code.value:<10} {code.meaning}" for code in Exit)
     return (
-        "usage: asides COMMAND [OPTION …]\n\n"
+        "usage: asides COMMAND [OPTION …]\n"
+        '       asides [OPTION …] "QUESTION"\n\n'
         "Ask language models. The answer goes to stdout; the thinking stays apart.\n\n"
         f"commands:\n{commands}\n\n"
         "options:\n"

@@ -1,8 +1,14 @@
-"""`asides ask`: one question, one answer."""
+"""`asides ask`: one question, one answer. `asides "question"` is short for it.
+
+Not here: what is saved under which name (saved_conversations).
+"""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import read_prompt, read_tools
@@ -16,10 +22,14 @@ from asides.cli.render import (
     report_failure,
     report_reply,
 )
-from asides.cli.request import LiveRequest, print_figures, read_call_config
+from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config
+from asides.cli.saved_conversations import SavedConversation, find_conversation, keep_unnamed, show_name
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.values.errors import AsidesError, ConfigError
+
+if TYPE_CHECKING:
+    from asides.conversations.sync import Conversation
 
 _INTERRUPTED = {"type": "Interrupted", "message": "stopped with Ctrl-C"}
 
@@ -34,31 +44,69 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         raise ConfigError("-o and --concurrency belong to --each FILE, which asks every question of a file.")
     request: LiveRequest | None = None
     visibility: ThinkingVisibility | None = None
-    try:
-        config = read_call_config(arguments, terminal)
-        visibility = config.visibility
-        tools = read_tools(arguments, terminal)
-        message = read_prompt(arguments, terminal)
-        with Client(settings=config.settings) as client:
-            request = LiveRequest(client, config, terminal, show_answer=not arguments.json)
-            reply = request.run([message], stream=not arguments.no_stream, tools=tools)
-    except AsidesError as error:
+    with ExitStack() as stack:
+        try:
+            saved = find_conversation(arguments, os.environ, stack)
+            # A model on the command line wins over the one of the conversation.
+            arguments.model = arguments.model or saved.model
+            config = read_call_config(arguments, terminal)
+            visibility = config.visibility
+            tools = read_tools(arguments, terminal)
+            message = read_prompt(arguments, terminal)
+            client = stack.enter_context(Client(settings=config.settings))
+            conversation = _open_conversation(saved, client, config, terminal)
+            request = LiveRequest(client, config, terminal, show_answer=not arguments.json, render=not arguments.plain)
+            # However it ends, what arrived of the answer is kept.
+            stack.callback(_keep, conversation, request, client, config, terminal)
+            reply = request.run_turn(conversation, message, stream=not arguments.no_stream, tools=tools)
+        except AsidesError as error:
+            if arguments.json:
+                result = None if request is None else request.result
+                print_json(terminal, encode_failure(encode_error(error), visibility, error.partial, result))
+            raise
+        except KeyboardInterrupt:
+            partial, result = (None, None) if request is None else (request.partial, request.result)
+            if arguments.json:
+                print_json(terminal, encode_failure(_INTERRUPTED, visibility, partial, result))
+            incomplete = partial is not None and partial.text
+            terminal.print_error("stopped; the answer is incomplete." if incomplete else "stopped.")
+            return Exit.INTERRUPTED
         if arguments.json:
-            result = None if request is None else request.result
-            print_json(terminal, encode_failure(encode_error(error), visibility, error.partial, result))
-        raise
-    except KeyboardInterrupt:
-        partial, result = (None, None) if request is None else (request.partial, request.result)
-        if arguments.json:
-            print_json(terminal, encode_failure(_INTERRUPTED, visibility, partial, result))
-        incomplete = partial is not None and partial.text
-        terminal.print_error("stopped; the answer is incomplete." if incomplete else "stopped.")
-        return Exit.INTERRUPTED
-    if arguments.json:
-        fields = encode_reply(reply, visibility) if request.result is None else encode_run(request.result, visibility)
-        print_json(terminal, {**fields, "elapsed": request.stopwatch.seconds})
-        code = report_failure(reply, terminal)
-    else:
-        code = report_reply(reply, visibility, terminal)
-    print_figures(request.result or reply, request.stopwatch, arguments, terminal)
+            fields = (
+                encode_reply(reply, visibility) if request.result is None else encode_run(request.result, visibility)
+            )
+            named = {} if conversation.name is None else {"conversation": conversation.name}
+            print_json(terminal, {**fields, "elapsed": request.stopwatch.seconds, **named})
+            code = report_failure(reply, terminal)
+        else:
+            code = report_reply(reply, visibility, terminal)
+        print_figures(request.result or reply, request.stopwatch, arguments, terminal)
+        terminal.flush()
     return code
+
+
+def _open_conversation(
+    saved: SavedConversation, client: Client, config: CallConfig, terminal: Terminal
+) -> Conversation:
+    conversation = saved.open(client)
+    conversation.model = config.model
+    if isinstance(system := config.options.get("system"), str):
+        conversation.system = system
+    if conversation.messages and terminal.err_is_terminal:
+        terminal.print_note(f"(continues {show_name(conversation.name or '')}, {len(conversation)} messages)")
+    return conversation
+
+
+def _keep(
+    conversation: Conversation, request: LiveRequest, client: Client, config: CallConfig, terminal: Terminal
+) -> None:
+    """Keep a question that was asked without a name, for `--continue`, if the settings say so."""
+    settings = config.settings
+    if conversation.name is not None or not request.is_recorded or settings.keep_conversations == "none":
+        return
+    try:
+        keep_unnamed(conversation, client, os.environ, all_of_them=settings.keep_conversations == "all")
+    except (AsidesError, OSError) as error:
+        # Nobody asked for it by default, and not every machine has a folder for it.
+        if settings.origin("keep_conversations") != "default":
+            terminal.print_note(f"warning: the question is not kept: {error}")

@@ -41,10 +41,13 @@ def read_prompt(arguments: Namespace, terminal: Terminal) -> Message:
     """The user's message: the files, then the words, then the piped text."""
     words = clean_text(" ".join(arguments.prompt)).strip()
     piped = "" if arguments.no_stdin else _read_piped_text(terminal, words)
-    if not words and not piped.strip() and not arguments.file:
+    text = "\n\n".join(text for text in (words, piped.rstrip("\n")) if text)
+    if (fill_prompt := getattr(arguments, "fill_prompt", None)) is not None:
+        text = fill_prompt(text)
+    if not text.strip() and not arguments.file:
         raise ConfigError("there is nothing to ask: write a question, pipe one in, or use `asides chat`.")
     parts = [read_file(path) for path in arguments.file]
-    return build_message(parts, "\n\n".join(text for text in (words, piped.rstrip("\n")) if text))
+    return build_message(parts, text)
 
 
 def build_message(parts: list[Part], words: str) -> Message:

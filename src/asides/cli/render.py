@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_outcome
+from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.values.errors import AsidesError, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
@@ -59,9 +60,16 @@ class Display:
     """Shows one reply, or a run, as it arrives: the answer on stdout; the thinking, or a live line, on stderr."""
 
     def __init__(
-        self, terminal: Terminal, stopwatch: Stopwatch, *, show_thinking: bool, show_answer: bool = True
+        self,
+        terminal: Terminal,
+        stopwatch: Stopwatch,
+        *,
+        show_thinking: bool,
+        show_answer: bool = True,
+        render: bool = False,
     ) -> None:
         self._terminal = terminal
+        self._answer = open_answer_writer(terminal, render=render)
         self._show_thinking = show_thinking
         self.show_answer = show_answer
         self._thought: int | None = None
@@ -77,19 +85,22 @@ class Display:
             if isinstance(event, TextDelta) and self.show_answer:
                 self._live.stop()
                 self._thought = None
-                self._terminal.write_answer(event.text)
+                self._answer.write(event.text)
             elif isinstance(event, ThinkingDelta) and self._show_thinking:
                 self._live.stop()
+                self._answer.end()
                 if self._thought is not None and event.block != self._thought:
                     self._terminal.end_thought()
                 self._thought = event.block
                 self._terminal.write_thinking(event.text)
             elif isinstance(event, StepStarted):
                 self._thought = None
+                self._answer.end()
                 self._live.start()
             elif (line := _describe_tool_event(event)) is not None:
                 # The live line starts again with the next step: until then the user may be asked for approval.
                 self._live.stop()
+                self._answer.end()
                 self._thought = None
                 self._terminal.print_note(line)
         self._terminal.flush()
@@ -97,6 +108,7 @@ class Display:
     def end(self) -> None:
         """Nothing more arrives, for whatever reason: leave a clean terminal."""
         self._live.stop()
+        self._answer.end()
         self._terminal.end_answer()
 
 

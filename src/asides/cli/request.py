@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     # These load much that `explain`, or a question without tools, does not need.
     from asides.agents.config import AgentOptions, ConversationLike
     from asides.client import Client
+    from asides.conversations.sync import Conversation
     from asides.values.result import Result
 
 ONE_PIECE = 1 << 30
@@ -84,6 +85,7 @@ class CallConfig(NamedTuple):
 
     def with_model(self, model: str) -> CallConfig:
         """The same for another model. `--base-url` and `--api-key` hold only for the provider they were given for."""
+        model = self.settings.resolve_model(model)
         target = find_target(model, base_url=self.options.get("base_url"), rows=self.settings.providers)
         if target.provider.name == self.target.provider.name:
             return self._replace(target=target, fallbacks=())
@@ -96,8 +98,12 @@ class CallConfig(NamedTuple):
 def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
     """The model and the options from the arguments, with the settings as their defaults."""
     settings = read_settings(terminal, show_reasoning_thinking=arguments.show_thinking)
+    if arguments.template is not None or arguments.param:
+        from asides.cli.templates import apply_template  # Few questions use one.
+
+        apply_template(arguments, settings)
     model = arguments.model or settings.model or _choose_default_model(arguments, settings, os.environ, terminal)
-    target = find_target(model, base_url=arguments.base_url, rows=settings.providers)
+    target = find_target(settings.resolve_model(model), base_url=arguments.base_url, rows=settings.providers)
     if arguments.api_key:
         warn_about_key(target.provider, terminal)
     fallbacks = [find_target(name, base_url=arguments.base_url, rows=settings.providers) for name in arguments.fallback]
@@ -183,17 +189,31 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
 class LiveRequest:
     """Asks one question and shows the reply as it arrives. `partial` is what has arrived, also after a failure."""
 
-    def __init__(self, client: Client, config: CallConfig, terminal: Terminal, *, show_answer: bool = True) -> None:
+    def __init__(
+        self,
+        client: Client,
+        config: CallConfig,
+        terminal: Terminal,
+        *,
+        show_answer: bool = True,
+        render: bool = True,
+    ) -> None:
         self._client = client
         self._config = config
         self.stopwatch = Stopwatch()
         self.partial: Reply | None = None
         self.result: Result[Any] | None = None
         """The result of a run with tools, with all its steps; None without tools."""
+        self.is_recorded = False
+        """Whether `run_turn` added the question and the answer to the conversation."""
         self._terminal = terminal
         self._show_answer = show_answer
         self._display = Display(
-            terminal, self.stopwatch, show_thinking=config.visibility.is_shown, show_answer=show_answer
+            terminal,
+            self.stopwatch,
+            show_thinking=config.visibility.is_shown,
+            show_answer=show_answer,
+            render=render and config.settings.render_markdown,
         )
 
     def run(
@@ -216,6 +236,26 @@ class LiveRequest:
         finally:
             self.stopwatch.stop()
             self._display.end()
+
+    def run_turn(
+        self, conversation: Conversation, question: Message, *, stream: bool, tools: AgentOptions | None = None
+    ) -> Reply:
+        """Ask the next question of a conversation, which records it with the answer, or with what arrived of it."""
+        if conversation.system is not None:
+            self._config.options["system"] = conversation.system
+        if tools is not None:
+            before = conversation.messages
+            try:
+                return self.run([question], stream=stream, tools=tools, conversation=conversation)
+            finally:
+                self.is_recorded = conversation.messages is not before
+        turn = conversation.turn(question)
+        turn.begin()
+        try:
+            return self.run(turn.messages, stream=stream)
+        finally:
+            turn.end(self.partial)
+            self.is_recorded = turn.is_recorded
 
     def _run_agent(
         self, tools: AgentOptions, messages: Sequence[Message], conversation: ConversationLike | None, *, stream: bool

@@ -1,23 +1,31 @@
-"""The conversations that `asides chat` saves on request: one store in the user's state folder.
+"""The conversations that the command line saves: one store in the user's state folder.
 
-Not here: the store itself (conversations/store), and the chat.
+`ask` and `chat` save under a name when one is given. A question without a name is kept as the setting
+keep_conversations says. Not here: the store itself (conversations/store), and `asides history`.
 """
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asides.client import Client
+    from asides.conversations.store import ConversationInfo
     from asides.conversations.store.sqlite import SqliteStore
+    from asides.conversations.sync import Conversation
 
 FOLDER_VARIABLE = "ASIDES_STATE"
 STORE_FILE = "conversations.db"
+# The names of questions that the user gave none. Those that begin with "last" give way to the next one.
+_UNNAMED = re.compile(r"last-\d{8}-\d{6}-[0-9a-f]{6}")
 
 
 def find_state_folder(environ: Mapping[str, str]) -> Path:
@@ -32,11 +40,15 @@ def find_state_folder(environ: Mapping[str, str]) -> Path:
     return Path(home) / ".local" / "state" / "asides"
 
 
-def open_store(environ: Mapping[str, str]) -> SqliteStore:
-    """Open the store. A missing folder is created, readable by its owner alone."""
-    from asides.conversations.store.sqlite import SqliteStore
+def open_store(environ: Mapping[str, str], *, create: bool = True) -> SqliteStore:
+    """Open the store. A missing folder is created, readable by its owner alone; without `create`, an empty store in
+    memory stands for a missing one.
+    """
+    from asides.conversations.store.sqlite import MEMORY, SqliteStore
 
     folder = find_state_folder(environ)
+    if not create and not (folder / STORE_FILE).exists():
+        return SqliteStore(MEMORY)
     try:
         make_private_folder(folder)
     except OSError as error:
@@ -64,27 +76,90 @@ def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> 
         return name
     if not arguments.continue_last:
         return None
-    with open_store(environ) as store:
+    with open_store(environ, create=False) as store:
         names = store.names()
     if not names:
         raise ConfigError(
-            "no conversation is saved yet, so there is none to continue. To do: save one with `asides chat "
-            "--conversation NAME`, or with /keep NAME in the chat."
+            "no conversation is saved yet, so there is none to continue. To do: save one with `--conversation NAME`, "
+            "or with /keep NAME in the chat; the setting keep_conversations says what is saved without a name."
         )
     return names[0]
+
+
+class SavedConversation(NamedTuple):
+    """The conversation that the arguments name, and what is saved of it."""
+
+    store: SqliteStore | None
+    name: str | None
+    about: ConversationInfo | None
+    """None for a new one."""
+
+    @property
+    def model(self) -> str | None:
+        """The model of its last question."""
+        return None if self.about is None else self.about.heading.model
+
+    def open(self, client: Client) -> Conversation:
+        """The conversation; one that is saved nowhere, if none was named."""
+        from asides.conversations.sync import Conversation
+
+        return Conversation(client=client, store=self.store, name=self.name)
+
+
+def find_conversation(arguments: Namespace, environ: Mapping[str, str], stack: ExitStack) -> SavedConversation:
+    """Find the conversation of `--conversation` or `--continue`. `stack` closes its store."""
+    name = read_conversation_name(arguments, environ)
+    if name is None:
+        return SavedConversation(None, None, None)
+    store = stack.enter_context(open_store(environ))
+    return SavedConversation(store, name, store.about(name))
+
+
+def make_unnamed(kind: str, environ: Mapping[str, str], stack: ExitStack) -> SavedConversation:
+    """A new conversation with a name of ours, which begins with its kind and the time."""
+    return SavedConversation(stack.enter_context(open_store(environ)), _make_name(kind), None)
+
+
+def _make_name(kind: str) -> str:
+    import secrets
+
+    return f"{kind}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[str, str], *, all_of_them: bool) -> str:
+    """Save a conversation that has no name. Unless all are kept, the one that was kept before is deleted."""
+    from asides.conversations.sync import Conversation
+
+    name = _make_name("ask" if all_of_them else "last")
+    with open_store(environ) as store:
+        kept = Conversation(conversation.model, system=conversation.system, client=client, store=store, name=name)
+        kept.extend(conversation.messages, usage=conversation.usage)
+        if not all_of_them:
+            # Only those before it: of two questions at a time, the later one stays.
+            names = store.names()
+            for earlier in names[names.index(name) + 1 :] if name in names else ():
+                if _UNNAMED.fullmatch(earlier):
+                    store.delete(earlier)
+    return name
+
+
+def show_name(name: str) -> str:
+    """A name as it may be printed, on one line and without control characters."""
+    return name if name.isprintable() else repr(name)
 
 
 def list_conversations(store: SqliteStore) -> list[str]:
     """A line for each conversation, the last one first."""
     infos = [info for name in store.names() if (info := store.about(name)) is not None]
-    names = [info.name if info.name.isprintable() else repr(info.name) for info in infos]
+    names = [show_name(info.name) for info in infos]
     width = max(map(len, names), default=0)
     lines = [
-        (f"{name:<{width}}", _format_time(info.updated), f"{info.length:>4} messages", info.heading.model or "")
+        (f"{name:<{width}}", format_time(info.updated), f"{info.length:>4} messages", info.heading.model or "")
         for name, info in zip(names, infos, strict=True)
     ]
     return ["  ".join(cells).rstrip() for cells in lines]
 
 
-def _format_time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
+    """A time as the clock on the wall shows it, to the minute."""
     return f"{datetime.fromtimestamp(seconds, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -44,6 +44,11 @@ _VISIBLE: dict[int, str | None] = {
 }
 
 
+def make_visible(text: str) -> str:
+    """The text with its control characters as visible ones."""
+    return text.translate(_VISIBLE)
+
+
 class Terminal:
     """Both streams of the process, and whether the last line of each is open. The thread of a live line may use it."""
 
@@ -59,6 +64,8 @@ class Terminal:
         """Whether stdout can encode every character."""
         ansi = self.err_is_terminal and _supports_ansi(environ)
         self._coloured = ansi and not environ.get("NO_COLOR")
+        self.can_render = self.out_is_terminal and _supports_ansi(environ) and self.supports_unicode
+        """Whether styled text can be written to stdout, and replaced."""
         self.can_redraw = ansi
         """Whether a line can be drawn and erased again."""
         # When both streams go to one screen, they share a cursor.
@@ -73,6 +80,10 @@ class Terminal:
 
     def write_answer(self, text: str) -> None:
         """Write more of the answer."""
+        self.write_rendered(make_visible(text) if self.out_is_terminal else text)
+
+    def write_rendered(self, text: str) -> None:
+        """Write more of the answer, with escapes of our own. Those of a model have been made visible."""
         if not text:
             return
         with self._lock:
@@ -84,7 +95,7 @@ class Terminal:
             self._line_broken = False
             # Set before the write, since Ctrl-C may interrupt it.
             self._out_open = not text.endswith("\n")
-            self._out.write(text.translate(_VISIBLE) if self.out_is_terminal else text)
+            self._out.write(text)
 
     def end_answer(self) -> None:
         """End the answer, complete or not, so that later text begins a new line."""

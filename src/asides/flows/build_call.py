@@ -115,6 +115,8 @@ class CallBuilder:
 
     def find_known(self, model: str, base_url: str | None = None, family: str | None = None) -> KnownTarget:
         """Find the target of a model."""
+        if self.settings.aliases:
+            model = self.settings.resolve_model(model)
         try:
             return self._targets.find(model, base_url, family)
         except UnknownProvider as problem:

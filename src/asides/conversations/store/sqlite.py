@@ -89,11 +89,19 @@ class SqliteStore:
             self._empty_log()
         return deleted
 
+    def rename(self, name: str, new: str) -> bool:
+        """Give a conversation another name. Returns whether it was in the store."""
+        return self._run(_WRITE, lambda connection: tables.rename(connection, name, _check_name(new)))
+
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
         """The conversation with its messages from index `start` on; None when it is not in the store."""
         return self._run(_READ, lambda connection: tables.load(connection, name, start))
+
+    def load_first(self, name: str) -> Message | None:
+        """The first message of a conversation; None when there is none."""
+        return self._run(_READ, lambda connection: tables.load_first(connection, name))
 
     def about(self, name: str) -> ConversationInfo | None:
         """The facts about a conversation; None when it is not in the store."""

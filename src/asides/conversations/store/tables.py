@@ -132,6 +132,13 @@ def delete(connection: sqlite3.Connection, name: str) -> bool:
     return connection.execute("DELETE FROM conversations WHERE name = ?", (name,)).rowcount > 0
 
 
+def rename(connection: sqlite3.Connection, name: str, new: str) -> bool:
+    """Give a conversation another name; False when it is not in the store. Raises StoreError if the name is taken."""
+    if name != new and about(connection, new) is not None:
+        raise StoreError(f"there is a conversation {new!r} already. To do: choose another name, or delete that one.")
+    return connection.execute("UPDATE conversations SET name = ? WHERE name = ?", (new, name)).rowcount > 0
+
+
 _Columns: TypeAlias = tuple[str, int, int, int, str | None, str | None, float, float]
 
 
@@ -165,6 +172,16 @@ def load(connection: sqlite3.Connection, name: str, start: int) -> ConversationS
         (name, start),
     )
     return ConversationSnapshot(info, tuple(_parse_rows(name, rows)))
+
+
+def load_first(connection: sqlite3.Connection, name: str) -> Message | None:
+    """The first message of a conversation."""
+    rows = connection.execute(
+        "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? "
+        "ORDER BY place LIMIT 1",
+        (name,),
+    )
+    return next(iter(_parse_rows(name, rows)), None)
 
 
 def names(connection: sqlite3.Connection) -> tuple[str, ...]:

@@ -1,0 +1,341 @@
+"""`asides history`: lists, shows, searches, exports, renames and deletes the saved conversations.
+
+They are the log of the command line: there is no other. Not here: what is saved when (saved_conversations).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from asides.cli.exit_codes import Exit
+from asides.cli.markdown import find_width, open_answer_writer
+from asides.cli.render import describe_call, print_json, print_lines
+from asides.cli.saved_conversations import format_time, open_store, show_name
+from asides.cli.terminal import Terminal
+from asides.cli.trust import read_settings
+from asides.conversations.store import ConversationInfo, ConversationSnapshot
+from asides.conversations.store.sqlite import SqliteStore
+from asides.history.document import to_document
+from asides.history.import_export import export_messages, parse_format
+from asides.values.errors import ConfigError
+from asides.values.messages import Message, system
+from asides.values.notices import escape_controls
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.thinking import Thought
+from asides.values.usage import Usage
+
+_LINE_WIDTH = 79
+_WIDEST_NAME = 28
+_SNIPPET = 60
+
+
+def run(arguments: Namespace, terminal: Terminal) -> int:
+    """Run the action."""
+    if arguments.limit is not None and arguments.limit < 1:
+        raise ConfigError("-n is below one; it is how many to print.")
+    with open_store(os.environ, create=False) as store:
+        match arguments.action:
+            case "list":
+                return _list(store, arguments, terminal)
+            case "show":
+                return _show(store, arguments, terminal)
+            case "search":
+                return _search(store, arguments, terminal)
+            case "export":
+                return _export(store, arguments, terminal)
+            case "rename":
+                return _rename(store, arguments, terminal)
+            case _:
+                return _remove(store, arguments, terminal)
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def _list(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+    if arguments.words:
+        raise ConfigError(f"list takes no name. To do: `asides history show {arguments.words[0]}` prints one.")
+    infos = list(_find_infos(store, arguments.limit))
+    if arguments.json:
+        print_json(terminal, [_encode_info(info) for info in infos])
+        return Exit.DONE
+    if not infos:
+        terminal.print_info("no conversation is saved; `--conversation NAME` saves one.")
+        return Exit.DONE
+    names = [_fit(show_name(info.name), _WIDEST_NAME) for info in infos]
+    width = max(map(_measure, names))
+    lines: list[str] = []
+    for name, info in zip(names, infos, strict=True):
+        head = f"{_pad(name, width)}  {format_time(info.updated)}  {info.length:>4}  "
+        lines.append(head + _fit(_find_first_question(store, info), _LINE_WIDTH - _measure(head)))
+    title = f"{_pad('NAME', width)}  {'CHANGED':<16}  MSGS  FIRST QUESTION"
+    print_lines(terminal, [title, *(line.rstrip() for line in lines)])
+    return Exit.DONE
+
+
+def _find_infos(store: SqliteStore, limit: int | None = None) -> Iterator[ConversationInfo]:
+    """The facts about the conversations, the last one first."""
+    for name in store.names()[:limit]:
+        # Another process may have deleted it meanwhile.
+        if (info := store.about(name)) is not None:
+            yield info
+
+
+def _encode_info(info: ConversationInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "model": info.heading.model,
+        "messages": info.length,
+        "created": info.created,
+        "updated": info.updated,
+        "usage": msgspec.to_builtins(info.usage),
+    }
+
+
+def _find_first_question(store: SqliteStore, info: ConversationInfo) -> str:
+    message = store.load_first(info.name)
+    return "" if message is None else _to_line(message.text)
+
+
+# --- show -------------------------------------------------------------------------------------------------------------
+
+
+def _show(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+    saved = _load(store, arguments)
+    messages = saved.messages if arguments.limit is None else saved.messages[-arguments.limit :]
+    if arguments.json:
+        with_thinking = bool(arguments.show_thinking)
+        shown = [_encode_message(message, thinking=with_thinking) for message in messages]
+        print_json(terminal, {**_encode_info(saved.about), "system": saved.about.heading.system, "messages": shown})
+        return Exit.DONE
+    settings = read_settings(terminal)
+    writer = open_answer_writer(terminal, render=settings.render_markdown and not arguments.plain)
+    info = saved.about
+    terminal.print_note(f"{show_name(info.name)}, {format_time(info.updated)}, {info.length} messages")
+    writer.write(_write_markdown(info.heading.system, messages, thinking=bool(arguments.show_thinking)))
+    writer.end()
+    terminal.end_answer()
+    return Exit.DONE
+
+
+def _write_markdown(system_prompt: str | None, messages: Sequence[Message], *, thinking: bool) -> str:
+    sections = [f"## system\n\n{system_prompt}"] if system_prompt else []
+    for message in messages:
+        parts = [text for part in message.parts if (text := _describe_part(part, thinking=thinking))]
+        if parts:
+            sections.append("\n\n".join((f"## {message.role}", *parts)))
+    return "\n\n".join(sections) + "\n"
+
+
+def _describe_part(part: Part, *, thinking: bool) -> str:
+    match part:
+        case Text(text=text):
+            return text
+        case Refusal(text=text):
+            return f"(refused) {text}"
+        case Thought(text=text):
+            return "\n".join(f"> {line}".rstrip() for line in text.split("\n")) if thinking and text else ""
+        case ToolCall():
+            return f"`{describe_call(part, whole=True).replace('`', chr(39))}`"
+        case ToolResult():
+            return f"```\n{part.text}\n```"
+        case Image() | File():
+            return f"({_describe_media(part)})"
+        case _:
+            return ""
+
+
+def _describe_media(part: Image | File) -> str:
+    kind = "picture" if isinstance(part, Image) else "file"
+    name = escape_controls(getattr(part, "name", None) or "")
+    return f"a {kind}{f' {name}' if name else ''}{f', {len(part.data)} bytes' if part.data else ''}"
+
+
+def _encode_message(message: Message, *, thinking: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"role": message.role, "text": message.text}
+    thoughts = [part.text for part in message.parts if isinstance(part, Thought) and part.text]
+    if thinking:
+        fields["thinking"] = "\n\n".join(thoughts) or None
+    calls = [{"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in message.tool_calls]
+    if calls:
+        fields["tool_calls"] = calls
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    if results:
+        fields["results"] = [{"call_id": each.call_id, "text": each.text} for each in results]
+    return fields
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+def _search(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+    words = [word.casefold() for word in arguments.words if word.strip()]
+    if not words:
+        raise ConfigError("there is nothing to search. To do: write `asides history search WORD …`.")
+    found = 0
+    hits: list[dict[str, Any]] = []
+    # One conversation at a time: a store may be larger than the memory.
+    for name in store.names():
+        saved = store.load(name)
+        for place, message in enumerate(() if saved is None else saved.messages):
+            text = _find_text(message)
+            if not all(word in text.casefold() for word in words):
+                continue
+            found += 1
+            snippet = _cut_snippet(text, words[0])
+            if arguments.json:
+                hits.append({"name": name, "place": place, "role": message.role, "text": snippet})
+            else:
+                head = f"{_fit(show_name(name), _WIDEST_NAME)}  {message.role}: "
+                print_lines(terminal, [head + snippet])
+            if found == arguments.limit:
+                break
+        if found == arguments.limit:
+            break
+    if arguments.json:
+        print_json(terminal, hits)
+    elif not found:
+        terminal.print_info("no message has all of these words.")
+    return Exit.DONE
+
+
+def _find_text(message: Message) -> str:
+    """The text of a message that may be searched: no thinking."""
+    results = [part.text for part in message.parts if isinstance(part, ToolResult)]
+    return "\n".join((message.text, *results)) if results else message.text
+
+
+def _cut_snippet(text: str, word: str) -> str:
+    """One line of the text around a word."""
+    line = _to_line(text)
+    place = max(line.casefold().find(" ".join(word.split())), 0)
+    start = max(place - _SNIPPET // 3, 0)
+    cut = line[start : start + _SNIPPET]
+    return f"{'…' if start else ''}{cut}{'…' if start + _SNIPPET < len(line) else ''}"
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+
+def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+    """Print one conversation in a format that programs read. Thinking goes along only where -t asks for it."""
+    if arguments.format not in ("json", "markdown"):
+        parse_format(arguments.format)
+    saved = _load(store, arguments)
+    heading, with_thinking = saved.about.heading, bool(arguments.show_thinking)
+    if arguments.format == "markdown":
+        terminal.write_answer(_write_markdown(heading.system, saved.messages, thinking=with_thinking))
+        return Exit.DONE
+    rows = read_settings(terminal).providers
+    if arguments.format == "json":
+        metadata: dict[str, Any] = {} if heading.model is None else {"model": heading.model}
+        if saved.about.usage != Usage():
+            usage = msgspec.structs.asdict(saved.about.usage)
+            metadata["usage"] = {name: value for name, value in usage.items() if value is not None}
+        document = to_document(
+            saved.messages, system=heading.system, keep_thinking=with_thinking, metadata=metadata, rows=rows
+        )
+        print_json(terminal, json.loads(document))
+        return Exit.DONE
+    first = (system(heading.system),) if heading.system else ()
+    exported = export_messages((*first, *saved.messages), arguments.format, thinking=with_thinking, rows=rows)
+    print_json(terminal, exported)
+    return Exit.DONE
+
+
+# --- rename and rm ----------------------------------------------------------------------------------------------------
+
+
+def _rename(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+    if len(arguments.words) != 2:
+        raise ConfigError("rename takes two names. To do: write `asides history rename NAME NEW`.")
+    name, new = arguments.words[0], arguments.words[1].strip()
+    if store.about(name) is None:
+        raise _build_name_error(name, store)
+    store.rename(name, new)
+    terminal.print_note(f"({show_name(name)} is called {show_name(new)} now)")
+    return Exit.DONE
+
+
+def _remove(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+    if arguments.all == bool(arguments.words):
+        raise ConfigError("rm deletes what you name. To do: write `asides history rm NAME …`, or --all.")
+    names = store.names() if arguments.all else tuple(dict.fromkeys(arguments.words))
+    for name in names:
+        if store.about(name) is None:
+            raise _build_name_error(name, store)
+    is_person = sys.stdin is not None and sys.stdin.isatty()
+    if not arguments.yes and names:
+        listed = ", ".join(map(show_name, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        if is_person:
+            terminal.print_info(f"delete {listed}? [y]es, [n]o")
+            if not _confirm():
+                terminal.print_info("nothing was deleted.")
+                return Exit.DONE
+        elif arguments.all:
+            raise ConfigError("--all deletes every conversation, and nobody is there to ask. To do: add --yes.")
+    deleted = sum(store.delete(name) for name in names)
+    terminal.print_note(f"({deleted} deleted)")
+    return Exit.DONE
+
+
+def _confirm() -> bool:
+    with suppress(EOFError):
+        return input().strip().lower() in ("y", "yes")
+    return False
+
+
+# --- names and lines --------------------------------------------------------------------------------------------------
+
+
+def _load(store: SqliteStore, arguments: Namespace) -> ConversationSnapshot:
+    """The conversation that is named; without a name, the last one."""
+    if len(arguments.words) > 1:
+        raise ConfigError(f"{arguments.action} takes one name. To do: put a name with blanks in quotes.")
+    names = arguments.words or store.names()[:1]
+    if not names:
+        raise ConfigError("no conversation is saved. To do: `--conversation NAME` with ask or chat saves one.")
+    saved = store.load(names[0])
+    if saved is None:
+        raise _build_name_error(names[0], store)
+    return saved
+
+
+def _build_name_error(name: str, store: SqliteStore) -> ConfigError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, store.names(), n=1)
+    hint = f"did you mean {show_name(close[0])}?" if close else "`asides history` lists them."
+    return ConfigError(f"no conversation is called {name!r}; {hint}")
+
+
+def _to_line(text: str) -> str:
+    return escape_controls(" ".join(text.split()))
+
+
+def _measure(text: str) -> int:
+    return sum(map(find_width, text))
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _measure(text))
+
+
+def _fit(text: str, width: int) -> str:
+    """The text in at most so many columns."""
+    if len(text) * 2 <= width or _measure(text) <= width:
+        return text
+    used, end = 0, 0
+    for end, char in enumerate(text):  # noqa: B007 - the place where it ends
+        used += find_width(char)
+        if used > width - 1:
+            break
+    return f"{text[:end]}…"
