@@ -197,7 +197,9 @@ def _declare_decode(parser: argparse.ArgumentParser) -> None:
     _add_usage(parser)
     parser.add_argument("-t", "--show-thinking", action="store_true", default=None, help="print the thinking on stderr")
     parser.add_argument("second", nargs="?", metavar="FILE", help=argparse.SUPPRESS)  # decode DIALECT FILE, as in code
-    parser.add_argument("--dialect", metavar="NAME", help="the wire language of the response (default: openai_chat)")
+    parser.add_argument(
+        "--dialect", metavar="NAME", help="the wire language of the response; default: recognised from its bytes"
+    )
     parser.add_argument("--provider", metavar="NAME", help="who sent it; default: the plain provider of the dialect")
     parser.add_argument("-m", "--model", metavar="MODEL", help="the model that it came from")
     framing = parser.add_mutually_exclusive_group()
