@@ -97,7 +97,11 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="attach an image, a PDF or a text file, or a URL; repeatable",
     )
-    prompt.add_argument("--schema", metavar="FILE", help="a file with a JSON schema for the answer")
+    prompt.add_argument(
+        "--schema",
+        metavar="SCHEMA",
+        help="the form of the answer: fields, such as 'name, age int, tags list[str]'; a JSON schema; or a file with one",
+    )
     prompt.add_argument("--max-tokens", type=int, metavar="N", help="limit of the whole output, thinking included")
     prompt.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
     prompt.add_argument("--top-p", type=float, metavar="X", help="nucleus sampling: use only the likeliest tokens")

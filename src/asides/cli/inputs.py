@@ -6,6 +6,7 @@ Not here: the options of a call (request).
 from __future__ import annotations
 
 import json
+import re
 import select
 import sys
 from argparse import Namespace
@@ -158,9 +159,30 @@ def read_json_file(path: str, option: str) -> dict[str, Any]:
     return read_json_object(text, f"{option} {path}")
 
 
-def read_schema_file(path: str, option: str) -> dict[str, Any]:
-    """The JSON schema in a file, bare or in the envelope of a response format; a provider would refuse a wrong one."""
-    document = read_json_file(path, option)
+def read_schema(value: str, option: str) -> dict[str, Any]:
+    """A JSON schema: in a file, as JSON, or in the short notation. A provider would refuse a wrong one."""
+    text = value.strip()
+    if text.startswith("{"):
+        return _check_schema(read_json_object(text, option), option)
+    if _is_path(value):
+        return _check_schema(read_json_file(value, option), f"{option} {value}")
+    from asides.cli.schema_notation import parse_schema_notation
+
+    return parse_schema_notation(clean_text(value), option)
+
+
+def _is_path(value: str) -> bool:
+    """Whether the value of `--schema` names a file; one that looks like a path does, even where there is none."""
+    if re.search(r"[\n,]", value) and not value.endswith(".json"):
+        return False
+    with suppress(OSError, ValueError):  # Too long for a name, or with a null character.
+        if Path(value).exists():
+            return True
+    return re.fullmatch(r"\S*[/\\\\]\S*|\S+\.\w+", value) is not None
+
+
+def _check_schema(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """The schema, bare or in the envelope of a response format."""
     inner = document.get("json_schema", document)
     schema = inner.get("schema", document) if isinstance(inner, dict) and "schema" in inner else document
     try:
@@ -168,7 +190,7 @@ def read_schema_file(path: str, option: str) -> dict[str, Any]:
     except RecursionError:
         fault = "it is nested too deeply"
     if fault is not None:
-        raise ConfigError(f"{option} {path} is not a JSON schema: {fault}.")
+        raise ConfigError(f"{where} is not a JSON schema: {fault}.")
     return document
 
 

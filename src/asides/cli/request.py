@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from asides.cli.inputs import clean_text, read_json_object, read_schema_file
+from asides.cli.inputs import clean_text, read_json_object, read_schema
 from asides.cli.render import Display, ThinkingVisibility
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.cli.trust import read_settings
@@ -111,7 +111,7 @@ def _read_options(arguments: Namespace) -> Options:
     if arguments.extra is not None:
         options["extra"] = read_json_object(arguments.extra, "--extra")
     if arguments.schema is not None:
-        options["output"] = read_schema_file(arguments.schema, "--schema")
+        options["output"] = read_schema(arguments.schema, "--schema")
     return options
 
 
