@@ -20,7 +20,16 @@ from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Provider
 from asides.providers.quirks import trim_names
 from asides.providers.table import WITHOUT_A_KEY
-from asides.settings_files import FILE_VARIABLE, NOT_TRUSTED, SettingsFile, Trusts, read_files
+from asides.settings_files import (
+    FILE_VARIABLE,
+    MCP_TABLES,
+    NOT_TRUSTED,
+    McpTable,
+    SettingsFile,
+    Trusts,
+    read_files,
+    read_mcp_tables,
+)
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice, escape_controls
 from asides.values.thinking import Thinking, read_thinking
@@ -106,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tools_max_json_kb: Annotated[int, msgspec.Meta(ge=1)] = 32
     providers: tuple[Provider, ...] = ()
     """The user's rows, from [providers.NAME]."""
+    mcp: tuple[McpTable, ...] = ()
+    """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
     """The files that were read, in order of precedence."""
     notices: tuple[Notice, ...] = ()
@@ -147,7 +158,7 @@ def _list_names() -> Iterator[str]:
     for name in Settings.__struct_fields__:
         if name == "timeouts":
             yield from (f"timeouts.{part}" for part in Timeouts.__struct_fields__)
-        elif name not in (_ROWS, "files", "notices", "origins", "ignored"):
+        elif name not in (_ROWS, MCP_TABLES, "files", "notices", "origins", "ignored"):
             yield name
 
 
@@ -178,6 +189,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     collector = _Collector()
     rows: list[Provider] = list(explicit.pop(_ROWS, None) or ())
+    servers: list[McpTable] = list(explicit.pop(MCP_TABLES, None) or ())
     for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
         collector.take(name, value, "argument")
     for name in SETTINGS:
@@ -194,6 +206,11 @@ def load_settings(
             rows += _read_rows(tables, file.path, rows)
         elif tables:
             collector.ignore([f"{_ROWS}.{name}" for name in tables] if isinstance(tables, dict) else [_ROWS], file)
+        found_servers = read_mcp_tables(file)
+        if file.distrust is None:
+            servers += found_servers
+        else:
+            collector.ignore([f"{MCP_TABLES}.{table.name}" for table in found_servers], file)
     for file in found:
         for name, value in _flatten(file.document, f"{file.path}: a setting"):
             if file.distrust is None or is_harmless(name, value, rows):
@@ -212,6 +229,7 @@ def load_settings(
         **values,
         timeouts=Timeouts(**timeouts),
         providers=tuple(rows),
+        mcp=tuple({table.name: table for table in reversed(servers)}.values()),
         files=tuple(paths),
         notices=(*collector.notices, *_report_ignored(collector.ignored)),
         origins=collector.origins,

@@ -70,7 +70,7 @@ def test_fields_become_a_schema_that_strict_modes_take(text: str, schema: dict[s
         ("a {}", "--schema, character 3: the braces hold no field."),
         (
             "a int b",
-            "--schema, character 7: 'b' is not expected here; a comma ends a field, and a colon begins its description.",
+            "--schema, character 7: 'b' is not expected here; a comma ends a field, and a colon begins a description.",
         ),
         (" , ", '--schema names no field. To do: write names, such as "name, age int, tags list[str]".'),
     ],

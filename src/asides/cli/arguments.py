@@ -100,7 +100,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument(
         "--schema",
         metavar="SCHEMA",
-        help="the form of the answer: fields, such as 'name, age int, tags list[str]'; a JSON schema; or a file with one",
+        help="the form of the answer: fields ('name, age int, tags list[str]'), a JSON schema, or a file with one",
     )
     prompt.add_argument("--max-tokens", type=int, metavar="N", help="limit of the whole output, thinking included")
     prompt.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
@@ -123,6 +123,14 @@ def _add_tools(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:FUNCTION",
         help="a function the model may call, also as FILE.py:FUNCTION; without FUNCTION, every @asides.tool of the "
         "module; repeatable",
+    )
+    tools.add_argument(
+        "--mcp",
+        action="append",
+        default=[],
+        metavar="SERVER",
+        help="an MCP server whose tools the model may call: a command line, a URL, a NAME from [mcp.NAME] of the "
+        "settings, or a JSON file with mcpServers; repeatable",
     )
     tools.add_argument("--confirm", action="store_true", help="ask before each tool call")
     tools.add_argument("--max-turns", type=int, metavar="N", help="limit of requests to the model in one run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from asides.cli.exit_codes import Exit
-from asides.cli.inputs import read_prompt, read_tools
+from asides.cli.inputs import open_tools, read_prompt
 from asides.cli.render import (
     ThinkingVisibility,
     encode_error,
@@ -31,11 +31,11 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     try:
         config = read_call_config(arguments, terminal)
         visibility = config.visibility
-        tools = read_tools(arguments, terminal)
-        message = read_prompt(arguments, terminal)
-        with Client(settings=config.settings) as client:
-            request = LiveRequest(client, config, terminal, show_answer=not arguments.json)
-            reply = request.run([message], stream=not arguments.no_stream, tools=tools)
+        with open_tools(arguments, config.settings, terminal) as tools:
+            message = read_prompt(arguments, terminal)
+            with Client(settings=config.settings) as client:
+                request = LiveRequest(client, config, terminal, show_answer=not arguments.json)
+                reply = request.run([message], stream=not arguments.no_stream, tools=tools)
     except AsidesError as error:
         if arguments.json:
             result = None if request is None else request.result

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_error
-from asides.cli.inputs import build_message, read_file, read_tools
+from asides.cli.inputs import build_message, open_tools, read_file
 from asides.cli.render import describe_error, report_reply
 from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config
 from asides.cli.saved_conversations import list_conversations, open_store, read_conversation_name
@@ -60,7 +60,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         if isinstance(system := config.options.get("system"), str):
             conversation.system = system
         files = [read_file(path) for path in arguments.file]
-        tools = read_tools(arguments, terminal)
+        tools = stack.enter_context(open_tools(arguments, config.settings, terminal))
         client = stack.enter_context(Client(settings=config.settings))
         return Chat(arguments, config, client, terminal, conversation, files, tools).run()
 

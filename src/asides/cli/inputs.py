@@ -10,7 +10,7 @@ import re
 import select
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     # Tools load most of the library. They are imported when `--tools` is given, so that `separate` starts fast.
     from asides.agents.config import AgentOptions
     from asides.agents.tools.executor import Runnable
+    from asides.settings import Settings
 
 # Most pipes are readable sooner. After this wait, a note says that standard input is read.
 _STDIN_WAIT_SECONDS = 1.0
@@ -225,13 +226,27 @@ def describe_read_error(error: OSError | UnicodeDecodeError) -> str:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
-    """The options of a run with the tools of `--tools`; None without any."""
-    if not arguments.tools:
+@contextmanager
+def open_tools(arguments: Namespace, settings: Settings, terminal: Terminal) -> Generator[AgentOptions | None]:
+    """Yield the options of a run with the tools of `--tools` and `--mcp`; None without any. The servers of `--mcp` are
+    open inside the block.
+    """
+    if not arguments.mcp:
+        yield read_tools(arguments, terminal)
+        return
+    from asides.cli.mcp_servers import open_servers
+
+    with open_servers(arguments.mcp, settings, terminal) as served:
+        yield read_tools(arguments, terminal, served)
+
+
+def read_tools(arguments: Namespace, terminal: Terminal, served: Sequence[Runnable] = ()) -> AgentOptions | None:
+    """The options of a run with the tools of `--tools` and those of servers; None without any."""
+    if not arguments.tools and not served:
         return None
     from asides.flows.run_config import Limits
 
-    options: AgentOptions = {"tools": find_tools(arguments.tools), "approve": Approver(terminal).approve}
+    options: AgentOptions = {"tools": [*find_tools(arguments.tools), *served], "approve": Approver(terminal).approve}
     if arguments.confirm:
         options["approval"] = "ask"
     if arguments.max_turns is not None:

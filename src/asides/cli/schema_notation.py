@@ -35,9 +35,7 @@ _DEEPEST = 20
 def parse_schema_notation(text: str, where: str) -> _Schema:
     """The JSON schema of an object with these fields. Raises ConfigError that names `where` and the place."""
     if len(text) > _MOST_CHARACTERS:
-        raise ConfigError(
-            f"{where} is longer than {_MOST_CHARACTERS} characters. To do: write a JSON schema to a file."
-        )
+        raise ConfigError(f"{where} is longer than {_MOST_CHARACTERS} characters. To do: write a JSON schema.")
     parser = _Parser(text, where)
     schema = parser.read_fields(closing="")
     if not schema["properties"]:
@@ -204,7 +202,7 @@ class _Parser:
     def _fail_at_rest(self, closing: str) -> NoReturn:
         if self._at >= len(self._text):
             self._fail(f"a {closing} is missing here")
-        self._fail(f"{self._show()} is not expected here; a comma ends a field, and a colon begins its description")
+        self._fail(f"{self._show()} is not expected here; a comma ends a field, and a colon begins a description")
 
     def _fail(self, what: str, at: int | None = None) -> NoReturn:
         place = self._at if at is None else at
