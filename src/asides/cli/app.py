@@ -14,8 +14,9 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 
-from asides.cli.arguments import COMMANDS, format_help, parse_arguments
+from asides.cli.arguments import COMMANDS, format_help
 from asides.cli.exit_codes import Exit, code_for_error
+from asides.cli.parser import parse_arguments
 from asides.cli.terminal import Terminal, open_terminal
 
 _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str], terminal: Terminal) -> int:
     name = arguments[0] if arguments else ""
+    if name in ("-h", "--help"):
+        name = "help"
     command = COMMANDS.get(name)
     if command is not None:
         try:
@@ -61,9 +64,6 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
     if not arguments:
         sys.stderr.write(format_help())
         return Exit.USAGE
-    if name in ("-h", "--help", "help"):
-        terminal.write_answer(format_help())
-        return Exit.DONE
     if name in ("-V", "--version"):
         from asides import __version__
 

@@ -16,7 +16,7 @@ from asides.cli.render import (
     report_failure,
     report_reply,
 )
-from asides.cli.request import LiveRequest, print_figures, read_call_config
+from asides.cli.request import LiveRequest, print_figures, read_call_config, take_leading_model
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.values.errors import AsidesError
@@ -29,6 +29,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     request: LiveRequest | None = None
     visibility: ThinkingVisibility | None = None
     try:
+        take_leading_model(arguments, terminal)
         config = read_call_config(arguments, terminal)
         visibility = config.visibility
         with open_tools(arguments, config.settings, terminal) as tools:

@@ -10,7 +10,7 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_tools, read_prompt
 from asides.cli.render import print_json
-from asides.cli.request import read_call_config
+from asides.cli.request import read_call_config, take_leading_model
 from asides.cli.saved_conversations import open_store, read_conversation_name
 from asides.cli.terminal import Terminal
 from asides.flows.offline import Explanation, explain
@@ -20,6 +20,7 @@ from asides.values.messages import Message
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the plan and the exact request on stdout, with the key as ***."""
+    take_leading_model(arguments, terminal)
     messages, system, model = _load_conversation(arguments)
     # A model on the command line wins over the one of the conversation.
     arguments.model = arguments.model or model
