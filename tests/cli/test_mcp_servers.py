@@ -107,6 +107,19 @@ def test_the_server_ends_with_ctrl_c(stage: OpenStage, tmp_path: Path) -> None:
     assert has_ended(int(result(server)))
 
 
+def test_ctrl_c_ends_a_server_that_never_answers(stage: OpenStage, tmp_path: Path) -> None:
+    mark = tmp_path / "process"
+    code = f"import os,time; open({str(mark)!r},'w').write(str(os.getpid())); time.sleep(60)"
+    command = shlex.join([sys.executable, "-c", code])
+    with started("ask", *at(stage()), "--no-stdin", "--mcp", command, "?") as child:
+        deadline = time.monotonic() + 20
+        while not (mark.exists() and mark.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.send_signal(2)
+        assert child.wait(20) == 130
+    assert has_ended(int(mark.read_text()))
+
+
 def test_several_servers_and_functions_are_offered_together(
     stage: OpenStage, tools: Path, settings: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

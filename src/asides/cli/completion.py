@@ -19,7 +19,7 @@ from asides.cli.parser import build_parser, format_option_help, list_actions, li
 from asides.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    pass  # The scripts need no settings.
+    from asides.settings import Settings  # The scripts themselves need no settings.
 
 _LEVELS = ("off", "auto", "on", "minimal", "low", "medium", "high", "xhigh", "max")
 # How a value is completed, by the name that the help shows for it …
@@ -196,7 +196,7 @@ def _find_servers(_: str) -> Iterator[str]:
     return (table.name for table in _load_settings().mcp)
 
 
-def _load_settings():
+def _load_settings() -> Settings:
     from asides.cli.trust import is_trusted
     from asides.settings import load_settings
 

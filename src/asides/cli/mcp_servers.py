@@ -112,7 +112,7 @@ def find_servers(reference: str, tables: Iterable[McpTable] = ()) -> list[McpSer
 
 def _build_command(text: str, named: Mapping[str, object]) -> McpServer:
     try:
-        command, *arguments = shlex.split(text)
+        command, *arguments = _split(text)
     except ValueError as error:
         raise ConfigError(f"{_OPTION} {text!r} is not a command: {str(error).lower()}.") from None
     if not arguments and "/" not in command and os.sep not in command:
@@ -121,6 +121,13 @@ def _build_command(text: str, named: Mapping[str, object]) -> McpServer:
         if which(command) is None:
             raise ConfigError(_explain_unknown(command, named))
     return McpServer.stdio(command, *arguments)
+
+
+def _split(text: str) -> list[str]:
+    """The words of a command line, as a shell splits them. On Windows a backslash is part of a path."""
+    if os.name == "posix":
+        return shlex.split(text)
+    return [word.strip('"') for word in shlex.split(text, posix=False)]
 
 
 def _explain_unknown(word: str, named: Mapping[str, object]) -> str:

@@ -89,7 +89,7 @@ def take_leading_model(arguments: Namespace, terminal: Terminal) -> None:
     It is one if it names a known provider and a model with a digit, a hyphen or the like, other words follow, and `-m`
     is not given. After `--`, and for any other word, a question stays a question.
     """
-    if arguments.model is not None or arguments.free_words == 0 or len(arguments.prompt) < 2:
+    if arguments.model is not None or not arguments.prompt or getattr(arguments, "free_words", 1) == 0:
         return
     first: str = arguments.prompt[0]
     found = re.fullmatch(r"([A-Za-z][\w.-]*):(\S+)", first)
@@ -100,8 +100,8 @@ def take_leading_model(arguments: Namespace, terminal: Terminal) -> None:
         find_provider(found[1], settings.providers)
     except UnknownProvider:
         return
-    if re.search(r"[\d/_.-]", found[2]) is None:
-        terminal.print_note(f"{first} is taken as a word of the question; for a model, write -m {first}")
+    if len(arguments.prompt) == 1 or re.search(r"[\d/_.-]", found[2]) is None:
+        terminal.print_note(f"{first} is taken as part of the question; for a model, write -m {first}")
         return
     arguments.model = first
     del arguments.prompt[0]
