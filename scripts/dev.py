@@ -50,7 +50,7 @@ def coverage(python: Path, words: Sequence[str]) -> int:
 
 def docs(python: Path, _: Sequence[str]) -> int:
     """Write the generated files, then run every example."""
-    for script in ("public_names.py", "provider_table.py", "requirements_map.py", "terminal_picture.py"):
+    for script in ("public_names.py", "provider_table.py", "requirements_map.py", "terminal_picture.py", "man_page.py"):
         failed = run([python, ROOT / "scripts" / script])
         if failed:
             return failed

@@ -20,7 +20,16 @@ from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Provider
 from asides.providers.quirks import trim_names
 from asides.providers.table import WITHOUT_A_KEY
-from asides.settings_files import FILE_VARIABLE, NOT_TRUSTED, SettingsFile, Trusts, read_files
+from asides.settings_files import (
+    FILE_VARIABLE,
+    MCP_TABLES,
+    NOT_TRUSTED,
+    McpTable,
+    SettingsFile,
+    Trusts,
+    read_files,
+    read_mcp_tables,
+)
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice, escape_controls
 from asides.values.thinking import Thinking, read_thinking
@@ -30,7 +39,7 @@ _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 _OTHER_VARIABLES = frozenset({FILE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
 """Variables of ours that are no settings."""
 _ROWS = "providers"
-_TABLES = (_ROWS, "aliases", "templates")
+_TABLES = (_ROWS, "aliases", "templates", MCP_TABLES)
 """Tables of a file with names of the user's own. They have no variables."""
 
 # What a file that nobody named may set: values that decide neither where a request or a secret goes, nor which program
@@ -121,6 +130,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The user's names for models, from [aliases]."""
     templates: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """The user's prompts for the command line, from [templates.NAME]: each a `Template` of values/user_tables."""
+    mcp: tuple[McpTable, ...] = ()
+    """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
     """The files that were read, in order of precedence."""
     notices: tuple[Notice, ...] = ()
@@ -199,6 +210,7 @@ def load_settings(
     collector = _Collector()
     rows: list[Provider] = list(explicit.pop(_ROWS, None) or ())
     named = _read_user_tables({name: explicit.pop(name, None) or {} for name in ("aliases", "templates")}, "argument")
+    servers: list[McpTable] = list(explicit.pop(MCP_TABLES, None) or ())
     for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
         collector.take(name, value, "argument")
     for name in SETTINGS:
@@ -214,6 +226,7 @@ def load_settings(
         if file.distrust is None:
             rows += _read_rows(tables.get(_ROWS, {}), file.path, rows)
             named = {key: table | named[key] for key, table in _read_user_tables(tables, f"{file.path}").items()}
+            servers += read_mcp_tables(tables.get(MCP_TABLES, {}), file.path)
         for name, table in tables.items() if file.distrust else ():
             collector.ignore([f"{name}.{key}" for key in table] if isinstance(table, dict) else [name], file)
     for file in found:
@@ -237,6 +250,7 @@ def load_settings(
         providers=tuple(rows),
         aliases=named["aliases"],
         templates=named["templates"],
+        mcp=tuple({table.name: table for table in reversed(servers)}.values()),
         files=tuple(paths),
         notices=(*collector.notices, *_report_ignored(collector.ignored)),
         origins=collector.origins,

@@ -20,6 +20,7 @@ FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"
 FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE")
 """The variables that decide where the user's configuration folder is."""
+MCP_TABLES = "mcp"
 NOT_TRUSTED = "it was found in the current folder, which is not trusted"
 # Far beyond any real file. The parser takes minutes for a key of many parts, so a line has no more dots than this.
 _MOST_BYTES = 1024 * 1024
@@ -36,6 +37,19 @@ class SettingsFile(msgspec.Struct, frozen=True):
     document: dict[str, Any]
     distrust: str | None = None
     """Why it may set only what is harmless; None for a trusted file."""
+
+
+class McpTable(msgspec.Struct, frozen=True):
+    """A table [mcp.NAME] as it stands in a trusted file: an MCP server for `--mcp NAME` (cli/mcp_servers reads it)."""
+
+    name: str
+    where: str
+    """The file."""
+    table: Any
+
+    def __repr__(self) -> str:
+        # It often holds tokens.
+        return f"McpTable({self.name!r}, {self.where!r})"
 
 
 def find_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -93,6 +107,13 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
         raise ConfigError(f"the settings file {path} cannot be read: {problem}.") from None
     except (ValueError, RecursionError) as problem:  # A ValueError: a number of thousands of digits.
         raise ConfigError(f"the settings file {path} is not TOML: {problem}.") from None
+
+
+def read_mcp_tables(tables: object, path: Path) -> list[McpTable]:
+    """The tables [mcp.NAME] of a file. They start programs, so only a trusted file's count."""
+    if not isinstance(tables, dict):
+        raise ConfigError(f"{path}: {MCP_TABLES} is a table of tables: [{MCP_TABLES}.NAME].")
+    return [McpTable(name, str(path), table) for name, table in tables.items()]
 
 
 def _read_named(path: Path) -> tuple[bytes, os.stat_result]:

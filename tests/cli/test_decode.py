@@ -94,3 +94,27 @@ def test_errors_are_those_of_a_live_call(capsys: pytest.CaptureFixture[str], mon
     code, out, _ = piped(capsys, monkeypatch, "<html>", "decode", "--json")
     assert (code, json.loads(out)["error"]["type"]) == (6, "ProtocolError")
     assert piped(capsys, monkeypatch, "", "decode", "--dialect", "klingon")[0] == 2
+
+
+MESSAGE = json.dumps({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "42"}]})
+
+
+def test_the_dialect_is_recognised_from_the_bytes_and_named_in_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = MESSAGE.replace("}]}", '}], "stop_reason": "end_turn"}')
+    assert piped(capsys, monkeypatch, body, "decode") == (0, "42\n", "")
+    assert json.loads(piped(capsys, monkeypatch, body, "decode", "--json").out)["dialect"] == "anthropic"
+    assert json.loads(piped(capsys, monkeypatch, WHOLE, "decode", "--json").out)["dialect"] == "openai_chat"
+    line = '{"model":"m","message":{"role":"assistant","content":"4"},"done":false}\n'
+    stream = line + line.replace('"4"', '"2"').replace("false", 'true,"done_reason":"stop"')
+    assert piped(capsys, monkeypatch, stream, "decode") == (0, "42\n", "")
+
+
+def test_bytes_of_no_dialect_say_which_were_tried(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = piped(capsys, monkeypatch, '{"answer": "42"}', "decode")
+    assert (code, out) == (6, "")
+    for name in ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock", "ollama", "cohere"):
+        assert f"{name}: no `" in err

@@ -9,6 +9,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.providers.find import find_provider, list_providers
+from tests.cli.children import at_terminal
 
 KEY = "gsk_verysecretkey"
 
@@ -19,7 +20,9 @@ def test_every_provider_has_a_line(capsys: pytest.CaptureFixture[str], monkeypat
     out = capsys.readouterr().out
     head, *lines = out.splitlines()
     assert head.split() == ["PROVIDER", "KEY", "ADDRESS", "FACTS"]
-    assert [line.split()[0] for line in lines] == [row.name for row in list_providers()]
+    names = [line.split()[0] for line in lines]
+    assert sorted(names) == sorted(row.name for row in list_providers())
+    assert names[0] == "groq", "those with a key come first"
     (groq,) = (line for line in lines if line.startswith("groq "))
     assert "GROQ_API_KEY (set)" in groq
     assert KEY not in out
@@ -57,3 +60,46 @@ def test_the_users_own_providers_are_shown_without_secrets(
     fields = json.loads(capsys.readouterr().out)
     assert fields["headers"] == [["X-Token", "***"]]
     assert fields["query"] == [["token", "***"], ["version", "$VERSION"]]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 200])
+def test_a_terminal_gets_groups_that_fit_it_with_the_found_keys_first(columns: int) -> None:
+    with at_terminal("providers", env={"COLUMNS": str(columns), "GROQ_API_KEY": KEY, "OPENAI_API_KEY": ""}) as keyboard:
+        assert keyboard.end() == 0
+    lines = [line for line in keyboard.screen if not line.startswith("Keys:")]
+    assert max(map(len, lines)) <= columns
+    headings = [line for line in lines if line and not line.startswith((" ", "`"))]
+    assert [heading[:13] for heading in headings] == ["key found", "no key needed", "no key found"]
+    assert [line.split()[:2] for line in lines[1 : lines.index("no key needed")]] == [["groq", "GROQ_API_KEY"]]
+    shown = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert sorted(shown) == sorted(row.name for row in list_providers())
+    openai = next(line for line in lines if line.startswith("  openai "))
+    address = {40: "", 80: "api.openai.com", 100: "api.openai.com", 200: "https://api.openai.com/v1"}[columns]
+    assert openai.split()[1:] == [word for word in ("OPENAI_API_KEY", address) if word]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("providers", "anthropic"), ("models", "anthropic"), ("models", "groq:qwen3-32b")]
+)
+def test_details_fit_the_terminal_and_lose_nothing(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with at_terminal(*arguments, env={"COLUMNS": "80"}) as keyboard:
+        assert keyboard.end() == 0
+    assert max(map(len, keyboard.screen)) <= 80
+    main(arguments)
+    piped = capsys.readouterr().out
+    first = [line.split()[0] for line in piped.splitlines() if line.strip()]
+    shown = "".join("".join(keyboard.screen).split())
+    assert [word for word in first if word not in shown] == []
+
+
+def test_json_says_where_a_key_comes_from(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GROQ_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    main(["providers", "--json"])
+    found = {row["name"]: (row["key_set_by"], row["key_state"]) for row in json.loads(capsys.readouterr().out)}
+    assert found["groq"] == ("GROQ_API_KEY", "found")
+    assert found["bedrock"] == ("AWS_ACCESS_KEY_ID", "found")
+    assert found["ollama"] == (None, "not needed")
+    assert found["cohere"] == (None, "not found")

@@ -159,7 +159,7 @@ def test_a_dialect_that_nobody_speaks_is_named_also_beside_a_provider() -> None:
         asides.decode("morse", b"{}", provider="groq")
 
 
-@pytest.mark.parametrize(("dialect", "provider"), [(None, None), (5, None), ("openai_chat", 5)])
+@pytest.mark.parametrize(("dialect", "provider"), [(5, None), (None, 5), ("openai_chat", 5)])
 def test_what_names_no_dialect_or_provider_is_a_type_error(dialect: Any, provider: Any) -> None:
     with pytest.raises(TypeError, match="by name"):
         asides.decode(dialect, b"{}", provider=provider)

@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 
-from asides.cli.arguments import COMMANDS, format_help, parse_arguments
+from asides.cli.arguments import COMMANDS, format_help
 from asides.cli.exit_codes import Exit, code_for_error
+from asides.cli.parser import parse_arguments
 from asides.cli.terminal import Terminal, open_terminal
 
 _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)
@@ -51,11 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str], terminal: Terminal) -> int:
     name = arguments[0] if arguments else ""
+    if name in ("-h", "--help"):
+        name = "help"
     if name in COMMANDS:
         return _run_command(name, arguments[1:], terminal)
-    if name in ("-h", "--help", "help"):
-        terminal.write_answer(format_help())
-        return Exit.DONE
     if name in ("-V", "--version"):
         from asides import __version__
 

@@ -1,49 +1,14 @@
-"""Declares the commands and their arguments for argparse. Not here: the commands themselves."""
+"""Declares the commands and their arguments for argparse. Not here: the parsing (parser), the commands themselves."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
+import shutil
+import textwrap
+from collections.abc import Iterable
 
 from asides.cli.exit_codes import Exit
-
-
-class Command(NamedTuple):
-    """A command: its summary, its arguments, and the module with its `run`, which is loaded when needed."""
-
-    summary: str
-    declare: Callable[[argparse.ArgumentParser], None]
-    module: str
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse, with errors of two lines: what is wrong, and where the help is."""
-
-    def error(self, message: str) -> NoReturn:
-        """End the process with the exit code for wrong usage."""
-        from asides.values.errors import redact_keys
-
-        self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
-
-
-def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of one command. Options and words may come in any order; after `--`, all are words."""
-    parser = Parser(prog=f"asides {name}", description=command.summary, allow_abbrev=False)
-    command.declare(parser)
-    # argparse treats "--" differently between versions, so it never gets one.
-    words = list(arguments)
-    literal: list[str] = []
-    if "--" in words:
-        place = words.index("--")
-        words, literal = words[:place], words[place + 1 :]
-    parsed = parser.parse_intermixed_args(words)
-    if literal:
-        if not hasattr(parsed, "prompt"):
-            parser.error(f"unexpected arguments: {' '.join(literal)}")
-        parsed.prompt = [*parsed.prompt, *literal]
-    return parsed
-
+from asides.cli.parser import Command
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -120,7 +85,11 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="attach an image, a PDF or a text file, or a URL; repeatable",
     )
-    prompt.add_argument("--schema", metavar="FILE", help="a file with a JSON schema for the answer")
+    prompt.add_argument(
+        "--schema",
+        metavar="SCHEMA",
+        help="the form of the answer: fields ('name, age int, tags list[str]'), a JSON schema, or a file with one",
+    )
     prompt.add_argument("--max-tokens", type=int, metavar="N", help="limit of the whole output, thinking included")
     prompt.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
     prompt.add_argument("--top-p", type=float, metavar="X", help="nucleus sampling: use only the likeliest tokens")
@@ -142,6 +111,14 @@ def _add_tools(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:FUNCTION",
         help="a function the model may call, also as FILE.py:FUNCTION; without FUNCTION, every @asides.tool of the "
         "module; repeatable",
+    )
+    tools.add_argument(
+        "--mcp",
+        action="append",
+        default=[],
+        metavar="SERVER",
+        help="an MCP server whose tools the model may call: a command line, a URL, a NAME from [mcp.NAME] of the "
+        "settings, or a JSON file with mcpServers; repeatable",
     )
     tools.add_argument("--confirm", action="store_true", help="ask before each tool call")
     tools.add_argument("--max-turns", type=int, metavar="N", help="limit of requests to the model in one run")
@@ -279,7 +256,9 @@ def _declare_decode(parser: argparse.ArgumentParser) -> None:
     _add_usage(parser)
     parser.add_argument("-t", "--show-thinking", action="store_true", default=None, help="print the thinking on stderr")
     parser.add_argument("second", nargs="?", metavar="FILE", help=argparse.SUPPRESS)  # decode DIALECT FILE, as in code
-    parser.add_argument("--dialect", metavar="NAME", help="the wire language of the response (default: openai_chat)")
+    parser.add_argument(
+        "--dialect", metavar="NAME", help="the wire language of the response; default: recognised from its bytes"
+    )
     parser.add_argument("--provider", metavar="NAME", help="who sent it; default: the plain provider of the dialect")
     parser.add_argument("-m", "--model", metavar="MODEL", help="the model that it came from")
     framing = parser.add_mutually_exclusive_group()
@@ -369,6 +348,25 @@ def _declare_stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
 
 
+# --- help and completion ----------------------------------------------------------------------------------------------
+
+
+def _declare_help(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command to explain; default: all of them")
+    parser.add_argument("--man", action="store_true", help="print the manual page: asides help --man | man -l -")
+
+
+def _declare_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="the shell to print a script for")
+    # The scripts ask for what changes with these.
+    parser.add_argument("--candidates", metavar="KIND", help=argparse.SUPPRESS)
+    parser.add_argument("--beginning", default="", metavar="TEXT", help=argparse.SUPPRESS)
+    parser.epilog = (
+        'bash: eval "$(asides completion bash)" in ~/.bashrc.  zsh: the same with zsh in ~/.zshrc, after compinit.  '
+        "fish: asides completion fish > ~/.config/fish/completions/asides.fish"
+    )
+
+
 _LAST_PORT = 65535
 
 
@@ -398,24 +396,44 @@ COMMANDS: dict[str, Command] = {
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
     "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
+    "help": Command("Show the help of a command, or print the manual page.", _declare_help, "asides.cli.manual"),
+    "completion": Command(
+        "Print a script that completes commands in your shell.", _declare_completion, "asides.cli.completion"
+    ),
 }
 
 
+ENVIRONMENT = (
+    ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
+    ("ASIDES_DEBUG=1", "show tracebacks"),
+    ("NO_COLOR", "no colours"),
+)
+
+
+OPTIONS = (
+    ("-h, --help", "show this help; `asides help COMMAND` shows the help of a command"),
+    ("-V, --version", "show the version"),
+)
+"""The options of `asides` itself."""
+
+
 def format_help() -> str:
-    """The help of `asides` itself."""
-    commands = "\n".join(f"  {name:<10} {command.summary}" for name, command in COMMANDS.items())
-    codes = "\n".join(f"  {code.value:<10} {code.meaning}" for code in Exit)
+    """The help of `asides` itself, wrapped to the terminal."""
+    about = "Ask language models. The answer goes to stdout; the thinking stays apart."
     return (
         "usage: asides COMMAND [OPTION …]\n"
         '       asides [OPTION …] "QUESTION"\n\n'
-        "Ask language models. The answer goes to stdout; the thinking stays apart.\n\n"
-        f"commands:\n{commands}\n\n"
-        "options:\n"
-        "  -h, --help      show this help; `asides COMMAND --help` shows the help of a command\n"
-        "  -V, --version   show the version\n\n"
-        f"exit codes:\n{codes}\n\n"
-        "environment:\n"
-        "  ASIDES_…        settings, such as ASIDES_MODEL; `asides config` lists them\n"
-        "  ASIDES_DEBUG=1  show tracebacks\n"
-        "  NO_COLOR        no colours\n"
+        f"{textwrap.fill(about, max(shutil.get_terminal_size().columns, 20))}\n\n"
+        f"commands:\n{_format_list((name, command.summary) for name, command in COMMANDS.items())}\n"
+        f"options:\n{_format_list(OPTIONS, 15)}\n"
+        f"exit codes:\n{_format_list((str(code.value), code.meaning) for code in Exit)}\n"
+        f"environment:\n{_format_list(ENVIRONMENT, 15)}"
     )
+
+
+def _format_list(entries: Iterable[tuple[str, str]], column: int = 10) -> str:
+    lines: list[str] = []
+    for name, text in entries:
+        first, *rest = textwrap.wrap(text, max(shutil.get_terminal_size().columns - column - 3, 20))
+        lines += [f"  {name:<{column}} {first}", *(f"  {'':<{column}} {line}" for line in rest)]
+    return "".join(f"{line}\n" for line in lines)

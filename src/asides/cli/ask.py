@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from asides.cli.exit_codes import Exit
-from asides.cli.inputs import read_prompt, read_tools
+from asides.cli.inputs import open_tools, read_prompt
 from asides.cli.render import (
     ThinkingVisibility,
     encode_error,
@@ -22,7 +22,7 @@ from asides.cli.render import (
     report_failure,
     report_reply,
 )
-from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config
+from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config, take_leading_model
 from asides.cli.saved_conversations import SavedConversation, find_conversation, keep_unnamed, show_name
 from asides.cli.terminal import Terminal
 from asides.client import Client
@@ -46,12 +46,13 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     visibility: ThinkingVisibility | None = None
     with ExitStack() as stack:
         try:
+            take_leading_model(arguments, terminal)
             saved = find_conversation(arguments, os.environ, stack)
             # A model on the command line wins over the one of the conversation.
             arguments.model = arguments.model or saved.model
             config = read_call_config(arguments, terminal)
             visibility = config.visibility
-            tools = read_tools(arguments, terminal)
+            tools = stack.enter_context(open_tools(arguments, config.settings, terminal))
             message = read_prompt(arguments, terminal)
             client = stack.enter_context(Client(settings=config.settings))
             conversation = _open_conversation(saved, client, config, terminal)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from asides.cli.chat_commands import ChatCommands, ChatState
 from asides.cli.exit_codes import Exit, code_for_error
-from asides.cli.inputs import build_message, read_file, read_tools
+from asides.cli.inputs import build_message, open_tools, read_file
 from asides.cli.line_input import LineReader, open_input_history
 from asides.cli.render import describe_error, report_reply
 from asides.cli.request import LiveRequest, print_figures, read_call_config
@@ -41,7 +41,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             conversation.system = system
         conversation.model = config.model
         files = [read_file(path) for path in arguments.file]
-        tools = read_tools(arguments, terminal)
+        tools = stack.enter_context(open_tools(arguments, config.settings, terminal))
         keeps_input = config.settings.keep_input_history
         reader = LineReader(terminal, open_input_history(os.environ, terminal) if keeps_input else None)
         return Chat(arguments, ChatState(config, client, conversation, files), terminal, reader, tools).run()

@@ -20,7 +20,7 @@ from asides.cli.render import (
 from asides.cli.request import ONE_PIECE
 from asides.cli.terminal import Stopwatch, Terminal, describe_usage
 from asides.cli.trust import read_settings
-from asides.flows.offline import decode
+from asides.flows.offline import decode, recognise_dialect
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings import Settings
@@ -28,21 +28,23 @@ from asides.values.errors import AsidesError, ConfigError, UnknownProvider
 from asides.values.fold import simulate
 from asides.values.reply import Reply
 
-_DEFAULT_DIALECT = "openai_chat"
-
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the answer on stdout and the thinking apart; return the exit code of the live call."""
     settings = read_settings(terminal, show_reasoning_thinking=arguments.show_thinking)
     dialect, file = _read_dialect_and_file(arguments)
-    visibility = ThinkingVisibility(settings, f"{arguments.provider or dialect}:{arguments.model or ''}")
+    row = _find_row(arguments.provider, settings)
+    visibility = ThinkingVisibility(settings, _name_model(arguments, dialect))
     try:
         with open_chunks(file) as chunks:
+            if dialect is None:
+                dialect, chunks = recognise_dialect(chunks, provider=row, status=arguments.status)
+                visibility = ThinkingVisibility(settings, _name_model(arguments, dialect))
             reply = decode(
                 dialect,
                 chunks,
                 streaming=arguments.stream is not False,
-                provider=_find_row(arguments.provider, settings),
+                provider=row,
                 model=arguments.model,
                 status=arguments.status,
             )
@@ -53,7 +55,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             _show(error.partial, visibility, terminal)
         raise
     if arguments.json:
-        print_json(terminal, encode_reply(reply, visibility))
+        print_json(terminal, {**encode_reply(reply, visibility), "dialect": dialect})
         code = report_failure(reply, terminal)
     else:
         _show(reply, visibility, terminal)
@@ -63,12 +65,16 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     return code
 
 
-def _read_dialect_and_file(arguments: Namespace) -> tuple[str, str]:
-    """Read `--dialect NAME FILE`, or `DIALECT FILE` in the order of `asides.decode`."""
+def _name_model(arguments: Namespace, dialect: str | None) -> str:
+    return f"{arguments.provider or dialect or ''}:{arguments.model or ''}"
+
+
+def _read_dialect_and_file(arguments: Namespace) -> tuple[str | None, str]:
+    """Read `--dialect NAME FILE`, or `DIALECT FILE` in the order of `asides.decode`. Without a dialect, None."""
     if arguments.second is None:
         if dialects.is_known(arguments.file) and not Path(arguments.file).exists():
             return arguments.file, "-"
-        return arguments.dialect or _DEFAULT_DIALECT, arguments.file
+        return arguments.dialect, arguments.file
     if arguments.dialect is not None:
         raise ConfigError(f"the dialect is given twice, {arguments.file!r} and --dialect; one recording at a time.")
     return arguments.file, arguments.second

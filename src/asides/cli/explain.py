@@ -8,9 +8,9 @@ from argparse import Namespace
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.inputs import find_tools, read_prompt
+from asides.cli.inputs import open_tools, read_prompt
 from asides.cli.render import print_json
-from asides.cli.request import read_call_config
+from asides.cli.request import read_call_config, take_leading_model
 from asides.cli.saved_conversations import open_store, read_conversation_name
 from asides.cli.terminal import Terminal
 from asides.flows.offline import Explanation, explain
@@ -20,6 +20,7 @@ from asides.values.messages import Message
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the plan and the exact request on stdout, with the key as ***."""
+    take_leading_model(arguments, terminal)
     messages, system, model = _load_conversation(arguments)
     # A model on the command line wins over the one of the conversation.
     arguments.model = arguments.model or model
@@ -29,9 +30,10 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     if system is not None:
         options.setdefault("system", system)
     options["stream"] = not arguments.no_stream
-    if arguments.tools:
-        options["tools"] = find_tools(arguments.tools)
-    explanation = explain(config.models, [*messages, prompt], settings=config.settings, **options)
+    with open_tools(arguments, config.settings, terminal) as tools:
+        if tools is not None:
+            options["tools"] = tools.get("tools")
+        explanation = explain(config.models, [*messages, prompt], settings=config.settings, **options)
     if arguments.json:
         print_json(terminal, _encode(explanation))
     else:

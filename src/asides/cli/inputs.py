@@ -6,10 +6,11 @@ Not here: the options of a call (request).
 from __future__ import annotations
 
 import json
+import re
 import select
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     # Tools load most of the library. They are imported when `--tools` is given, so that `separate` starts fast.
     from asides.agents.config import AgentOptions
     from asides.agents.tools.executor import Runnable
+    from asides.settings import Settings
 
 # Most pipes are readable sooner. After this wait, a note says that standard input is read.
 _STDIN_WAIT_SECONDS = 1.0
@@ -117,9 +119,30 @@ def read_json_file(path: str, option: str) -> dict[str, Any]:
     return read_json_object(text, f"{option} {path}")
 
 
-def read_schema_file(path: str, option: str) -> dict[str, Any]:
-    """The JSON schema in a file, bare or in the envelope of a response format; a provider would refuse a wrong one."""
-    document = read_json_file(path, option)
+def read_schema(value: str, option: str) -> dict[str, Any]:
+    """A JSON schema: in a file, as JSON, or in the short notation. A provider would refuse a wrong one."""
+    text = value.strip()
+    if text.startswith("{"):
+        return _check_schema(read_json_object(text, option), option)
+    if _is_path(value):
+        return _check_schema(read_json_file(value, option), f"{option} {value}")
+    from asides.cli.schema_notation import parse_schema_notation
+
+    return parse_schema_notation(clean_text(value), option)
+
+
+def _is_path(value: str) -> bool:
+    """Whether the value of `--schema` names a file; one that looks like a path does, even where there is none."""
+    if re.search(r"[\n,]", value) and not value.endswith(".json"):
+        return False
+    with suppress(OSError, ValueError):  # Too long for a name, or with a null character.
+        if Path(value).exists():
+            return True
+    return re.fullmatch(r"\S*[/\\\\]\S*|\S+\.\w+", value) is not None
+
+
+def _check_schema(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """The schema, bare or in the envelope of a response format."""
     inner = document.get("json_schema", document)
     schema = inner.get("schema", document) if isinstance(inner, dict) and "schema" in inner else document
     try:
@@ -127,7 +150,7 @@ def read_schema_file(path: str, option: str) -> dict[str, Any]:
     except RecursionError:
         fault = "it is nested too deeply"
     if fault is not None:
-        raise ConfigError(f"{option} {path} is not a JSON schema: {fault}.")
+        raise ConfigError(f"{where} is not a JSON schema: {fault}.")
     return document
 
 
@@ -162,13 +185,27 @@ def describe_read_error(error: OSError | UnicodeDecodeError) -> str:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def read_tools(arguments: Namespace, terminal: Terminal) -> AgentOptions | None:
-    """The options of a run with the tools of `--tools`; None without any."""
-    if not arguments.tools:
+@contextmanager
+def open_tools(arguments: Namespace, settings: Settings, terminal: Terminal) -> Generator[AgentOptions | None]:
+    """Yield the options of a run with the tools of `--tools` and `--mcp`; None without any. The servers of `--mcp` are
+    open inside the block.
+    """
+    if not arguments.mcp:
+        yield read_tools(arguments, terminal)
+        return
+    from asides.cli.mcp_servers import open_servers
+
+    with open_servers(arguments.mcp, settings, terminal) as served:
+        yield read_tools(arguments, terminal, served)
+
+
+def read_tools(arguments: Namespace, terminal: Terminal, served: Sequence[Runnable] = ()) -> AgentOptions | None:
+    """The options of a run with the tools of `--tools` and those of servers; None without any."""
+    if not arguments.tools and not served:
         return None
     from asides.flows.run_config import Limits
 
-    options: AgentOptions = {"tools": find_tools(arguments.tools), "approve": Approver(terminal).approve}
+    options: AgentOptions = {"tools": [*find_tools(arguments.tools), *served], "approve": Approver(terminal).approve}
     if arguments.confirm:
         options["approval"] = "ask"
     if arguments.max_turns is not None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.render import NOTHING, format_cell, format_columns, indent_lines, print_json, print_lines
+from asides.cli.layout import find_width, wrap_columns
+from asides.cli.render import NOTHING, format_cell, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.providers.find import find_provider, list_providers
@@ -20,9 +21,13 @@ from asides.providers.provider import ModelRule, Provider
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo
 from asides.values.notices import escape_controls
+from asides.values.thinking import Effort
 
 _RULE_HEAD = ("MODELS", "THINKS", "BY DEFAULT", "EFFORTS", "BUDGET", "COMES BACK", "SINCE")
 _OFFER_HEAD = ("MODEL", "THINKS", "EFFORTS", "PROVIDER SAYS", "CONTEXT", "OUTPUT", "DIFFERS")
+# The columns that the rules take in full, and the efforts that are worth abridging.
+_WIDE = 104
+_LONG_ROW = 3
 # The values of `thinking.type` that make a model think; others turn thinking off.
 _THINKING_FORMS = ("adaptive", "enabled")
 
@@ -46,9 +51,10 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     if arguments.json:
         print_json(terminal, {row.name: msgspec.to_builtins(row.models) for row in chosen})
         return Exit.DONE
+    width = find_width(terminal)
     for place, row in enumerate(row for row in chosen if row.models):
-        print_lines(terminal, [*([""] if place else []), row.name, *indent_lines(format_rules(row.models))])
-    terminal.print_note("These are rules; the first match counts. A model without a rule is asked without any change.")
+        print_lines(terminal, [*([""] if place else []), row.name, *format_rules(row.models, width, indent=2)])
+    terminal.print_note("The first match counts. A model without a rule is asked without any change.")
     return Exit.DONE
 
 
@@ -62,33 +68,51 @@ def _print_model(row: Provider, model: str, arguments: Namespace, terminal: Term
         print_json(terminal, fields)
     else:
         fields |= {"efforts": _format_efforts(known.efforts), "budget": _format_budget(known.budget)}
-        print_lines(terminal, format_columns([(f"{name}:", format_cell(value)) for name, value in fields.items()]))
+        table = [(f"{name}:", format_cell(value)) for name, value in fields.items()]
+        print_lines(terminal, wrap_columns(table, find_width(terminal)))
     return Exit.DONE
 
 
-def format_rules(rules: Iterable[ModelRule]) -> list[str]:
-    """The rules as a table."""
+def format_rules(rules: Iterable[ModelRule], width: int | None = None, *, indent: int = 0) -> list[str]:
+    """The rules as a table, of at most this width."""
+    narrow = width is not None and width < _WIDE
     lines = [
         (
             rule.models,
             rule.thinking,
             rule.default or NOTHING,
-            _format_efforts(rule.efforts),
-            _format_budget(rule.budget),
+            _abridge_efforts(rule.efforts) if narrow else _format_efforts(rule.efforts),
+            _format_budget(rule.budget, "+" if narrow else " to any"),
             rule.kind,
             rule.since,
         )
         for rule in rules
     ]
-    return format_columns([_RULE_HEAD, *lines])
+    # The dates stand with the sources.
+    table = [row[:-1] if narrow else row for row in (_RULE_HEAD, *lines)]
+    return wrap_columns(table, width, indent=indent)
+
+
+def _abridge_efforts(efforts: Sequence[str] | None) -> str:
+    """The efforts; a row of them without a gap as its first and its last."""
+    known = get_args(Effort)
+    if efforts is None or len(efforts) < _LONG_ROW or tuple(efforts) not in _list_rows(known, len(efforts)):
+        return _format_efforts(efforts)
+    return f"{efforts[0]} … {efforts[-1]}"
+
+
+def _list_rows(values: Sequence[str], length: int) -> list[tuple[str, ...]]:
+    return [tuple(values[start : start + length]) for start in range(len(values) - length + 1)]
 
 
 def _format_efforts(efforts: Sequence[str] | None) -> str:
     return "not known" if efforts is None else " ".join(efforts) or "none"
 
 
-def _format_budget(budget: tuple[int, int | None] | None) -> str:
-    return NOTHING if budget is None else f"{budget[0]} to {budget[1] or 'any'}"
+def _format_budget(budget: tuple[int, int | None] | None, without_limit: str = " to any") -> str:
+    if budget is None:
+        return NOTHING
+    return f"{budget[0]}{without_limit}" if budget[1] is None else f"{budget[0]} to {budget[1]}"
 
 
 # --- the models that a provider lists ---------------------------------------------------------------------------------
@@ -116,7 +140,7 @@ def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int
         print_json(terminal, [_encode_offer(row, model) for model in models])
         return Exit.DONE
     lines = [tuple(map(escape_controls, _format_offer(row, model))) for model in models]
-    print_lines(terminal, format_columns([_OFFER_HEAD, *lines]))
+    print_lines(terminal, wrap_columns([_OFFER_HEAD, *lines], find_width(terminal)))
     different = sum(bool(line[-1]) for line in lines)
     summary = f"{row.name} lists {len(models)} {'model' if len(models) == 1 else 'models'}"
     terminal.print_note(f"{summary}; {different} of them differ from the rules." if different else f"{summary}.")

@@ -6,21 +6,22 @@ Not here: the question itself (inputs), and the work of a command after the repl
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from asides.cli.inputs import clean_text, read_json_object, read_schema_file
+from asides.cli.inputs import clean_text, read_json_object, read_schema
 from asides.cli.render import Display, ThinkingVisibility
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
-from asides.cli.trust import read_settings
+from asides.cli.trust import is_trusted, read_settings
 from asides.options import Options
-from asides.providers.find import find_target, list_providers
+from asides.providers.find import find_provider, find_target, list_providers
 from asides.providers.key_file import locate_key
 from asides.providers.provider import Provider, Target
 from asides.providers.table import WITHOUT_A_KEY
-from asides.settings import Settings
-from asides.values.errors import AsidesError, UnknownModel
+from asides.settings import Settings, load_settings
+from asides.values.errors import AsidesError, UnknownModel, UnknownProvider
 from asides.values.fold import simulate
 from asides.values.messages import Message
 from asides.values.reply import Reply
@@ -95,6 +96,31 @@ class CallConfig(NamedTuple):
         return self._replace(target=find_target(model, rows=self.settings.providers), options=options, fallbacks=())
 
 
+def take_leading_model(arguments: Namespace, terminal: Terminal) -> None:
+    """Take the first word as the model, where it plainly is one: `asides ask anthropic:claude-opus-5-5 "Why?"`.
+
+    It is one if it names a known provider and a model with a digit, a hyphen or the like, other words follow, and `-m`
+    is not given. After `--`, and for any other word, a question stays a question.
+    """
+    if arguments.model is not None or not arguments.prompt or getattr(arguments, "free_words", 1) == 0:
+        return
+    first: str = arguments.prompt[0]
+    found = re.fullmatch(r"([A-Za-z][\w.-]*):(\S+)", first)
+    if found is None:
+        return
+    settings = load_settings(os.environ, trusts=lambda path, content: is_trusted(os.environ, path, content))
+    try:
+        find_provider(found[1], settings.providers)
+    except UnknownProvider:
+        return
+    if len(arguments.prompt) == 1 or re.search(r"[\d/_.-]", found[2]) is None:
+        terminal.print_note(f"{first} is taken as part of the question; for a model, write -m {first}")
+        return
+    arguments.model = first
+    del arguments.prompt[0]
+    terminal.print_note(f"asking {first}, as the first word says; -- before it makes it part of the question")
+
+
 def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
     """The model and the options from the arguments, with the settings as their defaults."""
     settings = read_settings(terminal, show_reasoning_thinking=arguments.show_thinking)
@@ -144,7 +170,7 @@ def _read_options(arguments: Namespace) -> Options:
     if arguments.extra is not None:
         options["extra"] = read_json_object(arguments.extra, "--extra")
     if arguments.schema is not None:
-        options["output"] = read_schema_file(arguments.schema, "--schema")
+        options["output"] = read_schema(arguments.schema, "--schema")
     return options
 
 

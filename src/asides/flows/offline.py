@@ -6,6 +6,7 @@ Both run the same code as a live call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import msgspec
@@ -21,16 +22,17 @@ from asides.providers.credentials import collect_secrets, is_secret_header, is_s
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
-from asides.values.errors import ConfigError, UnknownProvider, Unsupported, redact_keys
+from asides.values.errors import ConfigError, ConnectionLost, ProtocolError, UnknownProvider, Unsupported, redact_keys
 from asides.values.notices import Notice
 from asides.values.redaction import HIDDEN, Redact, build_redactor
 from asides.values.reply import Reply
 
 _PIECE = 1024 * 1024
+_MOST_COMMON = "openai_chat"
 
 
 def decode(
-    dialect: str,
+    dialect: str | None,
     body: bytes | str | Iterable[bytes],
     *,
     streaming: bool = True,  # noqa: ARG001 - the bytes show it
@@ -41,10 +43,13 @@ def decode(
 ) -> Reply:
     """Decode the reply in recorded bytes. Raises the errors of a live call, with `.partial`.
 
-    `dialect` names a dialect, or a provider that speaks it. `provider` gives the quirks; None is the dialect's plain
-    row. `body` may come in pieces. `streaming` is ignored: the bytes themselves show whether they were streamed.
+    `dialect` names a dialect, or a provider that speaks it; None recognises it from the bytes. `provider` gives the
+    quirks; None is the dialect's plain row. `body` may come in pieces. `streaming` is ignored: the bytes themselves
+    show whether they were streamed.
     """
     _check_names(dialect, provider)
+    if dialect is None:
+        dialect, body = recognise_dialect(body, provider=provider, status=status)
     row, notices = _choose_row(dialect, provider)
     target = Target(row, model or "", row.base_url, row.rule(model or ""))
     wire = dialects.find_dialect(row.dialect)
@@ -60,9 +65,33 @@ def decode(
     return reader.reply()
 
 
+def recognise_dialect(
+    body: bytes | str | Iterable[bytes], *, provider: str | Provider | None = None, status: int = 200
+) -> tuple[str, Iterator[bytes]]:
+    """The dialect of recorded bytes, and the bytes in pieces. Raises ProtocolError that says why none fits.
+
+    A provider with a dialect of a third party speaks that. An error of HTTP may have any body, a page of a proxy too.
+    """
+    from asides.dialects.detect import detect_in_pieces
+
+    with suppress(UnknownProvider):
+        provider = find_provider(provider) if isinstance(provider, str) else provider
+    spoken = provider.dialect if isinstance(provider, Provider) else _MOST_COMMON
+    pieces = _split_body(body)
+    if spoken in dialects.list_third_party():
+        return spoken, pieces
+    if 200 <= status < 300:
+        return detect_in_pieces(pieces)
+    whole = b"".join(pieces)
+    try:
+        return detect_in_pieces((whole,))
+    except (ProtocolError, ConnectionLost):
+        return spoken, iter((whole,))
+
+
 def _check_names(dialect: object, provider: object) -> None:
-    if not isinstance(dialect, str) or not isinstance(provider, (str, Provider, type(None))):
-        raise TypeError("decode takes a dialect by name, and a provider by name or as its row.")
+    if not isinstance(dialect, (str, type(None))) or not isinstance(provider, (str, Provider, type(None))):
+        raise TypeError("decode takes a dialect by name or None, and a provider by name or as its row.")
 
 
 def _choose_row(dialect: str, provider: str | Provider | None) -> tuple[Provider, list[Notice]]:

@@ -1,0 +1,132 @@
+"""`asides help`: the help of all commands or of one, and the manual page, from the same declarations.
+
+Not here: the declarations (arguments).
+"""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Iterator
+
+from asides.cli.arguments import COMMANDS, ENVIRONMENT, OPTIONS, format_help
+from asides.cli.exit_codes import Exit
+from asides.cli.parser import build_parser, format_option_help, list_actions, list_subcommands, name_value
+from asides.cli.terminal import Terminal
+
+_ROFF = {
+    "\\": "\\e",
+    "`": "\\(ga",
+    "'": "\\(aq",
+    "^": "\\(ha",
+    "~": "\\(ti",
+    "-": "\\-",
+    "…": "...",
+    "–": "\\(en",
+    "→": "\\(->",
+    "×": "\\(mu",
+}
+_FILES = (
+    ("asides.toml", "the settings of the current folder, as far as it is trusted"),
+    ("~/.config/asides/asides.toml", "your settings (in XDG_CONFIG_HOME, if that is set)"),
+    ("~/.local/state/asides/conversations.db", "saved conversations (in XDG_STATE_HOME, or ASIDES_STATE)"),
+)
+
+
+def run(arguments: Namespace, terminal: Terminal) -> int:
+    """Print the help on stdout, or the manual page."""
+    if arguments.man:
+        terminal.write_answer(format_man_page())
+    elif not arguments.command:
+        terminal.write_answer(format_help())
+    else:
+        terminal.write_answer(_find_parser(arguments.command).format_help())
+    return Exit.DONE
+
+
+def _find_parser(words: list[str]) -> argparse.ArgumentParser:
+    """The parser of a command, or of a command inside a command."""
+    from asides.values.errors import ConfigError  # `asides --help` needs no values.
+
+    name, *inner = words
+    if name not in COMMANDS:
+        raise ConfigError(_explain_unknown(name, list(COMMANDS)))
+    parser: argparse.ArgumentParser = build_parser(name, COMMANDS[name])
+    for word in inner:
+        known = {name: inside for name, _, inside in list_subcommands(parser)}
+        if word not in known:
+            # `asides help config trust`: a choice of the command is explained with it.
+            if any(action.choices is not None and word in action.choices for action in parser._actions):
+                return parser
+            raise ConfigError(_explain_unknown(word, list(known), f" of `{parser.prog}`"))
+        parser = known[word]
+    return parser
+
+
+def _explain_unknown(word: str, known: list[str], owner: str = "") -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f"no command{owner} is called {word!r}; did you mean {close[0]}?"
+    return f"no command{owner} is called {word!r}" + (f"; the commands are {', '.join(known)}." if known else ".")
+
+
+# --- the manual page --------------------------------------------------------------------------------------------------
+
+
+def format_man_page() -> str:
+    """The manual page asides(1), as roff."""
+    lines = [
+        '.\\" Made by scripts/man_page.py from the declarations of the arguments. Do not edit.',
+        '.TH ASIDES 1 "" "asides" "User Commands"',
+        ".SH NAME",
+        "asides \\- ask language models, and keep their thinking apart from the answer",
+        ".SH SYNOPSIS",
+        "\\fBasides\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR ...]",
+        ".SH DESCRIPTION",
+        _escape("Only the answer goes to standard output. Everything else goes to standard error."),
+        _escape("Options and words may come in any order; after --, everything is a word."),
+        ".SH COMMANDS",
+    ]
+    for name, command in COMMANDS.items():
+        lines += _format_command(build_parser(name, command), command.summary)
+    lines += [".SH OPTIONS", *_format_entries(iter(OPTIONS))]
+    lines += [".SH EXIT STATUS", *_format_entries((str(code.value), code.meaning) for code in Exit)]
+    lines += [".SH ENVIRONMENT", *_format_entries(iter(ENVIRONMENT))]
+    lines += [".SH FILES", *_format_entries(iter(_FILES))]
+    return "\n".join(lines) + "\n"
+
+
+def _format_command(parser: argparse.ArgumentParser, summary: str) -> Iterator[str]:
+    subcommands = list(list_subcommands(parser))
+    yield f".SS {_escape(' '.join(parser.format_usage().removeprefix('usage: ').split()))}"
+    yield _escape(summary)
+    for action in list_actions(parser):
+        if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction)):
+            yield ".TP"
+            yield _format_name(action)
+            yield _escape(format_option_help(parser, action)) or "\\&"
+    for _, help_text, inner in subcommands:
+        yield from _format_command(inner, help_text)
+    if parser.epilog:
+        yield ".PP"
+        yield _escape(" ".join(parser.epilog.split()))
+
+
+def _format_name(action: argparse.Action) -> str:
+    value = "" if action.nargs == 0 else f" \\fI{_escape(name_value(action))}\\fR"
+    if not action.option_strings:
+        return value.strip()
+    return ", ".join(f"\\fB{_escape(option)}\\fR" for option in action.option_strings) + value
+
+
+def _format_entries(entries: Iterator[tuple[str, str]]) -> Iterator[str]:
+    for name, text in entries:
+        yield from (".TP", f"\\fB{_escape(name)}\\fR", _escape(text))
+
+
+def _escape(text: str) -> str:
+    escaped = "".join(_ROFF.get(character, character) for character in text)
+    escaped = "".join(character if character.isascii() else f"\\[u{ord(character):04X}]" for character in escaped)
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

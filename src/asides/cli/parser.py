@@ -1,0 +1,170 @@
+"""Parses the arguments of one command with argparse, and says what is meant where an option is not known.
+
+Not here: which commands and arguments there are (arguments).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from asides.cli.exit_codes import Exit
+
+
+class Command(NamedTuple):
+    """A command: its summary, its arguments, and the module with its `run`, which is loaded when needed."""
+
+    summary: str
+    declare: Callable[[argparse.ArgumentParser], None]
+    module: str
+
+
+_UNKNOWN = "unrecognized arguments: "
+# What other programs call our options.
+_SYNONYMS = {
+    "--effort": "--thinking",
+    "--reasoning": "--thinking",
+    "--reasoning-effort": "--thinking",
+    "--think": "--thinking",
+    "--key": "--api-key",
+    "--url": "--base-url",
+    "--endpoint": "--base-url",
+    "--system-prompt": "--system",
+    "--attachment": "--file",
+    "--attach": "--file",
+    "--image": "--file",
+    "--tool": "--tools",
+    "--verbose": "--show-thinking",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors of two lines: what is wrong, and where the help is."""
+
+    color: bool
+    """Python 3.14 colours the help on a terminal. Ours goes through `Terminal`, which shows escapes as characters."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the exit code for wrong usage."""
+        if message.startswith(_UNKNOWN):
+            message = self._explain_unknown(message.removeprefix(_UNKNOWN))
+        from asides.values.errors import redact_keys
+
+        self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
+
+    def _explain_unknown(self, arguments: str) -> str:
+        """What is wrong with arguments that argparse does not know; for an option, the one that was meant."""
+        option = next((word for word in arguments.split() if word.startswith("-")), None)
+        known = self._option_string_actions
+        if option is None:
+            named = next((word for word in arguments.split() if ":" in word), None)
+            hint = f"; for a model, write -m {named}" if named is not None and "--model" in known else ""
+            return f"unexpected arguments: {arguments}{hint}"
+        option = option.partition("=")[0]
+        hint = ""
+        if option in ("-V", "--version"):
+            hint = "; `asides --version` shows the version"
+        elif owners := _find_owners(option):
+            hint = f"; it belongs to {', '.join(owners)}"
+        elif (meant := _find_meant(option, known)) is not None:
+            hint = f"; did you mean {meant}?"
+        elif not option.startswith("--"):
+            hint = "; words that begin with - come after --"
+        return f"`{self.prog}` has no option {option}{hint}"
+
+
+def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None:
+    """The option that was probably meant; None where nothing is near."""
+    from difflib import get_close_matches
+
+    shown = [name for name, action in known.items() if action.help != argparse.SUPPRESS and name.startswith("--")]
+    spelling = f"--{option.lstrip('-').replace('_', '-').lower()}"
+    for candidate in (spelling, _SYNONYMS.get(spelling, "")):
+        if candidate in shown:
+            return candidate
+    beginning = [name for name in shown if name.startswith(spelling)]
+    if len(beginning) == 1:
+        return beginning[0]
+    close = get_close_matches(spelling[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
+    return f"--{close[0]}" if close else None
+
+
+def _find_owners(option: str) -> list[str]:
+    """The other commands that have this option."""
+    from asides.cli.arguments import COMMANDS
+
+    parsers = {name: build_parser(name, command) for name, command in COMMANDS.items()}
+    return [f"`asides {name}`" for name, parser in parsers.items() if option in parser._option_string_actions]
+
+
+def build_parser(name: str, command: Command) -> Parser:
+    """The parser of one command."""
+    parser = Parser(prog=f"asides {name}", description=command.summary, allow_abbrev=False)
+    parser.color = False
+    command.declare(parser)
+    if not any(isinstance(action, argparse._SubParsersAction) for action in parser._actions):
+        # The help lists the options below; a usage of all of them fills the screen.
+        parser.usage = " ".join(["%(prog)s [OPTION …]", *map(_format_word, list_words(parser))])
+    return parser
+
+
+def _format_word(action: argparse.Action) -> str:
+    name = name_value(action)
+    if action.nargs in ("*", "+"):
+        name = f"{name} …"
+    return f"[{name}]" if action.nargs in ("?", "*") else name
+
+
+def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments of one command. Options and words may come in any order; after `--`, all are words."""
+    parser = build_parser(name, command)
+    # argparse treats "--" differently between versions, so it never gets one.
+    words = list(arguments)
+    literal: list[str] = []
+    if "--" in words:
+        place = words.index("--")
+        words, literal = words[:place], words[place + 1 :]
+    parsed = parser.parse_intermixed_args(words)
+    if literal and not hasattr(parsed, "prompt"):
+        parser.error(f"unexpected arguments: {' '.join(literal)}")
+    if hasattr(parsed, "prompt"):
+        # The words before "--"; only among them may the first be a model.
+        parsed.free_words = len(parsed.prompt)
+        parsed.prompt = [*parsed.prompt, *literal]
+    return parsed
+
+
+# --- what a parser declares, for the manual and the completion --------------------------------------------------------
+
+
+def list_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The arguments of a command that its help shows, in its order."""
+    return [action for action in parser._actions if action.help != argparse.SUPPRESS]
+
+
+def list_words(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The arguments without a hyphen that the help shows."""
+    return [action for action in list_actions(parser) if not action.option_strings]
+
+
+def name_value(action: argparse.Action) -> str:
+    """The name of a value, as the help shows it."""
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
+    if action.metavar is None and action.choices is not None:
+        return "|".join(map(str, action.choices))
+    return action.metavar or action.dest.upper()
+
+
+def list_subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
+    """The commands inside a command, each with its help and its parser."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            yield from ((name, helps.get(name, ""), inner) for name, inner in action.choices.items())
+
+
+def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    """The help of an argument, its default filled in."""
+    return parser._get_formatter()._expand_help(action) if action.help else ""

@@ -1,0 +1,106 @@
+"""The dialect is recognised from the bytes: every example of ours, cut bodies, errors, and bodies of no dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import asides
+from asides.dialects import DIALECTS, find_dialect
+from asides.dialects.detect import DialectDetector, detect_dialect, detect_in_pieces
+from asides.providers.find import find_provider
+from asides.values.errors import ConnectionLost, ProtocolError
+from asides.values.fold import simulate
+from asides.values.reply import Reply
+
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+BODIES = sorted(path for name in ("whole.json", "stream.*") for path in _EXAMPLES.glob(f"*/*/{name}"))
+
+
+def make_reply() -> Reply:
+    return asides.decode(
+        "openai_chat", b'{"id":"x","choices":[{"message":{"content":"42","reasoning":"r"},"finish_reason":"stop"}]}'
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_the_server_half_writes_is_recognised_however_it_is_cut(dialect: str, stream: bool) -> None:
+    writer = find_dialect(dialect).writer(model="m", stream=stream)
+    body = writer.write(simulate(make_reply(), 3))
+    assert detect_dialect(body) == dialect
+    assert asides.decode(None, body).text == "42"
+    detector = DialectDetector()
+    for place in range(len(body)):
+        detector.feed(body[place : place + 1])
+    assert detector.finish() == dialect
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_error_of_each_dialect_is_read_to_its_message(dialect: str) -> None:
+    body = find_dialect(dialect).write_error(429, "slow down, please")
+    with pytest.raises(asides.RateLimited, match="slow down, please"):
+        asides.decode(None, body, status=429)
+
+
+@pytest.mark.parametrize("path", BODIES, ids=lambda path: "-".join(path.parts[-3:]))
+def test_every_example_is_recognised(path: Path) -> None:
+    body = path.read_bytes()
+    found = detect_dialect(body)
+    assert asides.decode(None, body).text == asides.decode(found, body).text
+    row = path.parents[1].name
+    try:
+        known = find_provider(row)
+    except asides.UnknownProvider:
+        return
+    assert known.with_dialect(found) is not None
+
+
+def test_no_more_is_read_than_it_takes_and_nothing_is_lost() -> None:
+    taken: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for number in range(5):
+            taken.append(number)
+            yield b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % number
+        yield b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+    dialect, all_pieces = detect_in_pieces(pieces())
+    assert (dialect, taken) == ("openai_chat", [0])
+    assert asides.decode(dialect, all_pieces).text == "01234"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'HTTP/1.1 200 OK\r\n\r\n{"choices": []}', "HTTP headers"),
+        (b"\x1f\x8b\x08\0", "compressed"),
+        (b"<html><body>502</body></html>", "HTML or XML"),
+        (b"hello", "neither JSON"),
+        (b"{}", "no object with fields"),
+        (b"\0\0\0\x10", "AWS frames"),
+        (b"data: [DONE]\n\n", "none of them holds a JSON object"),
+    ],
+)
+def test_a_body_that_is_no_response_says_what_it_is(body: bytes, words: str) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        asides.decode(None, body)
+
+
+def test_a_body_of_no_dialect_says_which_were_tried_and_why_each_did_not_fit() -> None:
+    with pytest.raises(ProtocolError) as caught:
+        detect_dialect(b'{"object": "text_completion", "choices": [{"text": "hi", "finish_reason": "stop"}]}')
+    assert [name for name in DIALECTS if f"{name}: no `" not in str(caught.value)] == []
+    assert "hi" not in str(caught.value).split()
+
+
+def test_an_empty_body_is_a_lost_connection_as_in_a_live_call() -> None:
+    with pytest.raises(ConnectionLost, match="empty"):
+        asides.decode(None, b" \n")
+
+
+def test_an_error_page_of_a_proxy_is_the_error_of_its_status() -> None:
+    with pytest.raises(asides.ProviderError):
+        asides.decode(None, b"<html>Bad Gateway</html>", status=502)
