@@ -30,7 +30,7 @@ from asides.options import (
 )
 from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import RESPONSES, Choice, EndpointRequest, choose_endpoint, is_responses_disabled
-from asides.providers.find import find_host, find_rule
+from asides.providers.find import OWN_STAGE, find_host, find_rule
 from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTargets
 from asides.providers.provider import Provider, Target, settle
 from asides.providers.quirks import Tags, trim_names
@@ -64,7 +64,7 @@ class CallBuilder:
         """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
         given, names = read_options(self._defaults, options)
         try:
-            known = self._targets.find(model, given.base_url, given.family)
+            known = self._targets.find(model, given.base_url, given.family, sends=needs_key)
         except UnknownProvider as problem:
             raise self._mention_ignored(problem) from None
         read, notices = read_prompt(prompt, given, names, stream)
@@ -201,6 +201,8 @@ def _report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
         notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
+    if target.provider.launcher == OWN_STAGE:
+        notices += (Notice("answered_by_stage", "ASIDES_STAGE is set, so the stage answers and not the provider"),)
     if prompt.state != _NO_STATE and target.dialect != RESPONSES:
         notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
     return notices
