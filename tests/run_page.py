@@ -8,9 +8,9 @@
                   line of one `…` matches any lines
     ```toml       is loaded as settings
 
-ASIDES_STAGE sends every request to the stage, so examples name real models and no example needs a key; only servers that
-are started on this machine answer themselves. The stage's actor answers, or a script in a
-comment before the block:
+ASIDES_STAGE sends every request to the stage, so examples name real models and no example needs a key. Only servers
+that are started on this machine answer themselves. The stage's actor answers, or a script in a comment before the
+block:
 
     <!-- stage: [{"type": "say", "thinking": "…", "text": "…"}] -->
 

@@ -69,7 +69,7 @@ def _describe(url: str) -> RunningServer:
 
 def _forget_stage() -> None:
     """Start with none in a fork: the thread of the parent's stage does not run there."""
-    global _own
+    global _own  # noqa: PLW0603 - one stage for the process
     _own = _OwnStage()
 
 
