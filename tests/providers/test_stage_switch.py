@@ -74,12 +74,17 @@ def test_a_stage_that_the_program_opened_is_left_alone_until_it_closes() -> None
     assert move_to_stage(row, None, environ) is not None
 
 
-def test_a_target_follows_the_switch_and_explain_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_follows_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     targets = KnownTargets()
     addresses: list[str] = []
     for value in ("", "1", "0"):
         monkeypatch.setenv("ASIDES_STAGE", value)
         addresses.append(targets.find("openai:gpt-5.2", None, None).found.base_url)
     assert addresses == ["https://api.openai.com/v1", f"{LAUNCH_URL}/v1", "https://api.openai.com/v1"]
+
+
+def test_explain_shows_the_request_that_ask_would_send(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASIDES_STAGE", "1")
-    assert asides.explain("openai:gpt-5.2", "hi").url == "https://api.openai.com/v1/responses"
+    request = asides.explain("openai:gpt-5.2", "hi")
+    assert request.url == f"{LAUNCH_URL}/v1/responses"
+    assert [notice.code for notice in request.notices] == ["answered_by_stage"]

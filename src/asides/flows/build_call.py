@@ -64,7 +64,7 @@ class CallBuilder:
         """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
         given, names = read_options(self._defaults, options)
         try:
-            known = self._targets.find(model, given.base_url, given.family, sends=needs_key)
+            known = self._targets.find(model, given.base_url, given.family)
         except UnknownProvider as problem:
             raise self._mention_ignored(problem) from None
         read, notices = read_prompt(prompt, given, names, stream)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import TypeVar
 
 from asides.providers.credentials import collect_secrets
 from asides.providers.endpoint import Choice
-from asides.providers.find import STAGE_VARIABLE, find_target
+from asides.providers.find import find_target
 from asides.providers.provider import Provider, Target
-from asides.values.errors import ConfigError
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -47,16 +45,8 @@ class KnownTargets:
         self._rows = rows
         self._known: dict[tuple[str, str | None, str | None], KnownTarget] = {}
 
-    def find(self, model: str, base_url: str | None, family: str | None, *, sends: bool = True) -> KnownTarget:
-        """Find a target as `find_target` does. A variable that has changed since counts.
-
-        Without `sends`, the target is the provider's even if ASIDES_STAGE is set, unless its address is not known.
-        """
-        if not sends and STAGE_VARIABLE in os.environ:
-            others = {name: value for name, value in os.environ.items() if name != STAGE_VARIABLE}
-            with suppress(ConfigError):
-                found = find_target(model, base_url=base_url, family=family, rows=self._rows, environ=others)
-                return KnownTarget(found, {})
+    def find(self, model: str, base_url: str | None, family: str | None) -> KnownTarget:
+        """Find a target as `find_target` does. A variable that has changed since counts."""
         key = (model, base_url, family)
         # Text alone: anything else is an error, which may not even hash.
         known = self._known.get(key) if type(model) is str else None
