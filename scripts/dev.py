@@ -61,7 +61,7 @@ def docs(python: Path, _: Sequence[str]) -> int:
 
 def site(python: Path, words: Sequence[str]) -> int:
     """Build the site, strictly: a link that leads nowhere is an error. It needs no network."""
-    # The theme prints a notice about its successor with every build; docs/decisions has what we make of it.
+    # The theme prints a notice about its successor with every build.
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
     return run([python, "-m", "mkdocs", *(words or ("build", "--strict", "--quiet"))])
 
