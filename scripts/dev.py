@@ -7,11 +7,13 @@ python3 scripts/dev.py types           mypy and pyright, both strict, tests incl
 python3 scripts/dev.py test [...]      pytest; further arguments go to it
 python3 scripts/dev.py coverage        the tests with branch coverage
 python3 scripts/dev.py docs            write the generated files, then run every example of the docs
+python3 scripts/dev.py site [...]      build the site of the docs into site/; `serve` shows it while you write
 python3 scripts/dev.py bench [...]     the benchmark; further arguments go to it
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -50,11 +52,18 @@ def coverage(python: Path, words: Sequence[str]) -> int:
 
 def docs(python: Path, _: Sequence[str]) -> int:
     """Write the generated files, then run every example."""
-    for script in ("public_names.py", "provider_table.py", "requirements_map.py", "terminal_picture.py", "man_page.py"):
-        failed = run([python, ROOT / "scripts" / script])
+    for script in ("public_names", "api_pages", "provider_table", "requirements_map", "terminal_picture", "man_page"):
+        failed = run([python, ROOT / "scripts" / f"{script}.py"])
         if failed:
             return failed
     return run([python, "-m", "pytest", "tests/test_docs.py"])
+
+
+def site(python: Path, words: Sequence[str]) -> int:
+    """Build the site, strictly: a link that leads nowhere is an error. It needs no network."""
+    # The theme prints a notice about its successor with every build.
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"
+    return run([python, "-m", "mkdocs", *(words or ("build", "--strict", "--quiet"))])
 
 
 def bench(python: Path, words: Sequence[str]) -> int:
@@ -88,6 +97,7 @@ TASKS: dict[str, Task] = {
     "test": test,
     "coverage": coverage,
     "docs": docs,
+    "site": site,
     "bench": bench,
 }
 

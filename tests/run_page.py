@@ -8,9 +8,9 @@
                   line of one `…` matches any lines
     ```toml       is loaded as settings
 
-Every provider of the table is moved to the stage by an `asides.toml`, so examples name real models and no example needs
-a key; only servers that are started on this machine answer themselves. The stage's actor answers, or a script in a
-comment before the block:
+ASIDES_STAGE sends every request to the stage, so examples name real models and no example needs a key. Only servers
+that are started on this machine answer themselves. The stage's actor answers, or a script in a comment before the
+block:
 
     <!-- stage: [{"type": "say", "thinking": "…", "text": "…"}] -->
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import shlex
@@ -159,15 +158,15 @@ def _load_settings(example: Example) -> str | None:
     return None
 
 
-def move_providers(url: str, folder: Path) -> None:
-    """Move every provider to `url`, with settings that a user could write."""
-    moved = [(json.dumps(row.name), json.dumps(url)) for row in asides.list_providers() if not row.launcher]
-    settings = folder / "moved.toml"
-    settings.write_text("".join(f"[providers.{name}]\nbase_url = {where}\n" for name, where in moved), encoding="utf-8")
+def prepare_environment(url: str, folder: Path) -> None:
+    """Send every request to the stage at `url`, here and in the commands of the page; keep the user's settings out."""
+    settings = folder / "empty.toml"
+    settings.touch()
     command = folder / "asides"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m asides "$@"\n', encoding="utf-8")
     command.chmod(0o755)
     os.environ.update(
+        ASIDES_STAGE=url,
         ASIDES_CONFIG=str(settings),
         ASIDES_STATE=str(folder / "state"),
         XDG_CONFIG_HOME=str(folder / "config"),
@@ -184,7 +183,7 @@ def main(page: Path) -> int:
     failures = 0
     with tempfile.TemporaryDirectory() as scratch, Stage(script) as stage:
         text = page.read_text(encoding="utf-8")
-        move_providers(stage.url, Path(scratch))
+        prepare_environment(stage.url, Path(scratch))
         # Examples may write files.
         os.chdir(scratch)
         # A real module, since dataclasses look up where they were defined.

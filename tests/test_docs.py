@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 
 import asides
+import asides.testing
 from asides.agents.config import AgentOptions
 from asides.options import OPTIONS
 from asides.providers.provider import AskBy
@@ -98,6 +99,18 @@ def test_the_table_of_providers_is_current() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_pages_of_the_api_reference_are_current() -> None:
+    done = _run(_ROOT / "scripts" / "api_pages.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_api_reference_lists_every_public_name_once() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in sorted((_ROOT / "docs" / "api").glob("*.md"))]
+    listed = re.findall(r"^::: asides\.([\w.]+)$", "\n".join(pages), re.MULTILINE)
+    public = [name for name in asides.__all__ if name != "__version__"]
+    assert sorted(listed) == sorted([*public, *(f"testing.{name}" for name in dir(asides.testing))])
+
+
 def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() -> None:
     page = (_ROOT / "docs" / "thinking.md").read_text(encoding="utf-8")
     table = page.partition("<!-- thinking:begin -->")[2].partition("<!-- thinking:end -->")[0]
@@ -108,7 +121,7 @@ def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() ->
 
 def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:
     """`py` or a fence without a word would be an example that nobody runs."""
-    known = {*RUN, "output", "sh", "text", "json"}
+    known = {*RUN, "before", "output", "sh", "text", "json"}
     strange = [
         f"{_name(page)}: {word or 'no word'}"
         for page in _PAGES
@@ -116,6 +129,15 @@ def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:
         if word not in known
     ]
     assert strange == []
+
+
+def test_code_to_migrate_from_is_python() -> None:
+    """It needs libraries that are not installed here, so it does not run."""
+    page = (_ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```before\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == page.count("## From ")
+    for block in blocks:
+        compile(block, "before", "exec")
 
 
 def test_every_event_and_every_error_has_its_line() -> None:
@@ -155,6 +177,14 @@ def test_every_option_of_an_agent_every_limit_and_every_event_has_its_line() -> 
     told = [kind.__name__ for kind in get_args(RunEvent) if kind not in get_args(asides.Event)]
     assert len(told) > 4
     assert [name for name in told if name not in page] == []
+
+
+def test_the_readme_leads_from_the_install_to_the_first_answer_and_ends_with_figures() -> None:
+    readme = (_ROOT / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", readme, re.MULTILINE)
+    assert headings[:4] == ["Install", "A key", "The first answer", "A short tour"]
+    assert headings[-2:] == ["What it costs", "Licence"]
+    assert "ASIDES_STAGE=1" in readme.partition("## The first answer")[0]
 
 
 def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.providers.find import find_provider, find_target
+from asides.providers.find import STAGE_VARIABLE, find_provider, find_target
 from asides.providers.provider import Provider
 from asides.providers.quirks import trim_names
 from asides.providers.table import WITHOUT_A_KEY
@@ -36,7 +36,7 @@ from asides.values.thinking import Thinking, read_thinking
 
 _PREFIX = "ASIDES_"
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
-_OTHER_VARIABLES = frozenset({FILE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
+_OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
 """Variables of ours that are no settings."""
 _ROWS = "providers"
 _TABLES = (_ROWS, "aliases", "templates", MCP_TABLES)

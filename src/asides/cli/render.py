@@ -166,8 +166,8 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
 
 PRINTED_WITH_SETTINGS = frozenset({"untrusted_settings", "unknown_variable"})
 """The notices that are printed when the settings are read: a call that fails, or a command without one, shows none."""
-# "max_tokens_chosen" only fills in a missing limit. --json has them all.
-_NOT_PRINTED_AFTER_REPLY = PRINTED_WITH_SETTINGS | {"max_tokens_chosen"}
+# "max_tokens_chosen" only fills in a missing limit; the stage says once that it answers. --json has them all.
+_NOT_PRINTED_AFTER_REPLY = PRINTED_WITH_SETTINGS | {"max_tokens_chosen", "answered_by_stage"}
 
 
 def describe_notice(notice: Notice) -> str:

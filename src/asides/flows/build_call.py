@@ -108,7 +108,7 @@ class CallBuilder:
         notices = (*self.settings.notices, *notices, *choice.notices)
         if read.tools:
             notices += report_fields(read.tools, target.dialect)
-        if target.foreign or read.state != NO_STATE:
+        if target.foreign or target.launches or read.state != NO_STATE:
             notices += report_target(read, target)
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
         return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why, expected)

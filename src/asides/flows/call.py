@@ -16,6 +16,7 @@ from asides.history.check import OnConflict
 from asides.options import CallOptions, ReplyLimits, Timeout, convert_option
 from asides.providers.credentials import Secret
 from asides.providers.endpoint import RESPONSES
+from asides.providers.find import OWN_STAGE
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
@@ -100,6 +101,8 @@ def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
         notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
+    if target.provider.launcher == OWN_STAGE:
+        notices += (Notice("answered_by_stage", "ASIDES_STAGE is set, so the stage answers and not the provider"),)
     if prompt.state != NO_STATE and target.dialect != RESPONSES:
         notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
     return notices

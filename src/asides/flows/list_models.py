@@ -20,6 +20,7 @@ from asides.flows.call import Policy
 from asides.flows.retry import NO_HEAD, clean_error, decode_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Flow, Head, Open, Read, Sleep
 from asides.providers.credentials import KeySource, Secret
+from asides.providers.find import OWN_STAGE, RUNNING_STAGE
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError, Unsupported
 from asides.values.model_info import ModelInfo, ModelPage
@@ -50,7 +51,7 @@ def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.ran
 
 def _list_pages(call: ModelListCall, jitter: Callable[[], float]) -> Flow[tuple[ModelInfo, ...]]:
     target = call.target
-    if target.launches:
+    if target.launches and target.provider.launcher not in (OWN_STAGE, RUNNING_STAGE):
         raise Unsupported(
             f"{target.provider.name} starts a server for each model, and none has a list. To do: name a model."
         )

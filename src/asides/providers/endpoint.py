@@ -123,6 +123,8 @@ def _choose_by_default(
 
 def is_canonical(target: Target) -> bool:
     """Whether the address is exactly the provider's own: scheme, host, port and path."""
+    if target.launches:
+        return True  # The stage stands in for the provider.
     row, address = target.provider, urlsplit(target.base_url)
     if target.foreign or address.scheme != "https" or not is_own_address(row, target.base_url):
         return False

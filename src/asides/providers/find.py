@@ -25,6 +25,9 @@ __all__ = ["find_candidates", "find_host", "find_provider", "find_target", "list
 _VARIABLE = r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)"
 # A variable may fill a part of a host or path, but never turn the address into another one.
 _ADDRESS_PART = r"[A-Za-z0-9._-]+"
+STAGE_VARIABLE = "ASIDES_STAGE"
+# The launchers of rows that this variable moves to the offline stage: its own of the process, or one that runs.
+OWN_STAGE, RUNNING_STAGE = "asides.testing.stage.switch:launch", "asides.testing.stage.switch:find_running"
 _MOST_CANDIDATES = 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Values of api-version that mean the undated interface.
@@ -186,6 +189,11 @@ def _resolve_address(
 ) -> tuple[Provider, str, bool]:
     """The row for the address of a model, that address, and whether it is foreign."""
     environ = os.environ if environ is None else environ
+    if environ.get(STAGE_VARIABLE):
+        from asides.providers.stage_switch import move_to_stage
+
+        if (moved := move_to_stage(row, explicit, environ)) is not None:
+            return moved, moved.base_url, False
     address, query = _build_address(row, model, explicit, environ)
     foreign = not is_own_address(row, address)
     provider = adapt_to_foreign_address(row) if foreign else row

@@ -20,6 +20,7 @@ from typing import Protocol, Self
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
+from asides.providers.stage_switch import OPEN_STAGES
 from asides.testing.stage.actor import MODEL, improvise
 from asides.testing.stage.connection import Connection
 from asides.testing.stage.request_log import Received, RequestLog
@@ -78,6 +79,7 @@ class Stage:
         self._thread.start()
         try:
             self._address, self._stop = ready.result()
+            OPEN_STAGES.add(self._address.removeprefix("http://"))
         except BaseException:
             self._thread.join(_END_SECONDS)
             raise
@@ -104,6 +106,7 @@ class Stage:
     def _end(self) -> None:
         if self._thread is None or self._stop is None:
             return
+        OPEN_STAGES.discard((self._address or "").removeprefix("http://"))
         with contextlib.suppress(RuntimeError):  # the loop is closed already
             self._stop()
         self._thread.join(_END_SECONDS)

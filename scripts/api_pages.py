@@ -1,0 +1,167 @@
+"""Writes docs/api/*.md, the pages of the API reference, from the table of public names in src/asides/__init__.py.
+
+    python scripts/api_pages.py            write them
+    python scripts/api_pages.py --check    fail when they are not current
+
+A page names the objects; mkdocstrings fills in their signatures and docstrings when the site is built. A new module
+with public names gets its theme in `THEMES`. Not here: what the names mean (their docstrings).
+"""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / "src" / "asides"
+FOLDER = ROOT / "docs" / "api"
+_HEAD = "<!-- Written by scripts/api_pages.py. Do not edit. -->\n\n"
+
+
+class Theme(NamedTuple):
+    """One page."""
+
+    title: str
+    opening: str
+    modules: tuple[str, ...]
+    """The modules whose public names it lists; a name that ends in a dot stands for everything inside."""
+    shows_inherited: bool = True
+
+
+THEMES = {
+    "calling": Theme(
+        "Calling",
+        "Ask a model, stream its reply, see a request before it is sent. [Options](../options.md) lists what a call "
+        "takes, [settings](../settings.md) where defaults come from.",
+        ("asides.client", "asides.aio", "asides.flows.", "asides.options", "asides.settings"),
+    ),
+    "messages": Theme(
+        "Messages",
+        "What you send: messages and their parts. [Conversations](../conversations.md) shows them in use.",
+        ("asides.values.messages", "asides.values.parts"),
+    ),
+    "events-and-replies": Theme(
+        "Events and replies",
+        "What comes back. [Streaming](../streaming.md) explains the events, [quickstart](../quickstart.md) the reply.",
+        ("asides.values.", "asides.wire."),
+    ),
+    "thinking": Theme(
+        "Thinking",
+        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md) and [inline tags](../inline-tags.md) "
+        "are the guides.",
+        ("asides.values.thinking", "asides.wire.inline_tags"),
+    ),
+    "agents": Theme(
+        "Agents and tools",
+        "Models that call your functions. [From a question to an agent](../agents.md) is the guide.",
+        (
+            "asides.agents.",
+            "asides.flows.run_config",
+            "asides.transports.run_stream",
+            "asides.values.result",
+            "asides.values.tools",
+        ),
+    ),
+    "conversations": Theme(
+        "Conversations",
+        "Histories that can always be sent. [Conversations](../conversations.md) is the guide.",
+        ("asides.conversations.",),
+    ),
+    "errors": Theme(
+        "Errors",
+        "Every error derives from `AsidesError`. [Errors](../errors.md) says what to do about each.",
+        ("asides.values.errors",),
+        shows_inherited=False,
+    ),
+    "providers": Theme(
+        "Providers",
+        "Rows of facts about hosts and models. [Adding a provider](../adding-a-provider.md) is the guide.",
+        ("asides.providers.", "asides.values.model_info", "asides.dialects"),
+    ),
+    "testing": Theme(
+        "Testing",
+        "The offline stage, and the suite that checks a provider: `from asides.testing import Stage`. "
+        "[Testing with the stage](../testing-with-the-stage.md) is the guide.",
+        (),
+    ),
+}
+_TESTING = ("testing/stage/__init__.py", "testing/conformance/__init__.py")
+
+
+def find_theme(module: str) -> str:
+    """The page of a module's names; the longest match counts."""
+    fits = [
+        (len(name), page)
+        for page, theme in THEMES.items()
+        for name in theme.modules
+        if module == name or (name.endswith(".") and f"{module}.".startswith(name))
+    ]
+    if not fits:
+        raise SystemExit(f"{module} has public names and no theme; add it to THEMES in scripts/api_pages.py")
+    return max(fits)[1]
+
+
+def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
+    """For each page the objects that it lists, by their public path."""
+    pages: dict[str, list[str]] = {page: [] for page in THEMES}
+    for module, names in names_by_module.items():
+        pages[find_theme(module)] += [f"asides.{name}" for name in names.split()]
+    pages["calling"].append("asides.aio")
+    pages["testing"] += [f"asides.testing.{name}" for path in _TESTING for name in read_exported(HOME / path)]
+    return {page: sorted(names, key=_order) for page, names in pages.items()}
+
+
+def read_exported(path: Path) -> list[str]:
+    """The `__all__` of a module, read as data."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            exported: list[str] = ast.literal_eval(node.value)
+            return exported
+    raise SystemExit(f"{path} has no __all__")
+
+
+def _order(path: str) -> tuple[bool, bool, str]:
+    """Functions before classes, as a reader looks for them, and the module of async functions behind the others."""
+    name = path.rpartition(".")[2]
+    return name[0].isupper(), name == "aio", name.lower()
+
+
+def write_pages(names_by_module: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """Each page and its text."""
+    for page, names in collect_names(names_by_module).items():
+        theme = THEMES[page]
+        blocks = [f"# {theme.title}", theme.opening]
+        for name in names:
+            options = [] if theme.shows_inherited else ["inherited_members: false"]
+            if name == "asides.aio":
+                # Its classes are public names of `asides`, and `run` is for agents.
+                members = [each for each in read_exported(HOME / "aio.py") if each.islower() and each != "run"]
+                options = [f"members: [{', '.join(members)}]", "show_root_full_path: true"]
+            lines = "".join(f"\n        {option}" for option in options)
+            blocks.append(f"::: {name}{f'{chr(10)}    options:{lines}' if options else ''}")
+        yield FOLDER / f"{page}.md", _HEAD + "\n\n".join(blocks) + "\n"
+
+
+def main(words: list[str]) -> int:
+    """Write or check; 0 when the pages are current."""
+    pages = dict(write_pages(runpy.run_path(str(HOME / "__init__.py"))["_NAMES_BY_MODULE"]))
+    old = [path for path in FOLDER.glob("*.md") if path not in pages]
+    if words == ["--check"]:
+        wrong = [*old, *(path for path, text in pages.items() if not path.exists() or path.read_text("utf-8") != text)]
+        for path in wrong:
+            print(f"{path.relative_to(ROOT).as_posix()} is not current; run python3 scripts/dev.py docs")
+        return int(bool(wrong))
+    FOLDER.mkdir(exist_ok=True)
+    for path in old:
+        path.unlink()
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

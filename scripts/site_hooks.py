@@ -1,0 +1,38 @@
+"""What the site needs beyond MkDocs: links to files outside of docs/, and comments that only the tests read.
+
+MkDocs calls the functions by their names (`hooks` in mkdocs.yml). Not here: the configuration (mkdocs.yml) and the
+pages of the API reference (api_pages.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[\w-]+)?\)")
+_COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Change a page before it is rendered; code keeps its text."""
+    parts = _FENCE.split(markdown)
+    # Code of other libraries is Python too, though nobody runs it here.
+    parts[1::2] = [re.sub(r"^```before$", "```python", code, flags=re.MULTILINE) for code in parts[1::2]]
+    parts[::2] = [adapt(text, page.file.src_uri) for text in parts[::2]]
+    return "".join(parts)
+
+
+def adapt(text: str, page: str) -> str:
+    """Drop comments; write links to files outside of docs/ as their text and the path in the repository."""
+
+    def write_link(found: re.Match[str]) -> str:
+        path = os.path.normpath(Path("docs", page).parent / found[2])
+        if path.startswith(f"docs{os.sep}") or not (ROOT / path).exists():
+            return found[0]
+        return f"{found[1]} (`{Path(path).as_posix()}` in the repository)"
+
+    return _LINK.sub(write_link, _COMMENT.sub("", text))

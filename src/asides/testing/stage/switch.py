@@ -1,0 +1,82 @@
+"""The launchers behind ASIDES_STAGE: a stage of this process, started by its first request, or one that runs elsewhere.
+
+Not here: what the variable may say, and which requests it concerns (providers/stage_switch).
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+
+from asides.providers.credentials import Secret
+from asides.providers.stage_switch import read_stage_switch
+from asides.testing.stage.server import Stage
+from asides.transports.launch import RunningServer
+
+_log = logging.getLogger("asides")
+# No key of the user goes to the stage, but a request to some dialects has to carry one.
+_KEY = Secret("stage")
+_WARNING = (
+    "ASIDES_STAGE is set: the stage answers, an offline server that is no model, and no request leaves this machine. "
+    "Unset it to ask the providers."
+)
+
+
+class _OwnStage:
+    """The stage of this process, running or not."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.stage: Stage | None = None
+
+    def close(self) -> None:
+        stage, self.stage = self.stage, None
+        if stage is not None:
+            stage.close()
+
+
+_own = _OwnStage()
+
+
+def launch(model: str, *, wait: bool = True) -> RunningServer | None:  # noqa: ARG001 - one stage plays every model
+    """Return the stage of this process; start it if it does not run yet. All threads share it.
+
+    Without `wait`, return None if it does not run yet.
+    """
+    own = _own
+    if own.stage is None:
+        if not wait:
+            return None
+        with own.lock:
+            if own.stage is None:
+                own.stage = Stage().start()
+                # Without a configuration of logging, Python prints this on standard error.
+                _log.warning(_WARNING)
+    return _describe(own.stage.url)
+
+
+def find_running(model: str, *, wait: bool = True) -> RunningServer:  # noqa: ARG001 - as a launcher is called
+    """Return the stage whose address ASIDES_STAGE is. Whoever set it there knows who answers."""
+    return _describe(read_stage_switch(os.environ) or "")
+
+
+def _describe(url: str) -> RunningServer:
+    # Requests bring the path with them.
+    return RunningServer(url.removesuffix("/v1"), _KEY)
+
+
+def _forget_stage() -> None:
+    """Start with none in a fork: the thread of the parent's stage does not run there."""
+    global _own  # noqa: PLW0603 - one stage for the process
+    _own = _OwnStage()
+
+
+def _end() -> None:
+    _own.close()
+
+
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_stage)
