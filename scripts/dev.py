@@ -73,7 +73,7 @@ def package(python: Path, words: Sequence[str]) -> int:
 
 
 def check(python: Path, words: Sequence[str]) -> int:
-    """Run all checks that must pass before a merge. A failure does not stop the others."""
+    """Run lint, types and tests. A failure does not stop the others."""
     failures: list[str] = []
     for task in (lint, types, test):
         print(f"── {task.__name__} ──", flush=True)

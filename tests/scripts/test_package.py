@@ -46,12 +46,12 @@ def metadata(*fields: str, description: str = "Text.") -> bytes:
 
 def test_the_description_keeps_the_words_of_links_that_lead_nowhere(hooks: Any) -> None:
     readme = (
-        "See [the `page`](docs/page.md#part) and [two\nlines](LICENSE), [a site](https://example.com), [below](#end)\n\n"
+        "See [the `page`](docs/page.md#part) and [two\nlines](LICENSE), [site](https://example.com), [below](#end)\n\n"
         "![A picture](docs/picture.svg)\n\n<!-- stage:\n[1](2) -->\n"
         "```python\nx = items[0](docs)  # <!-- kept -->\n```\n"
     )
     assert hooks.write_description(readme) == (
-        "See the `page` and two\nlines, [a site](https://example.com), [below](#end)\n"
+        "See the `page` and two\nlines, [site](https://example.com), [below](#end)\n"
         "\n```python\nx = items[0](docs)  # <!-- kept -->\n```\n"
     )
 
