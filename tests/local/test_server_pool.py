@@ -162,7 +162,7 @@ def test_a_proxy_is_not_asked_for_a_server_of_our_own(no_servers: None, monkeypa
     ("package", "reason"),
     [
         ("xllamacpp", "models on this machine need xllamacpp, which is not installed."),
-        ("asides_tiny_model", "local:tiny is in the package asides-tiny-model, which is not installed."),
+        ("asides_tiny_model", "the model 'tiny' is in the package asides-tiny-model, which is not installed."),
     ],
 )
 def test_without_a_part_of_the_extra_the_error_says_what_to_install(

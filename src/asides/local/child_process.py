@@ -88,7 +88,7 @@ def _find_embedded_file(model: str, package: str) -> Path:
         file: Path = import_module(package).find_model_file()
     except ModuleNotFoundError:
         raise ConfigError(
-            f"local:{model} is in the package {package.replace('_', '-')}, which is not installed. "
+            f"the model {model!r} is in the package {package.replace('_', '-')}, which is not installed. "
             "To do: pip install 'asides[local]'."
         ) from None
     return file
