@@ -1,6 +1,6 @@
 """The commands for contributors. They run in their own environment, the same in CI and on your machine.
 
-python3 scripts/dev.py check           lint, types and test: everything that CI runs
+python3 scripts/dev.py check           lint, types and test
 python3 scripts/dev.py lint            ruff: rules and format
 python3 scripts/dev.py format          ruff: fix what it can fix
 python3 scripts/dev.py types           mypy and pyright, both strict, tests included
@@ -8,6 +8,7 @@ python3 scripts/dev.py test [...]      pytest; further arguments go to it
 python3 scripts/dev.py coverage        the tests with branch coverage
 python3 scripts/dev.py docs            write the generated files, then run every example of the docs
 python3 scripts/dev.py site [...]      build the site of the docs into site/; `serve` shows it while you write
+python3 scripts/dev.py package [...]   build the packages and test them as installed; --help says more
 python3 scripts/dev.py bench [...]     the benchmark; further arguments go to it
 """
 
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from environment import CONSTRAINTS, PROJECT, ROOT, ensure, run
+from environment import ROOT, ensure, list_install_inputs, run
 
 Task = Callable[[Path, Sequence[str]], int]
 
@@ -75,8 +76,13 @@ def bench(python: Path, words: Sequence[str]) -> int:
     return run([python, "-m", "bench.compare", *words])
 
 
+def package(python: Path, words: Sequence[str]) -> int:
+    """Build the packages and test them as installed: with this Python, or with the others that it is given."""
+    return run([python, ROOT / "scripts" / "package.py", *words])
+
+
 def check(python: Path, words: Sequence[str]) -> int:
-    """Run all checks that must pass before a merge. A failure does not stop the others."""
+    """Run lint, types and tests. A failure does not stop the others."""
     failures: list[str] = []
     for task in (lint, types, test):
         print(f"── {task.__name__} ──", flush=True)
@@ -98,6 +104,7 @@ TASKS: dict[str, Task] = {
     "coverage": coverage,
     "docs": docs,
     "site": site,
+    "package": package,
     "bench": bench,
 }
 
@@ -108,7 +115,7 @@ def main() -> int:
     if task is None:
         print(__doc__, file=sys.stderr)
         return 2
-    return task(ensure(".venv", ["-e", ".[dev]"], [PROJECT, CONSTRAINTS]), sys.argv[2:])
+    return task(ensure(".venv", ["-e", ".[dev]"], list_install_inputs()), sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -16,33 +16,61 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
 PROJECT = ROOT / "pyproject.toml"
+PACKAGES = ROOT / "packages"
+HOOKS = ROOT / "scripts" / "hatch_build.py"
 MINIMUM = (3, 11)
 
 
-def ensure(folder: str, install: Sequence[str], inputs: Iterable[Path]) -> Path:
-    """The Python of an environment with `install` in it. It is made again when the content of an input changes."""
+def ensure(folder: str, requirements: Sequence[str], inputs: Iterable[Path]) -> Path:
+    """The Python of an environment with `requirements` in it. It is made again when the content of an input changes."""
     if sys.version_info < MINIMUM:
         sys.exit(f"asides needs Python {'.'.join(map(str, MINIMUM))} or newer; this is {sys.version.split()[0]}.")
     home = ROOT / folder
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = find_python(home)
     stamp = home / "inputs.sha256"
-    digest = _digest(install, inputs)
+    digest = _digest(requirements, inputs)
     if python.exists() and stamp.exists() and stamp.read_text() == digest:
         return python
-    print(f"· creating {folder} with Python {sys.version.split()[0]}: {' '.join(install)}", file=sys.stderr, flush=True)
+    words = " ".join(requirements)
+    print(f"· creating {folder} with Python {sys.version.split()[0]}: {words}", file=sys.stderr, flush=True)
     shutil.rmtree(home, ignore_errors=True)
     if subprocess.run([sys.executable, "-m", "venv", str(home)], check=False).returncode:
         sys.exit("python3 -m venv failed; on Debian and Ubuntu it is in the package python3-venv.")
-    # A variable, since it must also reach the environment that builds the wheel; a relative path, since pip splits
-    # its value at spaces.
-    environment = {**os.environ, "PIP_CONSTRAINT": CONSTRAINTS.name, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    installed = subprocess.run(
-        [str(python), "-m", "pip", "install", "--quiet", *install], cwd=ROOT, env=environment, check=False
-    )
-    if installed.returncode:
-        sys.exit(f"pip could not install {' '.join(install)}; see the lines above.")
+    if install(python, requirements):
+        sys.exit(f"pip could not install {words}; see the lines above.")
     stamp.write_text(digest)
     return python
+
+
+def find_python(home: Path) -> Path:
+    """The Python of an environment."""
+    return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def install(python: Path, requirements: Sequence[str]) -> int:
+    """Install with the versions of constraints.txt, seen from the root of the project. Returns pip's exit code."""
+    command = [str(python), "-m", "pip", "install", "--quiet", *requirements]
+    return subprocess.run(command, cwd=ROOT, env=build_pip_environment(), check=False).returncode
+
+
+def build_pip_environment() -> dict[str, str]:
+    """The variables that hold pip to constraints.txt, with the root of the project as the current folder.
+
+    Variables, since they must also reach the environment that builds a wheel, for which newer versions of pip read
+    another one. Relative paths, since pip splits the values at spaces.
+    """
+    constraints = dict.fromkeys(("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), CONSTRAINTS.name)
+    return {**os.environ, **constraints, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def list_install_inputs() -> list[Path]:
+    """The files that decide what an installation contains, apart from the sources: changed, they ask for a new one."""
+    return [PROJECT, CONSTRAINTS, HOOKS, *list_sources(PACKAGES)]
+
+
+def list_sources(folder: Path) -> list[Path]:
+    """The files below a folder, without compiled ones."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
 
 
 def run(command: Sequence[str | Path]) -> int:
@@ -50,8 +78,8 @@ def run(command: Sequence[str | Path]) -> int:
     return subprocess.run([str(word) for word in command], cwd=ROOT, check=False).returncode
 
 
-def _digest(install: Sequence[str], inputs: Iterable[Path]) -> str:
-    digest = hashlib.sha256(repr((sys.version, sys.prefix, list(install))).encode())
+def _digest(requirements: Sequence[str], inputs: Iterable[Path]) -> str:
+    digest = hashlib.sha256(repr((sys.version, sys.prefix, list(requirements))).encode())
     for path in sorted(inputs):
         digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode())
         digest.update(path.read_bytes())

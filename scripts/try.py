@@ -1,4 +1,4 @@
-"""The first command to run: installs asides into its own environment and asks the model that comes with it.
+"""The first command to run: installs asides into its own environment and asks the small model of this repository.
 
     python3 scripts/try.py
     python3 scripts/try.py "What is 23 * 47?"
@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import sys
 
-from environment import CONSTRAINTS, PROJECT, ROOT, ensure, run
+from environment import ROOT, ensure, list_install_inputs, list_sources, run
 
 QUESTION = "What is 23 * 47?"
 
 
 def main() -> int:
     """Create the environment if needed, then ask."""
-    sources = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    # Not editable: this is the wheel that a user gets, without development tools.
-    python = ensure(".venv-try", [".[local]"], [PROJECT, CONSTRAINTS, *sources])
+    # Not editable: this is the wheel that a user gets, without development tools. The model is in packages/.
+    python = ensure(".venv-try", [".[local]"], [*list_install_inputs(), *list_sources(ROOT / "src")])
     # Name the model, since the environment may contain keys of other providers.
     command = ["ask", "-m", "local:tiny", "-t", "--usage", "--no-stdin", " ".join(sys.argv[1:]) or QUESTION]
     # -I: import the installed package, not the sources of this folder or of a PYTHONPATH.

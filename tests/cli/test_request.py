@@ -140,10 +140,11 @@ def test_with_your_own_providers_the_choice_is_listed_and_not_made(
     assert "Your settings define mine." in done.err
 
 
-def test_without_the_engine_the_error_says_how_to_install_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("package", ["xllamacpp", "asides_tiny_model"])
+def test_without_the_engine_or_the_model_the_error_says_how_to_install_them(
+    package: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setitem(sys.modules, package, None)
     done = here(capsys, "ask", "--no-stdin", "Hi")
     assert (done.code, done.out) == (2, "")
     assert "No provider's key is set" in done.err

@@ -17,7 +17,7 @@ from asides.local import is_installed
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_SECONDS = 30.0
 
-needs_engine = pytest.mark.skipif(not is_installed(), reason="xllamacpp is not installed: pip install 'asides[local]'")
+needs_engine = pytest.mark.skipif(not is_installed(), reason="the extra is not installed: pip install 'asides[local]'")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
 

@@ -1,4 +1,4 @@
-"""The shipped files: the model that its card describes, and a server program that imports nothing of ours."""
+"""The model is the one that its card describes, and the server program imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import ast
 import hashlib
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 from asides.local.child_process import find_model_file
 
-_SHIPPED = files("asides.local")
+_PROGRAM = files("asides.local").joinpath("llama_server.py")
+_CARD = Path(__file__).resolve().parents[2] / "packages" / "asides-tiny-model" / "README.md"
 
 
 def test_the_model_is_the_one_that_its_card_describes() -> None:
     model = find_model_file("tiny").read_bytes()
-    card = _SHIPPED.joinpath("tiny-reasoner.md").read_text(encoding="utf-8")
+    card = _CARD.read_text(encoding="utf-8")
     assert hashlib.sha256(model).hexdigest() in card
     assert f"{len(model) / 1e6:.2f} MB" in card
     assert "MIT" in card
@@ -28,7 +30,7 @@ def test_the_template_that_the_card_speaks_of_is_in_the_model() -> None:
 
 def test_the_server_program_imports_the_standard_library_alone() -> None:
     """It is run as a file, in a Python that may not find asides."""
-    tree = ast.parse(_SHIPPED.joinpath("llama_server.py").read_text(encoding="utf-8"))
+    tree = ast.parse(_PROGRAM.read_text(encoding="utf-8"))
     imported = {
         name.partition(".")[0]
         for node in ast.walk(tree)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import asides
-from asides.local import launch, server_pool, stop
+from asides.local import is_installed, launch, server_pool, stop
 from asides.local.child_process import find_model_file, plan_server
 from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError, UnknownModel
@@ -158,16 +158,38 @@ def test_a_proxy_is_not_asked_for_a_server_of_our_own(no_servers: None, monkeypa
 # --- when there can be none -------------------------------------------------------------------------------------------
 
 
-def test_without_the_wheel_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, no_servers: None) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(ConfigError, match=r"pip install 'asides\[local\]'"):
+@pytest.mark.parametrize(
+    ("package", "reason"),
+    [
+        ("xllamacpp", "models on this machine need xllamacpp, which is not installed."),
+        ("asides_tiny_model", "the model 'tiny' is in the package asides-tiny-model, which is not installed."),
+    ],
+)
+def test_without_a_part_of_the_extra_the_error_says_what_to_install(
+    package: str, reason: str, monkeypatch: pytest.MonkeyPatch, no_servers: None
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert not is_installed()
+    with pytest.raises(ConfigError) as blocking:
         asides.ask("local:tiny", _QUESTION)
 
     async def ask() -> None:
         await asides.aio.ask("local:tiny", _QUESTION)
 
-    with pytest.raises(ConfigError, match=r"pip install 'asides\[local\]'"):
+    with pytest.raises(ConfigError) as awaiting:
         asyncio.run(ask())
+    assert str(blocking.value) == str(awaiting.value) == f"{reason} To do: pip install 'asides[local]'."
+
+
+@needs_engine
+@pytest.mark.engine
+def test_a_model_of_ones_own_needs_the_engine_alone(
+    monkeypatch: pytest.MonkeyPatch, no_servers: None, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.gguf"
+    shutil.copyfile(find_model_file("tiny"), own)
+    monkeypatch.setitem(sys.modules, "asides_tiny_model", None)
+    assert "5" in asides.ask(f"local:{own}", _QUESTION, temperature=0).text
 
 
 @needs_engine

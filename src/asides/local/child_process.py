@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -28,7 +29,8 @@ from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError, UnknownModel
 
 ENGINE = "xllamacpp"
-_EMBEDDED = {"tiny": Path(__file__).with_name("tiny-reasoner.gguf")}
+# The name of each embedded model, and the package that has its file.
+_EMBEDDED = {"tiny": "asides_tiny_model"}
 _MAGIC = b"GGUF"
 _PROGRAM = Path(__file__).with_name("llama_server.py")
 _STOP_SECONDS = 2.0
@@ -64,25 +66,42 @@ class ServerSettings(NamedTuple):
 
 
 def is_installed() -> bool:
-    """Whether the engine is installed. Does not load it."""
-    return find_spec(ENGINE) is not None
+    """Whether the extra `local` is installed: the engine and the embedded model. Does not load them."""
+    return all(find_spec(package) is not None for package in (ENGINE, *_EMBEDDED.values()))
 
 
 def find_model_file(model: str) -> Path:
-    """The file of a model: an embedded one by its name, any other by its path. The file need not exist."""
-    embedded = _EMBEDDED.get(model.lower())
+    """The file of a model: an embedded one by its name, any other by its path, whose file need not exist.
+
+    Raises a ConfigError if the package of an embedded model is not installed.
+    """
+    if (package := _EMBEDDED.get(model.lower())) is not None:
+        return _find_embedded_file(model, package)
     try:
-        return embedded or Path(model).expanduser().resolve()
+        return Path(model).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
         raise UnknownModel(f"{model!r} is neither {' nor '.join(_EMBEDDED)} nor a path.") from None
 
 
+def _find_embedded_file(model: str, package: str) -> Path:
+    try:
+        file: Path = import_module(package).find_model_file()
+    except ModuleNotFoundError:
+        raise ConfigError(
+            f"the model {model!r} is in the package {package.replace('_', '-')}, which is not installed. "
+            "To do: pip install 'asides[local]'."
+        ) from None
+    return file
+
+
 def plan_server(model: str) -> ServerSettings:
     """The settings of a server for this model. Raises a ConfigError if the model cannot be served."""
-    if not is_installed():
-        raise ConfigError(f"models on this machine need {ENGINE}, which is not installed: pip install 'asides[local]'.")
+    if find_spec(ENGINE) is None:
+        raise ConfigError(
+            f"models on this machine need {ENGINE}, which is not installed. To do: pip install 'asides[local]'."
+        )
     path = find_model_file(model)
-    if path in _EMBEDDED.values():
+    if model.lower() in _EMBEDDED:
         # A second thread gains nothing at this size, and on busy cores the two wait for each other. The model was
         # trained for temperature 0.
         return ServerSettings(str(path), path.stem, context=2048, slots=4, threads=1, temperature=0.0)

@@ -1,0 +1,237 @@
+"""What is tried of asides as installed: in a clean environment, outside the checkout, as a user would.
+
+scripts/package.py builds the wheels and calls it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from environment import CONSTRAINTS, PROJECT, ROOT, find_python
+from measure_install import describe, find_excess, measure
+
+# Tests that run against the installed package in a short time and need no other packages than these.
+_TESTS = (
+    "tests/test_client.py",
+    "tests/test_aio.py",
+    "tests/cli/test_separate.py",
+    "tests/values/test_messages.py",
+    "tests/wire/test_framing.py",
+    "tests/testing/test_pytest_plugin.py",
+)
+_TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
+# Packages of extras: without them, modules that need them cannot be imported.
+_OF_EXTRAS = ("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest")
+
+_LAZY = """
+import sys
+before = set(sys.modules)
+import asides
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - {"asides"}
+print(asides.__file__)
+sys.exit(f"import asides loads {sorted(loaded)}" if loaded else 0)
+"""
+_EVERY_MODULE = f"""
+import importlib, pkgutil, sys
+import asides
+for module in pkgutil.walk_packages(asides.__path__, "asides."):
+    if module.name.endswith(("__main__", "llama_server")):
+        continue
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] not in {_OF_EXTRAS!r}:
+            sys.exit(f"{{module.name}} needs {{problem.name}}, which no requirement brings")
+"""
+_USER_PROGRAM = """
+import asides
+from asides.testing import OpenStage, Say
+
+def ask(base_url: str) -> str:
+    reply: asides.Reply = asides.ask("openai-compatible:any", "Hello", base_url=base_url)
+    thinking = reply.thinking
+    return f"{thinking.text if thinking else ''}|{reply.text}"
+
+def test_it_asks(stage: OpenStage) -> None:
+    assert ask(stage(Say(thinking="politely", text="Hello!")).url) == "politely|Hello!"
+"""
+_WRONG_PROGRAM = """
+import asides
+number: int = asides.separate("text").text
+"""
+
+
+Words = list[str | Path]
+
+
+class Failed(Exception):
+    """What was built is not fit for use; the message says why."""
+
+
+class CleanEnvironment:
+    """A new environment outside the checkout. Its commands see no key, no settings and no path of whoever runs this."""
+
+    def __init__(self, base: Path, folder: Path) -> None:
+        self._home = folder / "env"
+        self.folder = folder / "somewhere"
+        self.folder.mkdir(parents=True)
+        self.python = find_python(self._home)
+        self._run_outside([base, "-m", "venv", self._home])
+        self.version = self._run_outside([self.python, "--version"]).stdout.strip()
+
+    def run(self, command: Sequence[str | Path], *, text: str = "", cwd: Path | None = None) -> str:
+        """Run a command in the environment and return its output. Raises Failed if it fails."""
+        done = self.start(command, text=text, cwd=cwd)
+        if done.returncode:
+            raise Failed(
+                f"{' '.join(map(str, command[1:4]))} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+    def start(
+        self, command: Sequence[str | Path], *, text: str = "", cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the environment, whatever its exit code."""
+        words = [str(word) for word in command]
+        return subprocess.run(
+            words,
+            cwd=cwd or self.folder,
+            env=self.build_environ(),
+            input=text,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    def build_environ(self) -> dict[str, str]:
+        """The variables of its commands: those that a system needs, and those of pip."""
+        kept = ("PATH", "SYSTEMROOT", "TMPDIR", "TEMP", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+        environ = {name: value for name, value in os.environ.items() if name in kept or name.startswith("PIP_")}
+        return {**environ, "HOME": str(self.folder), "PYTHONUTF8": "1"}
+
+    def find_script(self, name: str) -> Path:
+        """The path of an installed command."""
+        return self.python.with_name(f"{name}.exe" if os.name == "nt" else name)
+
+    def install(self, requirements: Sequence[str | Path], *options: str) -> None:
+        """Install with pip, with the versions of constraints.txt."""
+        constraints = ["--constraint", str(CONSTRAINTS)]
+        words = [str(one) for one in requirements]
+        self.run([self.python, "-m", "pip", "install", "--quiet", *constraints, *options, *words])
+
+    @staticmethod
+    def _run_outside(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+
+
+def check_installed(clean: CleanEnvironment, wheel: Path, version: str) -> None:
+    """Install the wheel without extras and try everything that a user does first."""
+    _time("install", lambda: clean.install([wheel]))
+    sizes = measure(clean.python)
+    print(describe("   installed", sizes), flush=True)
+    if excess := find_excess(sizes):
+        raise Failed(excess)
+    clean.run([clean.python, "-m", "pip", "check"])
+    _time("imports", lambda: _check_imports(clean))
+    _time("command line", lambda: _check_command_line(clean, version))
+    _time("stage", lambda: _check_stage(clean))
+    _time("types", lambda: _check_types(clean))
+    _time("test packages", lambda: clean.install(_TEST_PACKAGES))
+    _time("tests", lambda: _check_tests(clean))
+
+
+def check_extras(clean: CleanEnvironment, wheel: Path, model: Path) -> None:
+    """Install the extras from the wheels and try the model."""
+    _time("extra local", lambda: _check_local(clean, wheel, model))
+    others = "mcp,prices,aws,google,azure,markdown"
+    _time("other extras", lambda: clean.install([f"{wheel}[{others}]"]))
+    clean.run([clean.python, "-m", "pip", "check"])
+    _check_imports(clean, lazy=False)
+
+
+def _time(what: str, step: Callable[[], None]) -> None:
+    began = time.monotonic()
+    step()
+    print(f"   {what}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def _check_imports(clean: CleanEnvironment, *, lazy: bool = True) -> None:
+    """`import asides` loads nothing else, and every module finds what it needs in the requirements."""
+    if lazy:
+        place = clean.run([clean.python, "-c", _LAZY]).strip()
+        if "site-packages" not in place:
+            raise Failed(f"asides was imported from {place}, not from the environment")
+    clean.run([clean.python, "-W", "error", "-c", _EVERY_MODULE])
+
+
+def _check_command_line(clean: CleanEnvironment, version: str) -> None:
+    """The command and `python -m asides` are the same; bad input and a missing extra end with what to do."""
+    ways: tuple[Words, ...] = (
+        [clean.find_script("asides")],
+        [clean.python, "-m", "asides"],
+        [clean.python, "-I", "-m", "asides"],
+    )
+    for way in ways:
+        if (told := clean.run([*way, "--version"])) != f"asides {version}\n":
+            raise Failed(f"{way} says {told!r}, and the wheel has version {version}")
+    separated = clean.run([*ways[1], "separate", "-t"], text="<think>Easy.</think>\n\n42\n")
+    if separated.strip() != "42":
+        raise Failed(f"asides separate printed {separated!r}")
+    for command in ("providers", "config"):
+        clean.run([*ways[0], command])
+    asked = clean.start([*ways[0], "ask", "--no-stdin", "-m", "local:tiny", "Hi"])
+    if asked.returncode == 0 or "pip install 'asides[local]'" not in asked.stderr:
+        raise Failed(f"without the extra, local:tiny ended with {asked.returncode}: {asked.stderr}")
+
+
+def _check_stage(clean: CleanEnvironment) -> None:
+    """One process plays the provider, another asks it, over a socket."""
+    command = [str(clean.find_script("asides")), "stage", "--port", "0"]
+    with subprocess.Popen(
+        command,
+        cwd=clean.folder,
+        env=clean.build_environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as stage:
+        try:
+            address = stage.stdout.readline().strip() if stage.stdout else ""
+            asking: Words = [clean.python, "-m", "asides", "ask", "-m", "openai-compatible:any", "--base-url", address]
+            answer = clean.run([*asking, "--no-stdin", "What is 23 * 47?"])
+        finally:
+            stage.terminate()
+    if answer != "23 × 47 = 1081\n":
+        raise Failed(f"the stage was asked, and the answer is {answer!r}")
+
+
+def _check_types(clean: CleanEnvironment) -> None:
+    """mypy reads the types of the installed package: a right program passes, and a wrong one does not."""
+    for name, program in (("test_program.py", _USER_PROGRAM), ("wrong.py", _WRONG_PROGRAM)):
+        clean.folder.joinpath(name).write_text(program, encoding="utf-8")
+    options: Words = ["--strict", "--cache-dir", os.devnull, "--python-executable", clean.python]
+    found = clean.start([sys.executable, "-m", "mypy", *options, "test_program.py", "wrong.py"])
+    errors = [line for line in found.stdout.splitlines() if ": error:" in line]
+    if len(errors) != 1 or not (errors[0].startswith("wrong.py:") and errors[0].endswith("[assignment]")):
+        raise Failed(f"mypy and the types of the installed package:\n{found.stdout}{found.stderr}")
+
+
+def _check_tests(clean: CleanEnvironment) -> None:
+    """The fixture `stage` is there in a project that only installed asides; some of our own tests pass as well."""
+    pytest: Words = [clean.python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    clean.run([*pytest, clean.folder / "test_program.py"])
+    clean.run([*pytest, "-c", PROJECT, "--rootdir", ROOT, "-o", "pythonpath=.", *_TESTS], cwd=ROOT)
+
+
+def _check_local(clean: CleanEnvironment, wheel: Path, model: Path) -> None:
+    """The engine and the wheel of the model, which pip finds beside ours."""
+    clean.install([f"{wheel}[local]"], "--find-links", str(model.parent))
+    asked: Words = [clean.find_script("asides"), "ask", "--no-stdin", "-m", "local:tiny", "What is 23 * 47?"]
+    if "1081" not in (answer := clean.run(asked)):
+        raise Failed(f"local:tiny answers {answer!r}")
