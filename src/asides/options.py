@@ -6,6 +6,7 @@ where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin
 
@@ -16,7 +17,7 @@ from asides.providers.credentials import KeyLike
 from asides.providers.quirks import TagPosition, Tags, trim_names
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
-from asides.values.parts import ContentLike, File, Image, MediaSource, Text
+from asides.values.parts import ContentLike, File, Image, MediaSource, Part, Text
 from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
 from asides.wire.inline_tags.grammars import find_rules
@@ -69,7 +70,9 @@ PromptLike: TypeAlias = (
     | Prompt
     | HasMessages
     | Mapping[str, Any]
-    | ContentLike
+    | Part
+    | bytes
+    | os.PathLike[str]
     | Sequence[Message | Reply | Mapping[str, Any] | ContentLike]
 )
 """Text; a message; a dict; a picture or a path; a list of texts, pictures and files, which is one message; a history of

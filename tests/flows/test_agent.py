@@ -196,7 +196,7 @@ def raises_half() -> str:
         (raises_half, "FileNotFoundError: caf?.txt"),
         (lambda: [asides.Text(half()), Markup("bold")], "caf?.txtbold"),
         (lambda: asides.ToolResult("", half(), is_error=True), "caf?.txt"),
-        (lambda: asides.ToolResult("", {"a": 1}), '{"a":1}'),  # type: ignore[arg-type]
+        (lambda: asides.ToolResult("", {"a": 1}), '{"a":1}'),
         (lambda: asides.ToolResult("", ()), ""),
         (Unwritten, "tool ran, but its value (Unwritten) cannot be sent"),
     ],

@@ -10,6 +10,7 @@ import copy
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from typing import Any, Self, TypeAlias
 
 import msgspec
@@ -26,7 +27,7 @@ from asides.history.redact import drop_stored_responses, invalidate_seals, redac
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
-from asides.values.parts import ContentLike, Text, ToolResult
+from asides.values.parts import ContentLike, Part, Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage
 
@@ -35,7 +36,9 @@ Messages = tuple[Message, ...]
 MessageLike: TypeAlias = Message | Reply | Mapping[str, Any] | ContentLike
 """A message: text or other content of a user, a `Message`, a reply, or a dict in a format that `ask` reads."""
 
-Question: TypeAlias = MessageLike | Sequence[MessageLike] | None
+Question: TypeAlias = (
+    str | Message | Reply | Mapping[str, Any] | Part | bytes | PathLike[str] | Sequence[MessageLike] | None
+)
 """A question: a message, several messages such as tool results, or None for no new message."""
 
 
