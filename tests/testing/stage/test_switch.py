@@ -104,7 +104,7 @@ if child == 0:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     done = _run(tmp_path, "-c", program, ASIDES_STAGE="1")
-    assert (done.returncode, done.stdout) == (0, "2 + 2 = 4\n"), done.stderr
+    assert (done.returncode, done.stdout, done.stderr.count(_TOLD)) == (0, "2 + 2 = 4\n", 2), done.stderr
 
 
 def test_a_stage_that_runs_gets_the_requests_and_no_key(tmp_path: Path) -> None:
