@@ -42,8 +42,11 @@ _POINTS_TO_CLONE = re.compile(rb"^Requires-Dist: asides-tiny-model.*$", re.MULTI
 # --- build ------------------------------------------------------------------------------------------------------------
 
 
+_WITH_OUR_TOOLS = "--no-isolation"
+
+
 def build(project: Path, folder: Path, *options: str) -> None:
-    """Build the project with `build`, in an environment that has what pyproject.toml says and nothing else."""
+    """Build the project with `build`. Without an option, in an environment that has what pyproject.toml asks for."""
     command = [sys.executable, "-m", "build", "--outdir", str(folder), *options, str(project)]
     done = subprocess.run(command, cwd=ROOT, env=build_pip_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
@@ -163,7 +166,7 @@ def _works(python: Path, minor: int) -> bool:
 def build_and_check(folder: Path) -> tuple[Path, Path]:
     """Build everything into the folder and check what is in it. Returns the two wheels: asides, and the model."""
     build(ROOT, folder)
-    build(MODEL, folder)
+    build(MODEL, folder, _WITH_OUR_TOOLS)
     wheel, sdist = find_one(folder, "asides-*.whl"), find_one(folder, "asides-*.tar.gz")
     model = find_one(folder, "asides_tiny_model-*.whl")
     check_wheel(wheel, _SOURCES / "asides")
@@ -172,7 +175,7 @@ def build_and_check(folder: Path) -> tuple[Path, Path]:
     for one in (wheel, model):
         check_metadata(one.name, read_metadata(one))
     with tempfile.TemporaryDirectory() as clone:
-        build(ROOT, Path(clone), "--wheel")
+        build(ROOT, Path(clone), _WITH_OUR_TOOLS, "--wheel")
         check_same_wheel(wheel, find_one(Path(clone), "asides-*.whl"))
     for path in sorted(folder.iterdir()):
         print(f"   {path.name}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
