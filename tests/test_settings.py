@@ -539,7 +539,7 @@ def test_rows_in_code_come_before_those_of_the_file(here: Path) -> None:
         ('quirks = { ask_by = "magic" }', r"\$\.quirks\.ask_by"),
         ('models = [{ models = "a*", thinking = "sometimes" }]', r"\$\.models\[0\]\.thinking"),
         ('replay = [{ when = "always" }]', r"\$\.replay\[0\]\.when"),
-        ('api_key = "sk-canary-123456"', "does not belong into a file; name the variable"),
+        ('api_key = "sk-canary-123456"', "asides keys set mine`, or name the variable"),
         ('name = "other"', "the name of its table"),
         ('like = "nobody-at-all"', "like: no provider is called 'nobody-at-all'"),
     ],

@@ -125,6 +125,12 @@ def test_what_is_no_key_is_not_stored(path: Path, capsys: Captured, monkeypatch:
     assert not text.strip() or text not in done.err
 
 
+def test_bytes_that_are_no_text_are_not_stored(path: Path) -> None:
+    done = asides("keys", "set", "groq", stdin=b"\xff\xfe\x00key")
+    assert done.code == 2
+    assert not path.exists()
+
+
 def test_a_provider_without_keys_takes_none(capsys: Captured, monkeypatch: Patch) -> None:
     done = piped(capsys, monkeypatch, KEY, "keys", "set", "local")
     assert done.code == 2

@@ -38,6 +38,15 @@ def test_an_old_file_keeps_its_mode(tmp_path: Path) -> None:
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o640)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the administrator can give files away")
+def test_the_file_of_a_user_stays_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    os.chown(path, 4711, 4712)
+    write_private_file(path, b"new", "it")
+    assert (path.stat().st_uid, path.stat().st_gid) == (4711, 4712)
+
+
 def test_what_cannot_be_replaced_stays_and_nothing_is_left_behind(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.mkdir()

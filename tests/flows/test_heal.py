@@ -49,6 +49,18 @@ def test_pain_A5_a_refused_summary_is_left_out_once_and_remembered(stage: OpenSt
     assert served.requests[-1].json["reasoning"]["summary"] == "auto"
 
 
+def test_a_refused_summary_is_remembered_for_a_function_while_its_keys_change(stage: OpenStage) -> None:
+    served = stage()
+    keys = iter([f"sk-unverified-{number}" for number in range(9)])
+
+    def fetch() -> str:
+        return next(keys)
+
+    for _ in range(2):
+        assert codes(ask(served, thinking="high", api_key=fetch)) == ["summary_refused"]
+    assert ["summary" in request.json["reasoning"] for request in served.requests] == [True, False, False]
+
+
 @pytest.mark.requirement("FT-19")
 def test_H7_a_rejected_parent_is_one_stateless_retry(stage: OpenStage) -> None:
     served = stage()

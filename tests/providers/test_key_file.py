@@ -219,3 +219,18 @@ def test_an_import_opens_no_key_file(path: Path, environ: dict[str, str]) -> Non
         [sys.executable, "-c", code], env={**os.environ, **environ}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[] False\n"
+
+
+def test_a_row_of_the_current_folder_does_not_get_the_key(
+    path: Path, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that came with a folder names another address for a provider whose key is stored."""
+    store(path, f'{{"keys": {{"groq": "{CANARY}"}}}}')
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "asides.toml").write_text('[providers.groq]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("XDG_CONFIG_HOME", environ["XDG_CONFIG_HOME"])
+    explained = asides.explain("groq:m", "?")
+    assert explained.url.startswith("https://api.groq.com/")
+    assert explained.headers["Authorization"] == "Bearer ***"

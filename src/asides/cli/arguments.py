@@ -16,7 +16,7 @@ from asides.cli.parser import Command
 def _add_address(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--base-url", metavar="URL", help="send requests here instead of to the provider's address")
     group.add_argument(
-        "--api-key", metavar="KEY", help="the API key; an environment variable is safer: others can read command lines"
+        "--api-key", metavar="KEY", help="the API key; `asides keys set` is safer: others can read command lines"
     )
 
 

@@ -117,10 +117,13 @@ def _find_row(name: str, rows: Sequence[Provider], *, any_name: bool) -> Provide
 
 def _read_input(row: Provider) -> str:
     """Read the key: typed and not shown, or piped."""
-    if sys.stdin is not None and sys.stdin.isatty():
-        text = _prompt(f"Key for {row.title or row.name} (not shown): ")
-    else:
-        text = "" if sys.stdin is None else sys.stdin.read(_MOST_CHARACTERS + 1)
+    try:
+        if sys.stdin is not None and sys.stdin.isatty():
+            text = _prompt(f"Key for {row.title or row.name} (not shown): ")
+        else:
+            text = "" if sys.stdin is None else sys.stdin.read(_MOST_CHARACTERS + 1)
+    except UnicodeDecodeError:
+        raise ConfigError("that is no text, and no key. Nothing was stored.") from None
     if not text.strip():
         raise ConfigError("no key was given, so nothing was stored.")
     if len(text) > _MOST_CHARACTERS:
@@ -145,8 +148,6 @@ def _prompt(text: str) -> str:
         raise ConfigError("this terminal would show the key. To do: pipe it into `asides keys set`.") from None
     except EOFError:
         return ""
-    except UnicodeDecodeError:
-        raise ConfigError("that is no text, and no key. Nothing was stored.") from None
 
 
 def _change(path: Path, change: Callable[[dict[str, str]], None]) -> None:

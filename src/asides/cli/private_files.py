@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.02
 
 
 def write_private_file(path: Path, content: bytes, what: str) -> None:
-    """Replace a file in one step. A new one can be read by its owner alone; an old one keeps its mode.
+    """Replace a file in one step. A new one can be read by its owner alone; an old one keeps its mode and its owner.
 
     A link stays: the file that it names is replaced. `what` names the file in errors.
     """
@@ -34,7 +34,7 @@ def write_private_file(path: Path, content: bytes, what: str) -> None:
         make_private_folder(folder)
         if is_open_to_others(folder.stat()):
             raise ConfigError(f"others may write to {folder}, so a file there is worth nothing. To do: chmod o-w it.")
-        mode = _read_mode(target)
+        old = _read_status(target)
         # mkstemp makes files that only their owner may read.
         handle, name = tempfile.mkstemp(dir=folder, prefix=f".{target.name}.")
         try:
@@ -42,8 +42,11 @@ def write_private_file(path: Path, content: bytes, what: str) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            if mode is not None:
-                Path(name).chmod(mode)
+            if old is not None:
+                Path(name).chmod(stat.S_IMODE(old.st_mode))
+                if os.name == "posix" and os.geteuid() == 0:
+                    # The administrator, with the home of a user: the file stays the user's.
+                    os.chown(name, old.st_uid, old.st_gid)
             Path(name).replace(target)
         except BaseException:
             with suppress(OSError):
@@ -53,14 +56,14 @@ def write_private_file(path: Path, content: bytes, what: str) -> None:
         raise ConfigError(f"{what} cannot be written: {problem.strerror or problem}.") from None
 
 
-def _read_mode(path: Path) -> int | None:
+def _read_status(path: Path) -> os.stat_result | None:
     try:
         status = path.stat()
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{path} is no regular file")
-    return stat.S_IMODE(status.st_mode)
+    return status
 
 
 @contextmanager

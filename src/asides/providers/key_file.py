@@ -48,7 +48,9 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
     except (FileNotFoundError, NotADirectoryError):
         return KeyFile()
     except OSError as problem:
-        raise ConfigError(f"the key file {place} cannot be read: {problem.strerror or problem}.") from None
+        raise ConfigError(
+            f"the key file {place} cannot be read: {problem.strerror or problem}. To do: check its owner and its mode."
+        ) from None
     check_privacy(place, status)
     if is_open_folder:
         raise ConfigError(f"others may replace the key file {place}, so it is not read. To do: chmod o-w {folder}")
