@@ -14,7 +14,7 @@ from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
-from tests.cli.children import asides, ask, at, at_terminal, here, load_saved
+from tests.cli.children import asides, ask, at, at_terminal, here, load_saved, piped
 
 PICTURE = b"\x89PNG\r\n\x1a\n0000"
 
@@ -268,3 +268,21 @@ def test_chats_are_kept_where_the_setting_says_all(stage: OpenStage, state: Path
         (name,) = store.names()
     assert name.startswith("chat-")
     assert load_saved(state, name) == [("user", "a?"), ("assistant", "A.")]
+
+
+def test_a_chat_that_goes_on_with_the_last_question_is_not_deleted_by_the_next(
+    stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(*(Say(text=f"{number}.") for number in range(4)))
+    ask(capsys, server, "a?")
+    assert piped(capsys, monkeypatch, "b?\n", "chat", "-c", "--base-url", server.url).out == "1.\n"
+    ask(capsys, server, "c?")
+    with SqliteStore(state / "conversations.db") as store:
+        assert [name.partition("-")[0] for name in store.names()] == ["last", "chat"]
+        chatted = store.names()[1]
+    assert len(load_saved(state, chatted)) == 4
+    # A name of the user's own takes the place of ours.
+    lines = "/keep sums\nd?\n"
+    piped(capsys, monkeypatch, lines, "chat", "--conversation", chatted, "--base-url", server.url)
+    assert len(load_saved(state, "sums")) == 6
+    assert load_saved(state, chatted) == []

@@ -35,7 +35,7 @@ from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTar
 from asides.providers.provider import Provider, Target, settle
 from asides.providers.quirks import Tags, trim_names
 from asides.settings import Settings, load_settings
-from asides.values.errors import ConfigError, MissingKey, UnknownProvider
+from asides.values.errors import ConfigError, MissingKey, UnknownModel, UnknownProvider
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -67,7 +67,7 @@ class CallBuilder:
             aliases = self.settings.aliases
             name = self.settings.resolve_model(model) if aliases and isinstance(model, str) else model
             known = self._targets.find(name, given.base_url, given.family)
-        except UnknownProvider as problem:
+        except (UnknownProvider, UnknownModel) as problem:
             raise self._mention_ignored(problem) from None
         read, notices = read_prompt(prompt, given, names, stream)
         choice, target = self._choose_target(known, read, given, names)
@@ -86,10 +86,10 @@ class CallBuilder:
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
         return ModelListCall(target, read_policy(given), _find_key(target, given, True))
 
-    def _mention_ignored(self, problem: UnknownProvider) -> UnknownProvider:
-        """The error, and the files whose rows were ignored: one of them may define the provider."""
+    def _mention_ignored(self, problem: UnknownProvider | UnknownModel) -> UnknownProvider | UnknownModel:
+        """The error, and the files of which something was ignored: one may define the provider, or the alias."""
         ignored = [notice.detail for notice in self.settings.notices if notice.code == "untrusted_settings"]
-        return UnknownProvider(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
+        return type(problem)(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
 
     @cached_property
     def settings(self) -> Settings:
