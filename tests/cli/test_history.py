@@ -163,6 +163,13 @@ def test_rm_deletes_all_or_nothing_of_what_is_named(store: SqliteStore, capsys: 
     assert store.names() == ()
 
 
+def test_a_name_may_begin_with_a_dash(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.append("--all", [user("x"), assistant("y")])
+    assert here(capsys, "history", "show", "--", "--all").out == "## user\n\nx\n\n## assistant\n\ny\n"
+    assert here(capsys, "history", "rm", "--", "--all") == (0, "", "(1 deleted)\n")
+    assert len(store.names()) == 2
+
+
 def test_rm_asks_a_person(store: SqliteStore) -> None:
     for answer, left in (("n", 2), ("y", 1)):
         with at_terminal("history", "rm", "science") as keyboard:

@@ -37,9 +37,10 @@ def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> ar
         words, literal = words[:place], words[place + 1 :]
     parsed = parser.parse_intermixed_args(words)
     if literal:
-        if not hasattr(parsed, "prompt"):
+        place_for_words = next((each for each in ("prompt", "words") if hasattr(parsed, each)), None)
+        if place_for_words is None:
             parser.error(f"unexpected arguments: {' '.join(literal)}")
-        parsed.prompt = [*parsed.prompt, *literal]
+        setattr(parsed, place_for_words, [*getattr(parsed, place_for_words), *literal])
     return parsed
 
 

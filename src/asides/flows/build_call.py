@@ -64,8 +64,7 @@ class CallBuilder:
         """Build the call. Raises before a byte is sent. `stream` is the default of the option `stream`."""
         given, names = read_options(self._defaults, options)
         try:
-            aliases = self.settings.aliases
-            name = self.settings.resolve_model(model) if aliases and isinstance(model, str) else model
+            name = self.settings.resolve_model(model) if self.settings.aliases else model
             known = self._targets.find(name, given.base_url, given.family)
         except (UnknownProvider, UnknownModel) as problem:
             raise self._mention_ignored(problem) from None
