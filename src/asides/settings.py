@@ -154,7 +154,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def resolve_model(self, model: str) -> str:
         """The model that an alias names; any other name as it is."""
-        return self.aliases.get(model.strip(), model)
+        return self.aliases.get(str(model).strip(), model)
 
     def shows_thinking(self, model: str) -> bool:
         """Whether the thinking of `provider:model` may be shown."""

@@ -14,7 +14,7 @@ from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
-from tests.cli.children import asides, ask, at, at_terminal, here, load_saved
+from tests.cli.children import asides, ask, at, at_terminal, here, load_saved, piped
 
 PICTURE = b"\x89PNG\r\n\x1a\n0000"
 
@@ -163,6 +163,13 @@ def test_rm_deletes_all_or_nothing_of_what_is_named(store: SqliteStore, capsys: 
     assert store.names() == ()
 
 
+def test_a_name_may_begin_with_a_dash(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.append("--all", [user("x"), assistant("y")])
+    assert here(capsys, "history", "show", "--", "--all").out == "## user\n\nx\n\n## assistant\n\ny\n"
+    assert here(capsys, "history", "rm", "--", "--all") == (0, "", "(1 deleted)\n")
+    assert len(store.names()) == 2
+
+
 def test_rm_asks_a_person(store: SqliteStore) -> None:
     for answer, left in (("n", 2), ("y", 1)):
         with at_terminal("history", "rm", "science") as keyboard:
@@ -268,3 +275,21 @@ def test_chats_are_kept_where_the_setting_says_all(stage: OpenStage, state: Path
         (name,) = store.names()
     assert name.startswith("chat-")
     assert load_saved(state, name) == [("user", "a?"), ("assistant", "A.")]
+
+
+def test_a_chat_that_goes_on_with_the_last_question_is_not_deleted_by_the_next(
+    stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(*(Say(text=f"{number}.") for number in range(4)))
+    ask(capsys, server, "a?")
+    assert piped(capsys, monkeypatch, "b?\n", "chat", "-c", "--base-url", server.url).out == "1.\n"
+    ask(capsys, server, "c?")
+    with SqliteStore(state / "conversations.db") as store:
+        assert [name.partition("-")[0] for name in store.names()] == ["last", "chat"]
+        chatted = store.names()[1]
+    assert len(load_saved(state, chatted)) == 4
+    # A name of the user's own takes the place of ours.
+    lines = "/keep sums\nd?\n"
+    piped(capsys, monkeypatch, lines, "chat", "--conversation", chatted, "--base-url", server.url)
+    assert len(load_saved(state, "sums")) == 6
+    assert load_saved(state, chatted) == []

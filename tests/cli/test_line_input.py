@@ -125,7 +125,7 @@ def test_the_input_history_stays_small_and_survives_damage(tmp_path: Path) -> No
         history.add(f"question {number}")
     history.add("x" * 20_000)
     with path.open("ab") as file:
-        file.write(b'\xff\xfe{"half\n17\n[]\n"nul \\u0000"\n"  "\n')
+        file.write(b'\xff\xfe{"half\n17\n[]\n"\\ud800"\n"nul \\u0000"\n"  "\n')
     entries = history.load()
     assert entries == [f"question {number}" for number in range(1500, 2500)]
     assert len(path.read_bytes().splitlines()) == 1000

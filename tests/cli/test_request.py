@@ -85,7 +85,7 @@ def test_without_any_setup_the_embedded_model_answers_and_a_note_says_so() -> No
 @needs_engine
 @pytest.mark.engine
 def test_at_a_terminal_the_line_and_the_thinking_are_dim_and_the_answer_is_not() -> None:
-    with at_terminal("ask", "-t", "What is 2 + 3?") as keyboard:
+    with at_terminal("ask", "-t", "--plain", "What is 2 + 3?") as keyboard:
         assert keyboard.end() == 0
     assert f"\x1b[2m{_NOTE}" in keyboard.text
     assert "\x1b[2mThe user wants the sum" in keyboard.text.replace("\x1b[0m\x1b[2m", "")

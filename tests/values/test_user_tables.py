@@ -10,7 +10,7 @@ import pytest
 from asides.client import Client
 from asides.settings import load_settings
 from asides.testing.stage import OpenStage, Say
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, UnknownModel
 from asides.values.user_tables import Template, read_aliases, read_templates
 
 
@@ -21,6 +21,15 @@ def test_an_alias_of_the_settings_serves_the_library(stage: OpenStage) -> None:
         assert client.ask("fast", "?").text == "A."
         assert client.ask(" fast ", "?").text == "A."
     assert [request.json["model"] for request in server.requests] == ["staged", "staged"]
+
+
+def test_an_unknown_name_says_that_a_file_with_aliases_was_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asides.toml").write_text('[aliases]\nfast = "groq:m"\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    with Client(settings=load_settings({})) as client, pytest.raises(UnknownModel, match=r"may not set aliases\.fast"):
+        client.ask("fast", "?")
 
 
 def test_the_first_file_wins_and_arguments_win_over_files(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from asides.cli.inputs import build_message, open_tools, read_file
 from asides.cli.line_input import LineReader, open_input_history
 from asides.cli.render import describe_error, report_reply
 from asides.cli.request import LiveRequest, print_figures, read_call_config
-from asides.cli.saved_conversations import find_conversation, make_unnamed
+from asides.cli.saved_conversations import find_conversation, keep_for_chat, make_unnamed
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.values.errors import AsidesError, NotFound
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Chat until /quit, Ctrl-D or the end of the input. Without a person at the keyboard, the first failure ends it."""
     with ExitStack() as stack:
-        saved = find_conversation(arguments, os.environ, stack)
+        saved = keep_for_chat(find_conversation(arguments, os.environ, stack))
         # A model on the command line wins over the one of the conversation.
         arguments.model = arguments.model or saved.model
         config = read_call_config(arguments, terminal)

@@ -20,7 +20,7 @@ from asides.cli.inputs import read_file
 from asides.cli.line_input import edit_text
 from asides.cli.render import describe_error
 from asides.cli.request import CallConfig
-from asides.cli.saved_conversations import list_conversations, open_store
+from asides.cli.saved_conversations import is_unnamed, list_conversations, open_store
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.conversations.store import StoreConflict
@@ -197,10 +197,14 @@ class ChatCommands:
             return
         state, conversation = self._state, self._state.conversation
         if conversation.name is not None:
-            if not self._is_deleted():
+            earlier = conversation.name if is_unnamed(conversation.name) else None
+            if not self._is_deleted() and earlier is None:
                 self._terminal.print_error(f"this conversation is already saved as {conversation.name!r}.")
                 return
             state.conversation = conversation.fork(name=name)
+            if earlier is not None:
+                with open_store(os.environ) as store:
+                    store.delete(earlier)
         else:
             store = open_store(os.environ)
             saved = Conversation(

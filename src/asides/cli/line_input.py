@@ -64,7 +64,8 @@ class LineReader:
             self._takes_pastes = os.environ.get("TERM") != "dumb"
         readline.set_auto_history(False)
         for entry in () if self._history is None else self._history.load():
-            readline.add_history(entry)
+            with suppress(UnicodeEncodeError):  # The language of this terminal may lack a character.
+                readline.add_history(entry)
 
     def read(self) -> str:
         """The next input. Raises EOFError at its end."""
@@ -98,7 +99,10 @@ class LineReader:
         lines = [first]
         while True:
             started = time.monotonic()
-            lines.append(self._read_line(_CONTINUED))
+            try:
+                lines.append(self._read_line(_CONTINUED))
+            except EOFError:  # Ctrl-D ends the text as Enter does.
+                return "\n".join(lines).rstrip("\n")
             if time.monotonic() - started > _TYPED_SECONDS and not _has_more():
                 return "\n".join(lines).rstrip("\n")
 
@@ -197,10 +201,11 @@ def _read_end(path: Path) -> tuple[int, bytes]:
 def _read_entry(line: bytes) -> str | None:
     try:
         entry = json.loads(line)
+        # A damaged file may hold anything, and readline takes neither a NUL nor half a character.
+        is_text = isinstance(entry, str) and bool(entry.strip()) and b"\0" not in entry.encode()
     except (ValueError, RecursionError):
         return None
-    # readline takes no NUL, and a damaged file may hold anything.
-    return entry if isinstance(entry, str) and entry.strip() and "\0" not in entry else None
+    return entry if is_text else None
 
 
 def _write_entry(entry: str) -> bytes:

@@ -126,8 +126,10 @@ def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> ar
         place = words.index("--")
         words, literal = words[:place], words[place + 1 :]
     parsed = parser.parse_intermixed_args(words)
-    if literal and not hasattr(parsed, "prompt"):
+    if literal and not hasattr(parsed, "prompt") and not hasattr(parsed, "words"):
         parser.error(f"unexpected arguments: {' '.join(literal)}")
+    if hasattr(parsed, "words"):
+        parsed.words = [*parsed.words, *literal]
     if hasattr(parsed, "prompt"):
         # The words before "--"; only among them may the first be a model.
         parsed.free_words = len(parsed.prompt)

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "ASIDES_STATE"
 STORE_FILE = "conversations.db"
-# The names of questions that the user gave none. Those that begin with "last" give way to the next one.
-_UNNAMED = re.compile(r"last-\d{8}-\d{6}-[0-9a-f]{6}")
+_KINDS = ("last", "ask", "chat")
+# Our names for what the user gave none. Those that begin with "last" give way to the next one.
+_UNNAMED = re.compile(rf"({'|'.join(_KINDS)})-\d{{8}}-\d{{6}}-[0-9a-f]{{6}}")
 
 
 def find_state_folder(environ: Mapping[str, str]) -> Path:
@@ -138,9 +139,23 @@ def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[st
             # Only those before it: of two questions at a time, the later one stays.
             names = store.names()
             for earlier in names[names.index(name) + 1 :] if name in names else ():
-                if _UNNAMED.fullmatch(earlier):
+                if (found := _UNNAMED.fullmatch(earlier)) is not None and found[1] == "last":
                     store.delete(earlier)
     return name
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether we gave this name, since the user gave none."""
+    return _UNNAMED.fullmatch(name) is not None
+
+
+def keep_for_chat(saved: SavedConversation) -> SavedConversation:
+    """Keep a question that a chat goes on with: the next question without a name would delete it."""
+    if saved.store is None or saved.name is None or not (is_unnamed(saved.name) and saved.name.startswith("last")):
+        return saved
+    name = _make_name("chat")
+    saved.store.rename(saved.name, name)
+    return saved._replace(name=name)
 
 
 def show_name(name: str) -> str:

@@ -35,7 +35,7 @@ from asides.providers.find import find_host, find_rule
 from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTargets
 from asides.providers.provider import Provider, Target, settle
 from asides.settings import Settings, load_settings
-from asides.values.errors import ConfigError, MissingKey, UnknownProvider
+from asides.values.errors import ConfigError, MissingKey, UnknownModel, UnknownProvider
 from asides.values.messages import Message, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
@@ -119,7 +119,7 @@ class CallBuilder:
             model = self.settings.resolve_model(model)
         try:
             return self._targets.find(model, base_url, family)
-        except UnknownProvider as problem:
+        except (UnknownModel, UnknownProvider) as problem:
             raise self._mention_ignored(problem) from None
 
     def build_model_list(self, provider: str, options: ListOptions) -> ModelListCall:
@@ -132,10 +132,10 @@ class CallBuilder:
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
         return ModelListCall(target, read_policy(given), _find_key(target, given, True))
 
-    def _mention_ignored(self, problem: UnknownProvider) -> UnknownProvider:
-        """The error, and the files whose rows were ignored: one of them may define the provider."""
+    def _mention_ignored(self, problem: UnknownProvider | UnknownModel) -> UnknownProvider | UnknownModel:
+        """The error, and the files of which something was ignored: one may define the provider, or the alias."""
         ignored = [notice.detail for notice in self.settings.notices if notice.code == "untrusted_settings"]
-        return UnknownProvider(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
+        return type(problem)(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
 
     @cached_property
     def settings(self) -> Settings:
