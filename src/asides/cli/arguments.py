@@ -1,4 +1,4 @@
-"""Declares the commands and their arguments for argparse. Not here: the parsing (parser), the commands themselves."""
+"""Declares the commands and their arguments for argparse. Not here: the parsing, and the commands themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 
 from asides.cli.exit_codes import Exit
-from asides.cli.parser import Command
+from asides.cli.parse_arguments import Command
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 

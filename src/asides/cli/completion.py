@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from asides.cli.arguments import COMMANDS
 from asides.cli.exit_codes import Exit
-from asides.cli.parser import build_parser, format_option_help, list_actions, list_subcommands
+from asides.cli.parse_arguments import build_parser, format_option_help, list_actions, list_subcommands
 from asides.cli.terminal import Terminal
 
 if TYPE_CHECKING:

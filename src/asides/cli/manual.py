@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from asides.cli.arguments import COMMANDS, ENVIRONMENT, OPTIONS, format_help
 from asides.cli.exit_codes import Exit
-from asides.cli.parser import build_parser, format_option_help, list_actions, list_subcommands, name_value
+from asides.cli.parse_arguments import build_parser, format_option_help, list_actions, list_subcommands, name_value
 from asides.cli.terminal import Terminal
 
 _ROFF = {

@@ -77,14 +77,14 @@ def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None
     from difflib import get_close_matches
 
     shown = [name for name, action in known.items() if action.help != argparse.SUPPRESS and name.startswith("--")]
-    spelling = f"--{option.lstrip('-').replace('_', '-').lower()}"
-    for candidate in (spelling, _SYNONYMS.get(spelling, "")):
+    written = f"--{option.lstrip('-').replace('_', '-').lower()}"
+    for candidate in (written, _SYNONYMS.get(written, "")):
         if candidate in shown:
             return candidate
-    beginning = [name for name in shown if name.startswith(spelling)]
+    beginning = [name for name in shown if name.startswith(written)]
     if len(beginning) == 1:
         return beginning[0]
-    close = get_close_matches(spelling[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
+    close = get_close_matches(written[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
     return f"--{close[0]}" if close else None
 
 
