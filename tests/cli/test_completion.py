@@ -25,6 +25,7 @@ def test_candidates_are_offline_and_create_nothing(tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "state").exists()
     assert set(find_candidates("provider", "")) == {row.name for row in list_providers()}
     assert all(name.endswith(":") for name in find_candidates("model", ""))
+    assert list(find_candidates("setting", "timeouts.c")) == ["timeouts.connect"]
 
 
 @pytest.mark.parametrize("arguments", [["--candidates", "model", "--beginning=nobody:x"], ["--candidates", "klingon"]])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from asides.cli.completion import Argument, Entry
 
 _HEAD = "# Completion of asides for {0}, made by `asides completion {0}`. Make it anew for a new version of asides.\n"
-_DYNAMIC = ("model", "provider", "conversation", "mcp")
+_DYNAMIC = ("model", "provider", "conversation", "mcp", "setting", "template")
 
 
 def _quote(words: Iterable[str]) -> str:
