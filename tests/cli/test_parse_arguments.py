@@ -34,6 +34,12 @@ def test_an_unknown_option_says_what_was_meant(words: str, message: str, capsys:
     assert here(capsys, *words.split()) == (2, "", expected)
 
 
+def test_a_key_among_the_words_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    done = here(capsys, "providers", "openai", key)
+    assert (done.code, key in done.err) == (2, False)
+
+
 # --- a model as the first word ----------------------------------------------------------------------------------------
 
 

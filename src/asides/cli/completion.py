@@ -45,7 +45,7 @@ _BY_NAME = {
     ("history", "name"): "conversation",
     ("history", "names"): "conversation",
     ("keys", "name"): "provider",
-    ("config", "name"): "setting",
+    ("config", "words"): "setting",
     "template": "template",
 }
 

@@ -49,7 +49,9 @@ class Parser(argparse.ArgumentParser):
         """End the process with the exit code for wrong usage."""
         if message.startswith(_UNKNOWN):
             message = self._explain_unknown(message.removeprefix(_UNKNOWN))
-        self.exit(Exit.USAGE, f"asides: {message}\nTry `{self.prog} --help`.\n")
+        from asides.values.errors import redact_keys
+
+        self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
 
     def _explain_unknown(self, arguments: str) -> str:
         """What is wrong with arguments that argparse does not know; for an option, the one that was meant."""
