@@ -206,7 +206,11 @@ def load_settings(
             rows += _read_rows(tables, file.path, rows)
         elif tables:
             collector.ignore([f"{_ROWS}.{name}" for name in tables] if isinstance(tables, dict) else [_ROWS], file)
-        servers += read_mcp_tables(file, collector.ignore)
+        found_servers = read_mcp_tables(file)
+        if file.distrust is None:
+            servers += found_servers
+        else:
+            collector.ignore([f"{MCP_TABLES}.{table.name}" for table in found_servers], file)
     for file in found:
         for name, value in _flatten(file.document, f"{file.path}: a setting"):
             if file.distrust is None or is_harmless(name, value, rows):

@@ -107,16 +107,11 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
         raise ConfigError(f"the settings file {path} is not TOML: {problem}.") from None
 
 
-def read_mcp_tables(file: SettingsFile, ignore: Callable[[Sequence[str], SettingsFile], None]) -> list[McpTable]:
-    """Take the tables [mcp.NAME] out of a file's document. They start programs, so `ignore` gets the names of those in
-    a file that is not trusted.
-    """
+def read_mcp_tables(file: SettingsFile) -> list[McpTable]:
+    """Take the tables [mcp.NAME] out of a file's document. They start programs, so only a trusted file's count."""
     tables = file.document.pop(MCP_TABLES, {})
     if not isinstance(tables, dict):
         raise ConfigError(f"{file.path}: {MCP_TABLES} is a table of tables: [{MCP_TABLES}.NAME].")
-    if file.distrust is not None:
-        ignore([f"{MCP_TABLES}.{name}" for name in tables], file)
-        return []
     return [McpTable(name, str(file.path), table) for name, table in tables.items()]
 
 
