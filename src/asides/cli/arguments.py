@@ -7,8 +7,14 @@ import shutil
 import textwrap
 
 from asides.cli.exit_codes import Exit
-from asides.cli.help_text import ENVIRONMENT, OPTIONS, declare_completion, declare_help, format_list
-from asides.cli.parse_arguments import Command
+from asides.cli.parse_arguments import (
+    ENVIRONMENT,
+    OPTIONS,
+    Command,
+    declare_completion,
+    declare_help,
+    format_list,
+)
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 

@@ -11,8 +11,15 @@ from collections.abc import Iterator
 
 from asides.cli.arguments import COMMANDS, format_help
 from asides.cli.exit_codes import Exit
-from asides.cli.help_text import ENVIRONMENT, OPTIONS
-from asides.cli.parse_arguments import build_parser, format_option_help, list_actions, list_subcommands, name_value
+from asides.cli.parse_arguments import (
+    ENVIRONMENT,
+    OPTIONS,
+    build_parser,
+    format_option_help,
+    list_actions,
+    list_subcommands,
+    name_value,
+)
 from asides.cli.terminal import Terminal
 
 _ROFF = {
