@@ -17,7 +17,10 @@ from tests.cli.children import (
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
 
 
-def test_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_command_and_every_exit_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     assert main(["--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""

@@ -1,212 +1,22 @@
-"""The completion scripts, driven by real shells: bash by its functions and at a terminal, zsh and fish if installed."""
+"""What the completion scripts ask `asides completion` for."""
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from asides.cli.arguments import COMMANDS
 from asides.cli.completion import find_candidates, list_entries
-from asides.conversations.store.sqlite import SqliteStore
-from asides.conversations.sync import Conversation
 from asides.providers.find import list_providers
-from asides.values.messages import user
-from tests.cli.children import asides, environment, here
-
-BASH = shutil.which("bash")
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shells of Unix")
+from tests.cli.children import asides, here
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an `asides` command for PATH, the script for bash, and files to complete."""
-    tmp_path = tmp_path_factory.mktemp("home")
-    command = tmp_path / "bin" / "asides"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m asides "$@"\n')
-    command.chmod(0o755)
-    (tmp_path / "recording one.json").write_text("{}")
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "asides.toml").write_text(
-        '[mcp.sums]\ncommand = "x"\n[providers.mine]\nbase_url = "http://x"\n'
-    )
-    (tmp_path / "completion.bash").write_text(asides("completion", "bash").out)
-    (tmp_path / "state").mkdir()
-    with SqliteStore(tmp_path / "state" / "conversations.db") as store:
-        for name in ("holiday", "hobby"):
-            Conversation("vllm:qwen3", store=store, name=name).append(user("hi"))
-    return tmp_path
-
-
-def variables(home: Path) -> dict[str, str]:
-    return environment(
-        {
-            "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "ASIDES_CONFIG": str(home / "config" / "asides.toml"),
-            "ASIDES_STATE": str(home / "state"),
-            "HOME": str(home),
-            "PS1": "$ ",
-            "TERM": "dumb",
-        }
-    )
-
-
-# What bash does: it splits at COMP_WORDBREAKS, calls the function, and puts a reply where the last part stands.
-_DRIVER = r"""
-. "$HOME/completion.bash"
-COMP_LINE="$1"; COMP_POINT=${#COMP_LINE}; COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
-compopt() { :; }
-_asides
-printf '%s\n' "${COMPREPLY[@]}"
-"""
-
-
-def complete_in_bash(home: Path, line: str) -> list[str]:
-    assert BASH is not None
-    done = subprocess.run(
-        [BASH, "--norc", "-c", _DRIVER, "bash", line], capture_output=True, env=variables(home), check=True, timeout=60
-    )
-    assert done.stderr == b""
-    return done.stdout.decode().split()
-
-
-@pytest.mark.skipif(BASH is None, reason="no bash")
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("asides expl", ["explain"]),
-        ("asides ask --thi", ["--thinking"]),
-        ("asides ask --thinking m", ["minimal", "medium", "max"]),
-        ("asides ask hello --thinking=m", ["minimal", "medium", "max"]),
-        ("asides ask -q --tag-position l", ["leading"]),
-        ("asides ask -m anthropic-c", ["anthropic-compatible:"]),
-        ("asides ask -m min", ["minimax:", "minimax-anthropic:", "mine:"]),
-        ("asides ask -m anthropic:claude-haiku-5", ["claude-haiku-5-5"]),
-        ("asides ask --model=anthropic:claude-haiku-5", ["claude-haiku-5-5"]),
-        ("asides chat --conversation ho", ["hobby", "holiday"]),
-        ("asides explain --mcp s", ["sums"]),
-        ("asides providers groq", ["groq"]),
-        ("asides models deepseek:deepseek-r", ["deepseek-reasoner"]),
-        ("asides decode --dialect ge", ["gemini"]),
-        ("asides config t", ["trust"]),
-        ("asides completion z", ["zsh"]),
-        ("asides help comp", ["completion"]),
-        ("asides ask -- --thi", []),
-        ("asides ask wh", []),
-        ("asides ask --system --thi", []),
-        ("asides --v", ["--version"]),
-        ("asides nothing --x", []),
-    ],
-)
-def test_bash_completes(line: str, found: list[str], home: Path) -> None:
-    assert sorted(complete_in_bash(home, line)) == sorted(found)
-
-
-@pytest.mark.skipif(BASH is None, reason="no bash")
-def test_bash_offers_every_command_and_every_option(home: Path) -> None:
-    assert complete_in_bash(home, "asides ") == list(COMMANDS)
-    for entry in list_entries():
-        options = [name for argument in entry.options for name in argument.options]
-        assert complete_in_bash(home, f"asides {entry.path} -") == options
-
-
-@pytest.mark.skipif(BASH is None, reason="no bash")
-def test_a_tab_at_a_real_bash_completes_the_line(home: Path) -> None:
-    """Readline itself: the colon of provider:model, no space behind a colon, and a file with a blank in its name."""
-    assert BASH is not None
-    master, slave = pty.openpty()
-    with subprocess.Popen(
-        [BASH, "--norc", "--noprofile", "-i"],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=variables(home),
-        cwd=home,
-        start_new_session=True,
-    ) as shell:
-        os.close(slave)
-        try:
-            _type(
-                master,
-                "bind 'set enable-bracketed-paste off'; eval \"$(asides completion bash)\"; echo re''ady\n",
-                "ready",
-            )
-            # The line is printed by a command that shows its arguments instead of running them.
-            _type(master, 'asides() { command asides "$@"; }; show() { printf \'<%s>\' "$@"; echo; }\n', "$ ")
-            _type(master, "complete -F _asides show; echo do''ne\n", "done")
-            for keys, shown in (
-                ("show ask -m cere\tgpt\n", "<ask><-m><cerebras:gpt>"),
-                ("show ask -m anthropic:claude-haiku-5\t?\n", "<ask><-m><anthropic:claude-haiku-5-5><?>"),
-                ("show decode rec\t\n", "<decode><recording one.json>"),
-                ("show ask --hide\t\n", "<ask><--hide-thinking>"),
-            ):
-                assert shown in _type(master, keys, shown)
-        finally:
-            shell.kill()
-            os.close(master)
-
-
-def _type(master: int, keys: str, until: str) -> str:
-    """Type these keys, and read until this appears."""
-    os.write(master, keys.encode())
-    seen, deadline = b"", time.monotonic() + 60
-    while until.encode() not in seen and time.monotonic() < deadline:
-        ready, _, _ = select.select([master], [], [], 0.5)
-        if ready:
-            seen += os.read(master, 65536)
-    assert until.encode() in seen, seen.decode()
-    return seen.decode()
-
-
-# --- zsh and fish -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish")
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("asides expl", ["explain"]),
-        ("asides ask --tag-position l", ["leading"]),
-        ("asides ask -m anthropic:claude-haiku-5", ["anthropic:claude-haiku-5-5"]),
-        ("asides chat --conversation ho", ["hobby", "holiday"]),
-    ],
-)
-def test_fish_completes(line: str, found: list[str], home: Path) -> None:
-    script = f"asides completion fish | source; complete -C {line!r}"
-    done = subprocess.run(
-        ["fish", "-N", "-c", script], capture_output=True, env=variables(home), check=True, timeout=60
-    )
-    assert sorted(row.split("\t")[0] for row in done.stdout.decode().splitlines()) == sorted(found)
-
-
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
-def test_zsh_reads_the_script(home: Path) -> None:
-    script = 'autoload -U compinit && compinit -u && eval "$(asides completion zsh)" && print ${_comps[asides]}'
-    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, env=variables(home), check=True, timeout=60)
-    assert (done.stdout.decode().strip(), done.stderr.decode()) == ("_asides", "")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_script_names_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    done = here(capsys, "completion", shell)
-    assert (done.code, done.err) == (0, "")
-    for entry in list_entries():
-        assert entry.path in done.out
-        for argument in entry.options:
-            for name in argument.options:
-                spelled = name if shell != "fish" else f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
-                assert spelled in done.out
-
-
-# --- what the scripts ask for -----------------------------------------------------------------------------------------
+def test_values_are_completed_by_what_they_are() -> None:
+    entries = {entry.path: entry for entry in list_entries()}
+    kinds = {name: argument.kind for argument in entries["ask"].options for name in argument.options}
+    assert (kinds["-m"], kinds["--file"], kinds["--mcp"]) == ("model", "file", "mcp")
+    assert (kinds["--json"], kinds["--seed"]) == (None, "")
+    assert [argument.kind for argument in entries["providers"].words] == ["provider"]
 
 
 def test_candidates_are_offline_and_create_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +25,7 @@ def test_candidates_are_offline_and_create_nothing(tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "state").exists()
     assert set(find_candidates("provider", "")) == {row.name for row in list_providers()}
     assert all(name.endswith(":") for name in find_candidates("model", ""))
+    assert list(find_candidates("setting", "timeouts.c")) == ["timeouts.connect"]
 
 
 @pytest.mark.parametrize("arguments", [["--candidates", "model", "--beginning=nobody:x"], ["--candidates", "klingon"]])

@@ -123,6 +123,7 @@ def test_the_option_takes_fields_json_or_a_file(
         ('{"type": "objekt"}', "not a JSON schema: $.type is 'objekt'"),
         ('{"type": ', "--schema is not valid JSON"),
         ("name strr", "did you mean str?"),
+        ("", "--schema names no field"),
     ],
 )
 def test_a_bad_schema_is_wrong_usage_and_nothing_is_sent(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import json
+import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import asides
-from asides.dialects import DIALECTS, find_dialect
+from asides.dialects import DIALECTS, find_dialect, register_temporarily
 from asides.dialects.detect import DialectDetector, detect_dialect, detect_in_pieces
 from asides.providers.find import find_provider
 from asides.values.errors import ConnectionLost, ProtocolError
 from asides.values.fold import simulate
 from asides.values.reply import Reply
+from tests.testing.conformance.toy import TOY
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
+TOY_PLACE = "tests.testing.conformance.toy:dialect"
 BODIES = sorted(path for name in ("whole.json", "stream.*") for path in _EXAMPLES.glob(f"*/*/{name}"))
 
 
@@ -104,3 +110,56 @@ def test_an_empty_body_is_a_lost_connection_as_in_a_live_call() -> None:
 def test_an_error_page_of_a_proxy_is_the_error_of_its_status() -> None:
     with pytest.raises(asides.ProviderError):
         asides.decode(None, b"<html>Bad Gateway</html>", status=502)
+
+
+# --- hostile bodies ---------------------------------------------------------------------------------------------------
+
+_FIELDS = (
+    "type object id choices message delta content role output response candidates error status code done text "
+    "event_type generation_id metadata usage finish_reason detail messageStart contentBlockDelta created_at"
+).split()
+
+
+def make_value(dice: random.Random, depth: int = 0) -> Any:
+    words = ["message", "error", "response.x", "chat.completion", "assistant", "msg_1", "", "ping", "message-start"]
+    plain: list[Any] = [None, True, 0, 1.5, *words, [], {}]
+    if depth > 2 or dice.random() < 0.4:
+        return dice.choice(plain)
+    if dice.random() < 0.3:
+        return [make_value(dice, depth + 1) for _ in range(dice.randint(0, 3))]
+    return {name: make_value(dice, depth + 1) for name in dice.sample(_FIELDS, dice.randint(0, 5))}
+
+
+@pytest.mark.parametrize(
+    "framing", ["%s", "data: %s\n\n", "%s\n%s\n", "[%s]", "event: x\ndata: %s\n\ndata: [DONE]\n\n"]
+)
+def test_any_document_is_a_reply_or_one_of_our_errors_in_any_chunking(framing: str) -> None:
+    dice = random.Random(framing)
+    for _ in range(300):
+        documents = tuple(json.dumps(make_value(dice)) for _ in range(framing.count("%s")))
+        body = (framing % documents).encode()
+        body = body if dice.random() < 0.7 else body[: dice.randint(0, len(body))]
+        found = find_or_none((body,))
+        assert find_or_none(body[place : place + 1] for place in range(len(body))) == found, body
+        with contextlib.suppress(asides.AsidesError):
+            asides.decode(None, body)
+
+
+def find_or_none(pieces: Iterable[bytes]) -> str | None:
+    try:
+        return detect_in_pieces(pieces)[0]
+    except asides.AsidesError:
+        return None
+
+
+def test_deep_documents_do_not_end_the_process() -> None:
+    for text in ("[" * 100_000, '{"object":' * 100_000, '{"object":' + "[" * 900 + "]" * 900 + "}"):
+        assert find_or_none((text.encode(),)) is None
+
+
+def test_a_provider_with_a_dialect_of_a_third_party_speaks_that() -> None:
+    body = b'{"by":"pondering-1","ponder":"so","says":"42","over":"done"}'
+    with register_temporarily("toy", TOY_PLACE):
+        assert asides.decode(None, body, provider=TOY).text == "42"
+        with pytest.raises(ProtocolError, match="toy of your packages are never guessed"):
+            asides.decode(None, body)

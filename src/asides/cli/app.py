@@ -18,7 +18,7 @@ from types import FrameType
 
 from asides.cli.arguments import COMMANDS, format_help
 from asides.cli.exit_codes import Exit, code_for_error
-from asides.cli.parser import parse_arguments
+from asides.cli.parse_arguments import parse_arguments
 from asides.cli.terminal import Terminal, open_terminal
 
 _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)

@@ -1,14 +1,20 @@
-"""Declares the commands and their arguments for argparse. Not here: the parsing (parser), the commands themselves."""
+"""Declares the commands and their arguments for argparse. Not here: the parsing, and the commands themselves."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
 import textwrap
-from collections.abc import Iterable
 
 from asides.cli.exit_codes import Exit
-from asides.cli.parser import Command
+from asides.cli.parse_arguments import (
+    ENVIRONMENT,
+    OPTIONS,
+    Command,
+    declare_completion,
+    declare_help,
+    format_list,
+)
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -348,25 +354,6 @@ def _declare_stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
 
 
-# --- help and completion ----------------------------------------------------------------------------------------------
-
-
-def _declare_help(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command to explain; default: all of them")
-    parser.add_argument("--man", action="store_true", help="print the manual page: asides help --man | man -l -")
-
-
-def _declare_completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="the shell to print a script for")
-    # The scripts ask for what changes with these.
-    parser.add_argument("--candidates", metavar="KIND", help=argparse.SUPPRESS)
-    parser.add_argument("--beginning", default="", metavar="TEXT", help=argparse.SUPPRESS)
-    parser.epilog = (
-        'bash: eval "$(asides completion bash)" in ~/.bashrc.  zsh: the same with zsh in ~/.zshrc, after compinit.  '
-        "fish: asides completion fish > ~/.config/fish/completions/asides.fish"
-    )
-
-
 _LAST_PORT = 65535
 
 
@@ -396,25 +383,11 @@ COMMANDS: dict[str, Command] = {
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
     "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
-    "help": Command("Show the help of a command, or print the manual page.", _declare_help, "asides.cli.manual"),
+    "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(
-        "Print a script that completes commands in your shell.", _declare_completion, "asides.cli.completion"
+        "Print a script that completes commands in your shell.", declare_completion, "asides.cli.completion"
     ),
 }
-
-
-ENVIRONMENT = (
-    ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
-    ("ASIDES_DEBUG=1", "show tracebacks"),
-    ("NO_COLOR", "no colours"),
-)
-
-
-OPTIONS = (
-    ("-h, --help", "show this help; `asides help COMMAND` shows the help of a command"),
-    ("-V, --version", "show the version"),
-)
-"""The options of `asides` itself."""
 
 
 def format_help() -> str:
@@ -424,16 +397,8 @@ def format_help() -> str:
         "usage: asides COMMAND [OPTION …]\n"
         '       asides [OPTION …] "QUESTION"\n\n'
         f"{textwrap.fill(about, max(shutil.get_terminal_size().columns, 20))}\n\n"
-        f"commands:\n{_format_list((name, command.summary) for name, command in COMMANDS.items())}\n"
-        f"options:\n{_format_list(OPTIONS, 15)}\n"
-        f"exit codes:\n{_format_list((str(code.value), code.meaning) for code in Exit)}\n"
-        f"environment:\n{_format_list(ENVIRONMENT, 15)}"
+        f"commands:\n{format_list((name, command.summary) for name, command in COMMANDS.items())}\n"
+        f"options:\n{format_list(OPTIONS, 15)}\n"
+        f"exit codes:\n{format_list((str(code.value), code.meaning) for code in Exit)}\n"
+        f"environment:\n{format_list(ENVIRONMENT, 15)}"
     )
-
-
-def _format_list(entries: Iterable[tuple[str, str]], column: int = 10) -> str:
-    lines: list[str] = []
-    for name, text in entries:
-        first, *rest = textwrap.wrap(text, max(shutil.get_terminal_size().columns - column - 3, 20))
-        lines += [f"  {name:<{column}} {first}", *(f"  {'':<{column}} {line}" for line in rest)]
-    return "".join(f"{line}\n" for line in lines)

@@ -11,11 +11,11 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asides.cli.arguments import COMMANDS
 from asides.cli.exit_codes import Exit
-from asides.cli.parser import build_parser, format_option_help, list_actions, list_subcommands
+from asides.cli.parse_arguments import build_parser, format_option_help, list_actions, list_subcommands
 from asides.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ _BY_NAME = {
     ("providers", "name"): "provider",
     ("decode", "dialect"): "dialect",
     ("history", "name"): "conversation",
+    ("history", "names"): "conversation",
+    ("keys", "name"): "provider",
+    ("config", "words"): "setting",
+    "template": "template",
 }
 
 
@@ -155,6 +159,8 @@ def find_candidates(kind: str, beginning: str) -> Iterator[str]:
         "provider": _find_providers,
         "conversation": _find_conversations,
         "mcp": _find_servers,
+        "setting": _find_settings,
+        "template": _find_templates,
     }
     found = finders[kind](beginning) if kind in finders else iter(())
     # A line break in a name would be two candidates.
@@ -166,8 +172,7 @@ def _find_models(beginning: str) -> Iterator[str]:
     from asides.providers.find import find_provider
 
     settings = _load_settings()
-    if isinstance(aliases := getattr(settings, "aliases", None), dict):
-        yield from map(str, aliases)
+    yield from _list_names(settings, "aliases")
     provider, colon, _ = beginning.partition(":")
     if not colon:
         yield from (f"{name}:" for name in _find_providers(""))
@@ -194,6 +199,22 @@ def _find_conversations(_: str) -> Iterator[str]:
 
 def _find_servers(_: str) -> Iterator[str]:
     return (table.name for table in _load_settings().mcp)
+
+
+def _find_settings(_: str) -> Iterator[str]:
+    from asides.settings import SETTINGS
+
+    return iter(SETTINGS)
+
+
+def _find_templates(_: str) -> Iterator[str]:
+    return _list_names(_load_settings(), "templates")
+
+
+def _list_names(settings: Settings, table: str) -> Iterator[str]:
+    """The names in a table of the settings; none where there is no such table."""
+    entries: Any = getattr(settings, table, ())
+    return (str(getattr(entry, "name", entry)) for entry in entries)
 
 
 def _load_settings() -> Settings:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from asides.cli.completion import Argument, Entry
 
 _HEAD = "# Completion of asides for {0}, made by `asides completion {0}`. Make it anew for a new version of asides.\n"
-_DYNAMIC = ("model", "provider", "conversation", "mcp")
+_DYNAMIC = ("model", "provider", "conversation", "mcp", "setting", "template")
 
 
 def _quote(words: Iterable[str]) -> str:
@@ -313,11 +313,11 @@ def write_fish(entries: list[Entry]) -> str:
             about = _fish(summaries.get(f"{entry.path} {name}", ""))
             lines.append(f"complete -c asides -n {condition} -a {_fish(name)} -d {about}")
         for argument in entry.options:
-            spelling = " ".join(
+            written = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in argument.options
             )
             value = _complete_fish(argument.kind, argument.choices)
-            lines.append(f"complete -c asides -n {condition} {spelling}{value} -d {_fish(argument.help)}")
+            lines.append(f"complete -c asides -n {condition} {written}{value} -d {_fish(argument.help)}")
         for word in entry.words:
             if (word.kind or word.choices) and not entry.subcommands:
                 value = _complete_fish(word.kind, word.choices).replace(" -r", "").replace(" -x", "")

@@ -136,7 +136,7 @@ def _is_path(value: str) -> bool:
     if re.search(r"[\n,]", value) and not value.endswith(".json"):
         return False
     with suppress(OSError, ValueError):  # Too long for a name, or with a null character.
-        if Path(value).exists():
+        if Path(value).exists() and not Path(value).is_dir():
             return True
     return re.fullmatch(r"\S*[/\\\\]\S*|\S+\.\w+", value) is not None
 

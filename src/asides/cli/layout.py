@@ -53,7 +53,7 @@ def wrap_field(name: str, value: str, width: int | None, column: int) -> list[st
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    return textwrap.wrap(text, max(width, 1), break_on_hyphens=False) or [""]
 
 
 def _share_width(table: Sequence[Sequence[str]], width: int) -> list[int]:

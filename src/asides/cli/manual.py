@@ -9,9 +9,17 @@ import argparse
 from argparse import Namespace
 from collections.abc import Iterator
 
-from asides.cli.arguments import COMMANDS, ENVIRONMENT, OPTIONS, format_help
+from asides.cli.arguments import COMMANDS, format_help
 from asides.cli.exit_codes import Exit
-from asides.cli.parser import build_parser, format_option_help, list_actions, list_subcommands, name_value
+from asides.cli.parse_arguments import (
+    ENVIRONMENT,
+    OPTIONS,
+    build_parser,
+    format_option_help,
+    list_actions,
+    list_subcommands,
+    name_value,
+)
 from asides.cli.terminal import Terminal
 
 _ROFF = {

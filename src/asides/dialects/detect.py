@@ -41,8 +41,8 @@ _GEMINI_FIELDS = ("candidates", "promptFeedback", "usageMetadata")
 
 
 def _is_responses(document: _Document) -> bool:
-    kind = document.get("type")
-    if isinstance(kind, str) and kind.startswith("response."):
+    kind = _get_text(document, "type")
+    if kind.startswith("response."):
         return True
     if kind == "error" and "sequence_number" in document:
         return True
@@ -56,8 +56,8 @@ def _is_chat(document: _Document) -> bool:
 
 
 def _is_anthropic(document: _Document) -> bool:
-    kind, content = document.get("type"), document.get("content")
-    if isinstance(kind, str) and kind in _ANTHROPIC_EVENTS:
+    kind, content = _get_text(document, "type"), document.get("content")
+    if kind in _ANTHROPIC_EVENTS:
         return True
     is_message = kind == "message" or document.get("role") == "assistant"
     return is_message and isinstance(content, list) and (not content or _any_has(content, "type"))
@@ -86,8 +86,7 @@ def _is_bedrock(document: _Document) -> bool:
 
 
 def _is_cohere(document: _Document) -> bool:
-    kind, event = document.get("type"), document.get("event_type")
-    if kind in _COHERE_EVENTS or event in _COHERE_V1_EVENTS:
+    if _get_text(document, "type") in _COHERE_EVENTS or _get_text(document, "event_type") in _COHERE_V1_EVENTS:
         return True
     if "generation_id" in document and "text" in document:
         return True
@@ -124,10 +123,10 @@ def _guess(document: _Document) -> str | None:
         return "gemini" if isinstance(error.get("status"), str) and "code" in error else "openai_chat"
     if isinstance(error, str):
         return "ollama" if len(document) == 1 else "openai_chat"
-    named = str(document.get("object")).startswith(("chat.completion", "error"))
+    named = _get_text(document, "object").startswith(("chat.completion", "error"))
     if named or _may_be_chat(document.get("choices")) or "detail" in document:
         return "openai_chat"
-    identity = str(document.get("id"))
+    identity = _get_text(document, "id")
     for prefix, name in _ID_PREFIXES.items():
         if identity.startswith(prefix):
             return name
@@ -137,6 +136,12 @@ def _guess(document: _Document) -> str | None:
         return "cohere" if "id" in document else "bedrock"
     message = document.get("message")
     return "cohere" if isinstance(message, dict) and "id" in document else None
+
+
+def _get_text(document: _Document, name: str) -> str:
+    """The text in a field; "" for any other value."""
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _may_be_chat(choices: object) -> bool:

@@ -1,12 +1,15 @@
 """Parses the arguments of one command with argparse, and says what is meant where an option is not known.
 
-Not here: which commands and arguments there are (arguments).
+Also what the help says about `asides` itself, with the arguments of `help` and `completion`. Not here: the arguments of
+the other commands (arguments).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from asides.cli.exit_codes import Exit
@@ -79,14 +82,14 @@ def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None
     from difflib import get_close_matches
 
     shown = [name for name, action in known.items() if action.help != argparse.SUPPRESS and name.startswith("--")]
-    spelling = f"--{option.lstrip('-').replace('_', '-').lower()}"
-    for candidate in (spelling, _SYNONYMS.get(spelling, "")):
+    written = f"--{option.lstrip('-').replace('_', '-').lower()}"
+    for candidate in (written, _SYNONYMS.get(written, "")):
         if candidate in shown:
             return candidate
-    beginning = [name for name in shown if name.startswith(spelling)]
+    beginning = [name for name in shown if name.startswith(written)]
     if len(beginning) == 1:
         return beginning[0]
-    close = get_close_matches(spelling[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
+    close = get_close_matches(written[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
     return f"--{close[0]}" if close else None
 
 
@@ -170,3 +173,46 @@ def list_subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str
 def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     """The help of an argument, its default filled in."""
     return parser._get_formatter()._expand_help(action) if action.help else ""
+
+
+# --- the help of `asides` itself --------------------------------------------------------------------------------------
+
+ENVIRONMENT = (
+    ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
+    ("ASIDES_DEBUG=1", "show tracebacks"),
+    ("NO_COLOR", "no colours"),
+)
+
+
+OPTIONS = (
+    ("-h, --help", "show this help; `asides help COMMAND` shows the help of a command"),
+    ("-V, --version", "show the version"),
+)
+"""The options of `asides` itself."""
+
+
+def format_list(entries: Iterable[tuple[str, str]], column: int = 10) -> str:
+    """Names and their texts, which begin at a column and are wrapped to the terminal."""
+    lines: list[str] = []
+    for name, text in entries:
+        first, *rest = textwrap.wrap(text, max(shutil.get_terminal_size().columns - column - 3, 20))
+        lines += [f"  {name:<{column}} {first}", *(f"  {'':<{column}} {line}" for line in rest)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def declare_help(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `asides help`."""
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command to explain; default: all of them")
+    parser.add_argument("--man", action="store_true", help="print the manual page: asides help --man | man -l -")
+
+
+def declare_completion(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `asides completion`."""
+    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="the shell to print a script for")
+    # The scripts ask for what changes with these.
+    parser.add_argument("--candidates", metavar="KIND", help=argparse.SUPPRESS)
+    parser.add_argument("--beginning", default="", metavar="TEXT", help=argparse.SUPPRESS)
+    parser.epilog = (
+        'bash: eval "$(asides completion bash)" in ~/.bashrc.  zsh: the same with zsh in ~/.zshrc, after compinit.  '
+        "fish: asides completion fish > ~/.config/fish/completions/asides.fish"
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from asides.cli.parse_arguments import format_list
 from asides.testing.stage import OpenStage, Say
 from tests.cli.children import MODEL, asides, here, only_body
 
@@ -32,6 +33,26 @@ def test_an_unknown_option_says_what_was_meant(words: str, message: str, capsys:
     name = words.split(maxsplit=1)[0]
     expected = f"asides: {message}\nTry `asides {name} --help`.\n"
     assert here(capsys, *words.split()) == (2, "", expected)
+
+
+def test_a_key_among_the_words_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    done = here(capsys, "providers", "openai", key)
+    assert (done.code, key in done.err) == (2, False)
+
+
+# --- lists of the help ------------------------------------------------------------------------------------------------
+
+
+def test_texts_begin_at_the_column_and_continue_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "34")
+    entries = [("ask", "one two three four five six"), ("chat", "short")]
+    assert format_list(entries, 6) == "  ask    one two three four five\n         six\n  chat   short\n"
+
+
+def test_a_very_narrow_terminal_still_gets_every_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "5")
+    assert format_list([("ask", "one two three four five six")]).split() == "ask one two three four five six".split()
 
 
 # --- a model as the first word ----------------------------------------------------------------------------------------
