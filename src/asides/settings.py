@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.providers.find import STAGE_VARIABLE, find_provider, find_target
+from asides.providers.find import STAGE_VARIABLE, find_target
 from asides.providers.provider import Provider
 from asides.providers.quirks import trim_names
 from asides.providers.table import WITHOUT_A_KEY
@@ -39,32 +39,18 @@ _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 _OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
 """Variables of ours that are no settings."""
 _ROWS = "providers"
-_TABLES = (_ROWS, "aliases", "templates", MCP_TABLES)
+_NAMES = ("aliases", "templates")
+_TABLES = (_ROWS, *_NAMES, MCP_TABLES)
 """Tables of a file with names of the user's own. They have no variables."""
 
 # What a file that nobody named may set: values that decide neither where a request or a secret goes, nor which program
 # runs, nor what is written to the disk. A new setting is not in here until someone has thought about it.
 _HARMLESS = frozenset(
-    {
-        "model",
-        "thinking",
-        "max_tokens",
-        "timeouts.connect",
-        "timeouts.first_byte",
-        "timeouts.idle",
-        "timeouts.total",
-        "retries",
-        "on_conflict",
-        "keep_raw",
-        "render_markdown",
-        "show_reasoning_thinking",
-        "reasoning_allowed_models",
-        "thinking_field",
-        "heuristics",
-        "openai_responses_enabled",
-        "tools_max_count",
-        "tools_max_json_kb",
-    }
+    """
+    model thinking max_tokens timeouts.connect timeouts.first_byte timeouts.idle timeouts.total retries on_conflict
+    keep_raw render_markdown show_reasoning_thinking reasoning_allowed_models thinking_field heuristics
+    openai_responses_enabled tools_max_count tools_max_json_kb
+    """.split()
 )
 
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
@@ -209,7 +195,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     collector = _Collector()
     rows: list[Provider] = list(explicit.pop(_ROWS, None) or ())
-    named = _read_user_tables({name: explicit.pop(name, None) or {} for name in ("aliases", "templates")}, "argument")
+    named = _read_names({name: explicit.pop(name, None) or {} for name in _NAMES}, "argument")
     servers: list[McpTable] = list(explicit.pop(MCP_TABLES, None) or ())
     for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
         collector.take(name, value, "argument")
@@ -224,8 +210,11 @@ def load_settings(
         paths.append(str(file.path))
         tables = {name: file.document.pop(name) for name in _TABLES if name in file.document}
         if file.distrust is None:
-            rows += _read_rows(tables.get(_ROWS, {}), file.path, rows)
-            named = {key: table | named[key] for key, table in _read_user_tables(tables, f"{file.path}").items()}
+            if _ROWS in tables:
+                from asides.providers.user_rows import read_rows  # Few files have rows.
+
+                rows += read_rows(tables[_ROWS], str(file.path), rows)
+            named = {key: table | named[key] for key, table in _read_names(tables, f"{file.path}").items()}
             servers += read_mcp_tables(tables.get(MCP_TABLES, {}), file.path)
         for name, table in tables.items() if file.distrust else ():
             collector.ignore([f"{name}.{key}" for key in table] if isinstance(table, dict) else [name], file)
@@ -393,23 +382,13 @@ def _shorten(name: str) -> str:
     return escape_controls(name if len(name) <= 60 else f"{name[:60]}…")
 
 
-def _read_rows(tables: Any, path: Path, before: Sequence[Provider]) -> list[Provider]:
-    from asides.providers.user_rows import read_row
-
-    if not isinstance(tables, dict):
-        raise ConfigError(f"{path}: providers is a table of tables: [providers.NAME].")
-    return [
-        read_row(name, table, f"{path}: [providers.{name}]", lambda name: find_provider(name, before))
-        for name, table in tables.items()
-    ]
-
-
-def _read_user_tables(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    if not (tables.get("aliases") or tables.get("templates")):
-        return {"aliases": {}, "templates": {}}
+def _read_names(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    if not any(map(tables.get, _NAMES)):
+        return {name: {} for name in _NAMES}
     from asides.values.user_tables import read_aliases, read_templates  # Few files have these tables.
 
+    aliases, templates = (tables.get(name, {}) for name in _NAMES)
     return {
-        "aliases": read_aliases(tables.get("aliases", {}), f"{where}: [aliases]"),
-        "templates": read_templates(tables.get("templates", {}), f"{where}: [templates]"),
+        "aliases": read_aliases(aliases, f"{where}: [aliases]"),
+        "templates": read_templates(templates, f"{where}: [templates]"),
     }

@@ -8,7 +8,6 @@ import pytest
 from asides import dialects
 from asides.providers.find import (
     adapt_to_foreign_address,
-    find_candidates,
     find_provider,
     find_target,
     is_own_address,
@@ -259,15 +258,6 @@ def test_an_unknown_name_is_met_with_close_ones() -> None:
         find_provider("my-own-hots", [Provider(name="my-own-host")])
     with pytest.raises(UnknownProvider, match="There are openai,"):
         find_provider("")
-
-
-def test_candidates_are_those_with_a_rule_for_the_model_makers_first() -> None:
-    assert find_candidates("gpt-5-mini") == ("openai", "azure")
-    assert find_candidates("deepseek-v4-pro")[0] == "deepseek"
-    assert find_candidates("nobody-knows-me") == ()
-    assert find_candidates("nobody-knows-me", [Provider(name="mine", models=(ModelRule(models="nobody*"),))]) == (
-        "mine",
-    )
 
 
 # --- foreign addresses ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
@@ -19,7 +19,7 @@ from asides.providers.quirks import THINKING_FIELDS, Quirks
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
-__all__ = ["find_candidates", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
+__all__ = ["find_host", "find_provider", "find_target", "list_providers", "plain_row"]
 
 # Patterns are text: `re` compiles and keeps one when it is first used, and few addresses need any.
 _VARIABLE = r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)"
@@ -28,7 +28,6 @@ _ADDRESS_PART = r"[A-Za-z0-9._-]+"
 STAGE_VARIABLE = "ASIDES_STAGE"
 # The launchers of rows that this variable moves to the offline stage: its own of the process, or one that runs.
 OWN_STAGE, RUNNING_STAGE = "asides.testing.stage.switch:launch", "asides.testing.stage.switch:find_running"
-_MOST_CANDIDATES = 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Values of api-version that mean the undated interface.
 _UNDATED = ("v1", "preview", "latest")
@@ -70,9 +69,11 @@ def find_host(
 
 def find_provider(name: str, rows: Sequence[Provider] = ()) -> Provider:
     """The row with this name or alias. Case, `-`, `_` and dots do not matter."""
-    found = _find_row(name, rows)
+    found = find_row(name, rows)
     if found is None:
-        raise _unknown_provider(name.strip(), rows)
+        from asides.providers.unknown_names import explain_provider
+
+        raise explain_provider(name.strip(), rows)
     return found
 
 
@@ -80,32 +81,35 @@ def list_providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
     """All rows: the caller's, then ours that they do not replace."""
     by_key: dict[str, Provider] = {}
     for row in (*rows, *PROVIDERS):
-        by_key.setdefault(_normalise_name(row.name), row)
+        by_key.setdefault(normalise_name(row.name), row)
     return tuple(by_key.values())
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-def _normalise_name(name: str) -> str:
+def normalise_name(name: str) -> str:
+    """The name of a provider as names are compared: without case and without the marks that people leave out."""
     return name.strip().lower().translate({ord(mark): None for mark in "-_. "})
 
 
-def _list_names(row: Provider) -> Iterator[str]:
-    yield _normalise_name(row.name)
-    yield from map(_normalise_name, row.aliases)
+def list_names(row: Provider) -> Iterator[str]:
+    """The names under which a row is found, normalised."""
+    yield normalise_name(row.name)
+    yield from map(normalise_name, row.aliases)
 
 
 @cache
 def _index_our_rows() -> dict[str, Provider]:
-    return {key: row for row in PROVIDERS for key in _list_names(row)}
+    return {key: row for row in PROVIDERS for key in list_names(row)}
 
 
-def _find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
-    key = _normalise_name(name)
+def find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
+    """The row with this name or alias; None where there is none."""
+    key = normalise_name(name)
     if not key:
         return None
-    return next((row for row in rows if key in _list_names(row)), None) or _index_our_rows().get(key)
+    return next((row for row in rows if key in list_names(row)), None) or _index_our_rows().get(key)
 
 
 def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:
@@ -115,70 +119,20 @@ def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str
     if not text:
         raise UnknownModel("the model is empty; write provider:model.")
     before, colon, after = text.partition(":")
-    if colon and (row := _find_row(before, rows)) is not None:
+    if colon and (row := find_row(before, rows)) is not None:
         return row, _read_model_name(after, text)
     left, slash, right = text.partition("/")
-    if slash and (row := _find_row(left, rows)) is not None:
+    if slash and (row := find_row(left, rows)) is not None:
         return row, _read_model_name(right, text)
-    head = before if colon else text
-    if "?" in head:
-        raise UnknownModel(f"{text!r} is not understood: one model at a time, written provider:model.")
-    if colon and not before.strip():
-        raise UnknownModel(f"{text!r} names no provider; write provider:model.")
-    if slash and not left.strip():
-        raise UnknownModel(f"{text!r} names no provider; write provider:model.")
-    if not colon and not slash and (row := _find_row(text, rows)) is not None:
-        raise UnknownModel(f"{text!r} names a provider and no model; write {row.name}:model.")
-    if colon and "/" not in before:
-        # A name such as qwen3:8b may be a model with a tag, or a misspelt provider.
-        more = f" If {text!r} is a model's own name, {_advise(text, rows)}" if find_candidates(text, rows) else ""
-        raise _unknown_provider(before.strip(), rows, more)
-    raise UnknownModel(f"{text!r} is a model without a provider: {_advise(text, rows)}")
+    from asides.providers.unknown_names import explain_model
+
+    raise explain_model(text, rows)
 
 
 def _read_model_name(name: str, text: str) -> str:
     if not name.strip():
         raise UnknownModel(f"{text!r} names a provider and no model; write provider:model.")
     return name.strip()
-
-
-def _advise(model: str, rows: Sequence[Provider]) -> str:
-    """The model strings to write instead of a bare model name. We never guess the provider from it."""
-    found = [f"{name}:{model}" for name in find_candidates(model, rows)]
-    if not found:
-        return f"write provider:{model}, with one of {_list_some(row.name for row in list_providers(rows))}."
-    more = f" (and {len(found) - _MOST_CANDIDATES} more)" if len(found) > _MOST_CANDIDATES else ""
-    return f"write one of {', '.join(found[:_MOST_CANDIDATES])}{more}."
-
-
-def find_candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
-    """The providers with a rule for this model: first makers, then the user's own servers, then hosts."""
-    # A maker's pattern begins with a name and not with `*`. Rows of one host count once.
-    known = [(row, row.rule(model).models) for row in list_providers(rows) if not row.host]
-    ranked = [((pattern.startswith("*"), row.key), row.name) for row, pattern in known if pattern != "*"]
-    return tuple(name for _, name in sorted(ranked, key=lambda entry: entry[0]))
-
-
-def _unknown_provider(name: str, rows: Sequence[Provider], more: str = "") -> UnknownProvider:
-    from difflib import get_close_matches
-
-    by_key = {key: row.name for row in list_providers(rows) for key in _list_names(row)}
-    close = dict.fromkeys(by_key[key] for key in get_close_matches(_normalise_name(name), by_key, n=3, cutoff=0.6))
-    meant = (
-        f"Did you mean {' or '.join(close)}?"
-        if close
-        else f"There are {_list_some(row.name for row in list_providers(rows))}."
-    )
-    return UnknownProvider(
-        f"no provider is called {name!r}. {meant} A host of your own is one row: Provider(name={name!r}, base_url=…) "
-        f"in code, or [providers.{name}] in asides.toml; for a single call use openai-compatible: with base_url=.{more}"
-    )
-
-
-def _list_some(names: Iterable[str]) -> str:
-    listed = list(names)
-    shown = ", ".join(listed[:_MOST_CANDIDATES])
-    return f"{shown} … (`asides providers` lists all {len(listed)})" if len(listed) > _MOST_CANDIDATES else shown
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ Not here: where such tables are found (settings). Rows in code need none of this
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from asides.providers.find import adapt_to_foreign_address, is_own_address
+from asides.providers.find import adapt_to_foreign_address, find_provider, is_own_address
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError, UnknownProvider
 
@@ -20,6 +20,16 @@ _PAIRS = ("headers", "query", "fields")
 _LISTS = ("base_url_env", "key_env", "aliases", "thinking_in", "tags", "efforts", "forbids")
 # Tables, or lists of tables, whose fields are normalised too.
 _NESTED = ("quirks", "models", "replay")
+
+
+def read_rows(tables: Any, where: str, before: Sequence[Provider]) -> list[Provider]:
+    """Return the rows of a file's tables [providers.NAME]. `before` are the rows of files that win over it."""
+    if not isinstance(tables, dict):
+        raise ConfigError(f"{where}: providers is a table of tables: [providers.NAME].")
+    return [
+        read_row(name, table, f"{where}: [providers.{name}]", lambda name: find_provider(name, before))
+        for name, table in tables.items()
+    ]
 
 
 def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider]) -> Provider:
