@@ -14,6 +14,7 @@ from asides.cli.parse_arguments import (
     declare_completion,
     declare_help,
     format_list,
+    parse_port,
 )
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
@@ -348,19 +349,10 @@ def _declare_keys(parser: argparse.ArgumentParser) -> None:
 def _declare_stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument(
-        "--port", type=_parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
+        "--port", type=parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
     )
     parser.add_argument("--script", metavar="FILE", help="a JSON file with the scenes to play; default: do sums")
     parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
-
-
-_LAST_PORT = 65535
-
-
-def _parse_port(text: str) -> int:
-    if not (text.isdecimal() and int(text) <= _LAST_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
-    return int(text)
 
 
 COMMANDS: dict[str, Command] = {

@@ -140,6 +140,16 @@ def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> ar
     return parsed
 
 
+_LAST_PORT = 65535
+
+
+def parse_port(text: str) -> int:
+    """A port, for argparse: 0 lets the system choose one."""
+    if not (text.isdecimal() and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
+    return int(text)
+
+
 # --- what a parser declares, for the manual and the completion --------------------------------------------------------
 
 
