@@ -107,6 +107,8 @@ def _check_concurrency(given: object) -> int:
 
 def check_prompts(prompts: object) -> int | None:
     """Return the number of prompts, where it is known. Raises for a single prompt in place of many."""
+    if prompts is None:
+        raise ConfigError("there are no prompts. To do: write ask_many(model, prompts), or ask_many(prompts=…).")
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
     if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
         raise ConfigError(
@@ -130,7 +132,7 @@ def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options
 
 
 def prepare_calls(
-    builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any], options: Options
+    builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any] | None, options: Options
 ) -> Iterator[BuildCall]:
     """What builds the call of each prompt. A prompt is taken when it can be asked."""
-    return (prepare_call(builder, model, options, prompt) for prompt in prompts)
+    return (prepare_call(builder, model, options, prompt) for prompt in (() if prompts is None else prompts))
