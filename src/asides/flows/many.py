@@ -119,10 +119,10 @@ def check_prompts(prompts: object) -> int | None:
 
 def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) -> None:
     """Raise what would be wrong with every question, before the first is sent."""
-    told = set(builder.reported)
+    reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
     builder.reported.clear()
-    builder.reported.update(told)  # The first question tells of a default model.
+    builder.reported.update(reported)  # The first question tells of a default model.
     check_request(call.prompt, call.target, call.policy.on_conflict, [])
 
 
