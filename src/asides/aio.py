@@ -63,8 +63,8 @@ class AsyncClient:
 
     def ask_many(
         self,
-        model: ModelLike | None,
-        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike],
+        model: ModelLike | None = None,
+        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
         *,
         concurrency: int = 8,
         on_progress: OnProgress | None = None,
@@ -126,8 +126,8 @@ async def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, 
 
 
 def ask_many(
-    model: ModelLike | None,
-    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike],
+    model: ModelLike | None = None,
+    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
     *,
     concurrency: int = 8,
     on_progress: OnProgress | None = None,
@@ -142,7 +142,7 @@ def _answer(
     builder: CallBuilder,
     transport: AsyncTransport,
     model: ModelLike | None,
-    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike],
+    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None,
     concurrency: int,
     on_progress: OnProgress | None,
     options: Options,

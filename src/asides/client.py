@@ -64,8 +64,8 @@ class Client:
 
     def ask_many(
         self,
-        model: ModelLike | None,
-        prompts: Iterable[PromptLike],
+        model: ModelLike | None = None,
+        prompts: Iterable[PromptLike] | None = None,
         *,
         concurrency: int = 8,
         on_progress: OnProgress | None = None,
@@ -126,8 +126,8 @@ def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **opti
 
 
 def ask_many(
-    model: ModelLike | None,
-    prompts: Iterable[PromptLike],
+    model: ModelLike | None = None,
+    prompts: Iterable[PromptLike] | None = None,
     *,
     concurrency: int = 8,
     on_progress: OnProgress | None = None,

@@ -217,6 +217,26 @@ def test_the_thinking_of_a_fallback_is_shown_only_if_the_settings_allow_it(
     assert (done.out, "canary" in done.err) == ("here\n", False)
 
 
+def test_the_thinking_of_a_row_is_written_only_if_its_model_is_allowed(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, questions: Path
+) -> None:
+    monkeypatch.setenv("ASIDES_REASONING_ALLOWED_MODELS", "*staged")
+    write(questions, "a", {"prompt": "b", "model": "openai-compatible:other"})
+    done = here(capsys, "ask", *at(stage(parrot)), "-t", "--each", str(questions))
+    rows = {row["index"]: row.get("thinking") for row in map(json.loads, done.out.splitlines())}
+    assert rows == {0: "canary", 1: None}
+
+
+def test_nothing_is_written_when_no_question_can_be_asked(
+    capsys: pytest.CaptureFixture[str], questions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "answers.jsonl"
+    write(questions, "a")
+    code, _, err = here(capsys, "ask", "-m", "groq:m", "--each", str(questions), "-o", str(out))
+    assert (code, out.exists()) == (3, False)
+    assert "needs an API key" in err
+
+
 def test_ctrl_c_leaves_whole_rows_and_the_same_command_goes_on(questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
     write(questions, "a", "b", "hang", "c", "d")

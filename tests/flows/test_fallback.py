@@ -343,6 +343,18 @@ def test_a_fallback_of_the_settings_gets_the_nearest_request_that_it_allows(ask:
     assert [notice.code for notice in reply.warnings][-1] == "thinking_unsupported"
 
 
+@both
+def test_a_wrong_name_in_the_settings_is_named_with_its_place(ask: Ask, servers: Open) -> None:
+    opened = servers([Say(text="here")])
+    for name, other in (("north:n", "sowth:s"), ("nrth:n", "north:o"), ("north:n", "openai-compatible:m")):
+        error = ask(opened, "north:n", settings=asides.Settings(fallbacks={name: (other,)})).raised
+        assert isinstance(error, asides.ConfigError)
+        assert str(error).startswith("[fallbacks] of the settings: ")
+    # The address of another model is not set here: that is no mistake.
+    elsewhere = asides.Settings(fallbacks={"openai-compatible:m": ("south:s",)})
+    assert ask(opened, "north:n", settings=elsewhere).whole.text == "here"
+
+
 def test_explain_shows_the_first_model_and_lists_the_others(servers: Open) -> None:
     opened = servers([Say(text="no")], [Say(text="no")])
     shown = asides.explain(MODELS[:2], "?", providers=opened.rows)

@@ -68,11 +68,17 @@ def test_progress_goes_to_a_function() -> None:
 
 
 @pytest.mark.parametrize(
-    "prompts", ["a text", b"bytes", {"role": "user"}, asides.user("one"), asides.Conversation(), 7, None]
+    "prompts", ["a text", b"bytes", {"role": "user"}, asides.user("one"), asides.Conversation(), 7]
 )
 def test_one_prompt_is_not_many(prompts: Any) -> None:
     with pytest.raises(asides.ConfigError, match="prompts is a list of prompts"):
         check_prompts(prompts)
+
+
+def test_a_lone_list_is_told_how_to_ask() -> None:
+    for many in (asides.ask_many, asides.aio.ask_many):
+        with pytest.raises(asides.ConfigError, match=r"ask_many\(prompts=…\)"):
+            many(["one", "two"])
 
 
 def test_the_number_of_prompts_is_known_where_it_can_be() -> None:

@@ -132,7 +132,7 @@ def test_the_request_is_shown_without_a_key_too() -> None:
 def test_dropped_and_adjusted_parts_are_listed_with_their_reason() -> None:
     foreign = asides.Thought("a foreign thought", origin=Origin("else", "http://x", "m"))
     history = [asides.user("one"), Message("assistant", (foreign, asides.Text("1"))), asides.user("two")]
-    shown = asides.explain("deepseek:deepseek-reasoner", history, temperature=0.5)
+    shown = asides.explain("deepseek:deepseek-reasoner", history, temperature=0.5, on_conflict="adjust")
     assert [(decision.action, decision.what) for decision in shown.decisions] == [("drop", "thought")]
     assert "setting_dropped" in [notice.code for notice in shown.notices]
     text = shown.to_text()

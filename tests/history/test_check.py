@@ -241,11 +241,11 @@ def test_a_contradiction_raises_or_is_adjusted_with_one_notice(
             id="a model that needs a limit",
         ),
         pytest.param(
-            ModelRule(thinking="optional", default="on", forbids=("temperature",)),
+            ModelRule(thinking="optional", default="off", forbids=("temperature",)),
             prompt(sampling=Sampling(temperature=0.5)),
-            {"sampling": Sampling()},
-            [("setting_dropped", "set", "nothing")],
-            id="a model that thinks by habit refuses a setting",
+            {},
+            [],
+            id="a model that does not think by habit takes the setting",
         ),
         pytest.param(
             ModelRule(thinking="optional", prefill="without_thinking"),

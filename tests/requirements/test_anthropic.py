@@ -412,10 +412,10 @@ def test_F11_sampling_that_is_allowed() -> None:
         body = sent(model, asked, sampling=asides_sampling(**given))
         assert {name: body[name] for name in given} == given
     for model, asked in ((ADAPTIVE, None), (BY_HABIT, "off"), (ALWAYS, None)):
-        told = planned(model, asked, sampling=asides_sampling(temperature=0.2))
-        assert (told.prompt.sampling.to_dict(), codes(told)) == ({}, ["setting_dropped"]), (
-            "not asked to think: told, not raised"
-        )
+        with pytest.raises(InvalidThinking, match="temperature is not accepted"):
+            planned(model, asked, sampling=asides_sampling(temperature=0.2))
+        told = planned(model, asked, sampling=asides_sampling(temperature=0.2), on_conflict="adjust")
+        assert (told.prompt.sampling.to_dict(), codes(told)) == ({}, ["setting_dropped"])
 
 
 @pytest.mark.requirement("pain D4")

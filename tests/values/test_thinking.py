@@ -72,3 +72,48 @@ def test_ultra_is_max_and_that_is_told(asked: dict[str, Any]) -> None:
 def test_a_valid_thinking_value_stays_unchanged() -> None:
     setting = Thinking("on", "low", 2000, "raw", "detailed", "never")
     assert read_thinking(setting) == (setting, ())
+
+
+@pytest.mark.requirement("S0-49", "S1-31", "S3-19")
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"mode": "summary", "effort": "low"}, Thinking(effort="low")),
+        ({"mode": "summary"}, Thinking(mode="on")),
+        ({"mode": "raw"}, Thinking(mode="on", show="raw")),
+        ({"mode": "raw", "effort": "high"}, Thinking(effort="high", show="raw")),
+        ({"mode": "off"}, Thinking(mode="off")),
+        ({"mode": "none"}, Thinking(mode="off")),
+        ({"mode": "summary", "effort": "none"}, Thinking(mode="off")),
+        ({"mode": "summary", "effort": None, "summary": "detailed"}, Thinking(mode="on", summary="detailed")),
+        ({"enabled": True}, Thinking(mode="on")),
+        ({"enabled": True, "effort": "high"}, Thinking(effort="high")),
+        ({"enabled": True, "budgetTokens": 3000}, Thinking(budget=3000)),
+        ({"enabled": True, "exclude": True}, Thinking(mode="on", show="none")),
+        ({"enabled": False}, Thinking(mode="off")),
+        ({"enabled": False, "effort": "high"}, Thinking(mode="off", effort="high")),
+        ({"budgetTokens": 3000}, Thinking(budget=3000)),
+        ({"max_tokens": 3000}, Thinking(budget=3000)),
+        ({"type": "enabled", "budgetTokens": 3000}, Thinking(budget=3000)),
+    ],
+)
+def test_the_objects_of_other_programs_are_read(given: dict[str, Any], meant: Thinking) -> None:
+    assert read_thinking(given) == (meant, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"mode": "raw", "show": "none"}, "show is none and raw"),
+        ({"mode": "summary", "exclude": True}, "show is summary and none"),
+        ({"enabled": True, "mode": "off"}, "its mode is off"),
+        ({"enabled": "yes"}, "true or false"),
+        ({"exclude": 1}, "true or false"),
+        ({"budget": 1, "budgetTokens": 2}, "both set the budget"),
+        ({"show": ["raw"]}, "invalid"),
+        ({"mode": "sometimes"}, "invalid"),
+    ],
+)
+def test_an_object_that_contradicts_itself_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidThinking, match=told):
+        read_thinking(given)

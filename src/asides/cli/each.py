@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from asides.cli.answer_rows import AnswerFile, encode_row, is_answered
 from asides.cli.exit_codes import Exit
@@ -21,6 +21,7 @@ from asides.cli.request import CallConfig, read_call_config
 from asides.cli.terminal import LiveLine, Terminal
 from asides.client import Client
 from asides.flows.build_call import CallBuilder
+from asides.flows.call import Call
 from asides.flows.many import Answer, Batch, BuildCall, check_call
 from asides.options import Options
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
@@ -40,10 +41,12 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
     batch = Batch(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
     with ExitStack() as stack:
         total = count_questions(arguments.each)
-        answers = stack.enter_context(AnswerFile(arguments.output, arguments.each, terminal))
         client = stack.enter_context(Client(settings=config.settings))
+        answers = AnswerFile(arguments.output, arguments.each, terminal)
         each = _Each(config, terminal, answers, total)
+        # Raises what is wrong with all questions, before the file of the answers is touched.
         pairs = client.answer(partial(each.prepare, path=arguments.each), batch)
+        stack.enter_context(answers)
         stack.callback(pairs.close)
         live = LiveLine(terminal, each.status_line)
         stack.callback(live.stop)
@@ -82,8 +85,8 @@ class _Each:
         self._answers = answers
         self._total = total
         self._began = time.monotonic()
-        self._asked: dict[int, Question] = {}
-        self._told: set[Notice] = set()
+        self._asked: dict[int, tuple[Question, CallConfig]] = {}
+        self._reported: set[Notice] = set()
         self._usage: Usage | None = None
         self._skipped = 0
         self._taken = 0
@@ -102,25 +105,25 @@ class _Each:
                 if self._answers.has_answer(question):
                     self._skipped += 1
                     continue
-                self._asked[self._taken] = question
-                self._taken += 1
-                yield partial(self._build, builder, question)
+                taken, self._taken = self._taken, self._taken + 1
+                self._asked[taken] = question, self._config
+                yield partial(self._build, builder, question, taken)
 
-    def _build(self, builder: CallBuilder, question: Question) -> Any:
-        options = cast("Options", {**self._config.options, **question.options})
-        model = self._config.models
+    def _build(self, builder: CallBuilder, question: Question, taken: int) -> Call:
+        config = self._config
         if question.model is not None:
             # `--base-url` and `--api-key` hold for the provider that they were given for.
-            other = self._config.with_model(question.model)
-            options, model = cast("Options", {**other.options, **question.options}), other.models
-        return builder.build(model, question.prompt, options, stream=False)
+            config = config.with_model(question.model)
+            self._asked[taken] = question, config
+        options = cast("Options", {**config.options, **question.options})
+        return builder.build(config.models, question.prompt, options, stream=False)
 
     def take(self, index: int, outcome: Answer) -> None:
         """Write the row of one question. Raises the error that every question would get."""
-        question = self._asked.pop(index)
+        question, config = self._asked.pop(index)
         if isinstance(outcome, Reply):
-            fields = encode_reply(outcome, self._config.visibility)
-            if not self._config.visibility.is_shown:
+            fields = encode_reply(outcome, config.visibility)
+            if not config.visibility.is_shown:
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
             self._tell(outcome)
@@ -137,8 +140,8 @@ class _Each:
 
     def _tell(self, reply: Reply) -> None:
         for notice in reply.warnings:
-            if notice not in self._told and notice.code not in (*PRINTED_WITH_SETTINGS, "max_tokens_chosen"):
-                self._told.add(notice)
+            if notice not in self._reported and notice.code not in (*PRINTED_WITH_SETTINGS, "max_tokens_chosen"):
+                self._reported.add(notice)
                 self._terminal.print_note(f"warning: {describe_notice(notice)}")
 
     # --- figures ------------------------------------------------------------------------------------------------------

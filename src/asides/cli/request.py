@@ -21,7 +21,7 @@ from asides.providers.key_file import locate_key
 from asides.providers.provider import Provider, Target
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings, load_settings
-from asides.values.errors import AsidesError, UnknownModel, UnknownProvider
+from asides.values.errors import AsidesError, ConfigError, UnknownModel, UnknownProvider
 from asides.values.fold import simulate
 from asides.values.messages import Message
 from asides.values.reply import Reply
@@ -141,14 +141,16 @@ def _name_model(target: Target) -> str:
 
 
 def _list_set_fallbacks(settings: Settings, target: Target) -> list[str]:
-    """The models that [fallbacks] names for a model."""
-    rows = settings.providers
-    return [
-        _name_model(find_target(other, rows=rows))
-        for name, others in settings.fallbacks.items()
-        if _name_model(find_target(name, rows=rows)) == _name_model(target)
-        for other in others
-    ]
+    """The models that [fallbacks] names for a model, as provider:model. A wrong name is an error when it is asked."""
+
+    def read(name: str) -> str:
+        try:
+            return _name_model(find_target(name, rows=settings.providers))
+        except ConfigError:
+            return name
+
+    named = (others for name, others in settings.fallbacks.items() if read(name) == _name_model(target))
+    return [read(other) for others in named for other in others]
 
 
 def warn_about_key(provider: Provider, terminal: Terminal) -> None:

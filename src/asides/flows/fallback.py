@@ -23,6 +23,7 @@ from asides.values.errors import (
     ProviderError,
     TransportError,
     UnknownModel,
+    UnknownProvider,
     Unsupported,
 )
 from asides.values.notices import Notice
@@ -96,14 +97,18 @@ def build_in_order(
             "conversation. To do: pass the messages, or name models of one provider."
         )
     if (model is None or isinstance(model, str)) and given.base_url is None:
-        more = [
-            name
-            for name in _find_fallbacks(builder, first)
-            if not stored or _is_same_place(builder, name, names[0], given.base_url)
-        ]
+        try:
+            more = [
+                name
+                for name in _find_fallbacks(builder, first)
+                if not stored or _is_same_place(builder, name, names[0], None)
+            ]
+            # The settings name these models, not the caller: each gets the nearest request that it allows.
+            calls += [build(name, on_conflict="adjust") for name in more]
+        except ConfigError as problem:
+            problem.args = (f"[fallbacks] of the settings: {problem}", *problem.args[1:])
+            raise
         names = (*names, *more)
-        # The settings name these models, not the caller: each gets the nearest request that it allows.
-        calls += [build(name, on_conflict="adjust") for name in more]
     return _join(names, calls, notices)
 
 
@@ -153,7 +158,12 @@ def _find_fallbacks(builder: CallBuilder, call: Call) -> tuple[str, ...]:
     """The models that [fallbacks] of the settings names for the model of this call."""
     table: Mapping[str, tuple[str, ...]] = builder.settings.fallbacks
     for name, others in table.items():
-        found = builder.find_known(name).found
+        try:
+            found = builder.find_known(name).found
+        except (UnknownProvider, UnknownModel):
+            raise
+        except ConfigError:
+            continue  # Its address is not set here, so it is not the model of this call.
         if (found.provider.name, found.model) == (call.target.provider.name, call.target.model):
             return others
     return ()

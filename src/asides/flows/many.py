@@ -107,6 +107,8 @@ def _check_concurrency(given: object) -> int:
 
 def check_prompts(prompts: object) -> int | None:
     """Return the number of prompts, where it is known. Raises for a single prompt in place of many."""
+    if prompts is None:
+        raise ConfigError("there are no prompts. To do: write ask_many(model, prompts), or ask_many(prompts=…).")
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
     if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
         raise ConfigError(
@@ -117,10 +119,10 @@ def check_prompts(prompts: object) -> int | None:
 
 def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) -> None:
     """Raise what would be wrong with every question, before the first is sent."""
-    told = set(builder.reported)
+    reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
     builder.reported.clear()
-    builder.reported.update(told)  # The first question tells of a default model.
+    builder.reported.update(reported)  # The first question tells of a default model.
     check_request(call.prompt, call.target, call.policy.on_conflict, [])
 
 
@@ -130,7 +132,7 @@ def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options
 
 
 def prepare_calls(
-    builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any], options: Options
+    builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any] | None, options: Options
 ) -> Iterator[BuildCall]:
     """What builds the call of each prompt. A prompt is taken when it can be asked."""
-    return (prepare_call(builder, model, options, prompt) for prompt in prompts)
+    return (prepare_call(builder, model, options, prompt) for prompt in (() if prompts is None else prompts))

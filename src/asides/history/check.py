@@ -226,9 +226,11 @@ class _RequestCheck:
             message = "stop is not accepted while this model thinks"
             found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))
             changes["stop"] = ()
-        # Both were asked for: a contradiction. If the model merely thinks by default, the setting has no effect.
-        if found:
-            self._report(found if thinking.wanted else [_to_notice(finding) for finding in found])
+        if found and not thinking.wanted:
+            # The model thinks by itself, so leaving thinking out would not help.
+            way_out = " or turn thinking off" if self.rule.thinking == "optional" else ""
+            found = [_advise(finding, f"leave {finding.setting} out{way_out}") for finding in found]
+        self._report(found)
         return changes
 
     def _report(self, found: Sequence[Finding]) -> None:
@@ -310,5 +312,5 @@ class _RequestCheck:
         return {"tool_choice": sent}
 
 
-def _to_notice(finding: Contradiction) -> Notice:
-    return Notice(finding.code, finding.message, finding.setting, finding.asked, finding.sent)
+def _advise(finding: Contradiction, advice: str) -> Contradiction:
+    return msgspec.structs.replace(finding, advice=advice) if finding.advice.endswith("thinking out") else finding

@@ -53,7 +53,7 @@ class RunState(FlowState[Result[Output]]):
 class RunStream(Events[RunEvent], Generic[Output]):
     """The events of an agent's run. Iterate over it; leave the `with`, or call `close`, to end it at once.
 
-    `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
+    `result` is the same Result that `run` returns. However a run ends, its conversation can be sent on.
     """
 
     def __init__(self, state: RunState[Output], transport: Transport) -> None:
@@ -94,7 +94,7 @@ def _close_run(batches: Generator[list[Any], None, None], run: Run[Any]) -> Gene
 class AsyncRunStream(AsyncEvents[RunEvent], Generic[Output]):
     """The events of an agent's run. Iterate over it; leave the `async with`, or await `close`, to end it at once.
 
-    `result` is the same Result that `send` returns. However a run ends, its conversation can be sent on.
+    `result` is the same Result that `run` returns. However a run ends, its conversation can be sent on.
     """
 
     def __init__(self, state: RunState[Output], transport: AsyncTransport, *, ends_transport: bool = False) -> None:

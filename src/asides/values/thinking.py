@@ -172,8 +172,8 @@ def read_thinking(
 ) -> tuple[Thinking, tuple[Notice, ...]]:
     """Read a request for thinking in any of its forms; return it with notices about mapped values.
 
-    `setting` is `thinking=`, the Anthropic object included; `reasoning_effort` and OpenRouter's object `reasoning` are
-    the two other forms. More than one of them raises `InvalidThinking`.
+    `setting` is `thinking=`, the objects of Anthropic and of other programs included. `reasoning_effort` and
+    OpenRouter's object `reasoning` are the two other forms. More than one of them raises `InvalidThinking`.
     """
     given = [
         name
@@ -190,7 +190,7 @@ def read_thinking(
     if reasoning is not None:
         return _read_openrouter(reasoning, notices), tuple(notices)
     if isinstance(setting, Mapping):
-        return _read_mapping(setting, notices), tuple(notices)
+        return _read_mapping(_rename_fields(setting), notices), tuple(notices)
     if isinstance(setting, Thinking):
         # A Struct accepts any value in any field, so they are checked here.
         return _read_mapping(msgspec.structs.asdict(setting), notices), tuple(notices)
@@ -288,6 +288,49 @@ def _read_openrouter(value: object, notices: list[Notice]) -> Thinking:
     elif value.get("max_tokens") is not None:
         asked = _read_budget(value["max_tokens"])
     return msgspec.structs.replace(asked, show=show, summary=summary)
+
+
+# Other names that people have for the tokens of a budget.
+_BUDGET_NAMES = ("budget", "budget_tokens", "budgetTokens", "max_tokens", "maxTokens")
+_SHOWS: tuple[Show, ...] = get_args(Show)
+
+
+def _rename_fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Thinking`, from the objects that other programs configure thinking with: `mode` says what to show
+    (summary, raw), `enabled` whether to think, `exclude` that nothing is shown; a budget has several names.
+    """
+    fields = {name: given for name, given in value.items() if given is not None}
+    budgets = [name for name in _BUDGET_NAMES if name in fields]
+    if len(budgets) > 1:
+        raise InvalidThinking(f"{' and '.join(budgets)} both set the budget; give one of them.", setting="thinking")
+    if budgets:
+        fields["budget_tokens" if "type" in fields else "budget"] = fields.pop(budgets[0])
+    if "type" in fields:
+        return fields
+    shown: list[Any] = [fields.pop("show")] if "show" in fields else []
+    if fields.get("mode") == "none":
+        fields["mode"] = "off"
+    if fields.get("mode") in _SHOWS:
+        shown.append(fields.pop("mode"))
+        fields.setdefault("enabled", True)
+    if (exclude := fields.pop("exclude", False)) is True:
+        shown.append("none")
+    enabled = fields.pop("enabled", None)
+    if not isinstance(exclude, bool) or not isinstance(enabled, bool | None):
+        raise InvalidThinking("enabled and exclude are true or false.", setting="thinking")
+    if any(word != shown[0] for word in shown):
+        raise InvalidThinking(
+            f"the thinking to show is {' and '.join(map(str, shown))}; give one of them.", setting="thinking"
+        )
+    if shown:
+        fields["show"] = shown[0]
+    if enabled and fields.get("mode") == "off":
+        raise InvalidThinking("thinking is enabled, and its mode is off; give one of them.", setting="thinking")
+    if enabled is False:
+        fields = {**fields, "mode": "off"}
+    elif enabled and not fields.keys() & {"mode", "effort", "budget"}:
+        fields["mode"] = "on"
+    return fields
 
 
 _OUR_FIELDS = frozenset({"effort", "budget", "show", "summary", "replay", "mode", "display"})
