@@ -22,3 +22,10 @@ def test_what_is_not_given_is_not_sent_and_no_answer_is_none(stage: OpenStage) -
     opened = stage(Say(thinking="plan", stop="length"))
     assert create_chat_completion(MODEL, MESSAGES, base_url=opened.url, api_key=KEY)["content"] is None
     assert not {"temperature", "max_tokens", "top_p"} & opened.requests[0].json.keys()
+
+
+def test_a_setting_that_the_model_refuses_is_left_out(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="plan", text="42"))
+    answer = create_chat_completion("deepseek:deepseek-reasoner", MESSAGES, 0.5, base_url=opened.url, api_key=KEY)
+    assert answer["content"] == "42"
+    assert "temperature" not in opened.requests[0].json
