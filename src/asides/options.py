@@ -16,7 +16,7 @@ from asides.providers.credentials import Secret
 from asides.providers.quirks import TagPosition
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
-from asides.values.parts import ContentLike, File, Image, MediaSource, Text
+from asides.values.parts import ContentItem, File, Image, MediaSource, Text
 from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
 
@@ -62,15 +62,9 @@ class HasMessages(Protocol):
         ...
 
 
-PromptLike: TypeAlias = (
-    str
-    | Message
-    | Prompt
-    | HasMessages
-    | Mapping[str, Any]
-    | ContentLike
-    | Sequence[Message | Reply | Mapping[str, Any] | ContentLike]
-)
+# Only one kind of list: type checkers guess the type of a literal from it.
+PromptItem: TypeAlias = Message | Reply | Mapping[str, Any] | ContentItem
+PromptLike: TypeAlias = PromptItem | Prompt | HasMessages | Sequence[PromptItem | Sequence[ContentItem]]
 """Text; a message; a dict; a picture or a path; a list of texts, pictures and files, which is one message; a history of
 messages, replies and dicts (of chat completions, Responses, Anthropic or Gemini); or an object with `messages`."""
 

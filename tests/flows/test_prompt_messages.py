@@ -103,7 +103,7 @@ def test_items_of_responses_are_messages_and_keep_their_reasoning() -> None:
 
 def test_marks_of_two_formats_are_those_of_a_host_of_chat_completions() -> None:
     cached = {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}}
-    mixed = [
+    mixed: list[Any] = [
         {"role": "user", "content": [cached]},
         {"role": "assistant", "content": "a", "reasoning_content": "why"},
     ]
@@ -148,11 +148,13 @@ def test_a_conversation_takes_each_text_of_a_list_as_a_message_and_a_question_as
     chat.append(user(["kept"]))
     chat.append(["a", PICTURE])
     chat.append({"type": "function_call_output", "call_id": "c1", "output": "42"})
-    assert chat.messages[3:] == (user("kept"), user("a", PICTURE), Message("tool", (ToolResult("c1", "42"),)))
+    messages: list[Message] = list(chat.messages)
+    assert tuple(messages[3:]) == (user("kept"), user("a", PICTURE), Message("tool", (ToolResult("c1", "42"),)))
     assert chat.turn(["b", PICTURE]).messages[-1] == user("b", PICTURE)
-    for wrong in (None, 42, [], ""):
+    wrong_ones: list[Any] = [None, 42, [], ""]
+    for wrong in wrong_ones:
         with pytest.raises(ConfigError):
-            chat.append(wrong)  # type: ignore[arg-type]
+            chat.append(wrong)
     assert len(chat) == 6
 
 

@@ -19,7 +19,7 @@ PNG = Image(data=b"\x89PNG\r\n\x1a\n\x00")
 PDF = File("a.pdf", data=b"%PDF-1.7")
 WAV = File("a.wav", data=b"RIFF\x10\x00\x00\x00WAVEfmt ")
 MP4 = File("a.mp4", data=b"\x00\x00\x00\x18ftypisom")
-MEDIA = {"picture": PNG, "pdf": PDF, "audio": WAV, "video": MP4}
+MEDIA: dict[str, Image | File] = {"picture": PNG, "pdf": PDF, "audio": WAV, "video": MP4}
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def test_content_becomes_the_parts_that_it_says(made: Any, parts: tuple[Part, ..
         (lambda: user([]), "no content"),
         (lambda: user(b"hello"), r"for text write data.decode\(\)"),
         (lambda: user({"a", "b"}), "got a set"),
-        (lambda: user({"role": "user", "content": "x"}), r"give the dict itself to ask"),  # type: ignore[arg-type]
-        (lambda: user({"type": "image_url"}), r"write Text\(…\), Image\(…\)"),  # type: ignore[arg-type]
+        (lambda: user({"role": "user", "content": "x"}), r"give the dict itself to ask"),
+        (lambda: user({"type": "image_url"}), r"write Text\(…\), Image\(…\)"),
         (lambda: user(user("x")), "it is a message already"),  # type: ignore[arg-type]
         (lambda: user(Reply((Text("x"),))), "put the reply itself"),  # type: ignore[arg-type]
         (lambda: user(Path("nowhere.png")), "cannot be read"),

@@ -325,5 +325,6 @@ def _are_result_parts(content: tuple[object, ...]) -> bool:
 
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
 
-ContentLike: TypeAlias = str | Part | bytes | os.PathLike[str] | Iterable["ContentLike"]
+ContentItem: TypeAlias = str | Part | bytes | os.PathLike[str]
+ContentLike: TypeAlias = ContentItem | Iterable["ContentLike"]
 """Content of a message as people write it: texts, parts, bytes and paths, and lists of them."""
