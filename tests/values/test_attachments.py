@@ -51,6 +51,7 @@ def test_a_picture_is_read_from_what_people_have(folder: Path) -> None:
         (lambda: Image("photo.png"), "image/jpeg"),
         (lambda: Image(data=JPEG), "image/jpeg"),
         (lambda: Image(data=JPEG, media_type="image/png"), "image/jpeg"),
+        (lambda: Image(data=JPEG, media_type="image/gif"), "image/jpeg"),
         (lambda: Image(f"data:image/png;base64,{b64encode(JPEG).decode()}"), "image/jpeg"),
         (lambda: Image(url=f"data:image/png;base64,{b64encode(JPEG).decode()}"), "image/jpeg"),
         (lambda: Image(data=b"\x00unknown", media_type="image/jxl"), "image/jxl"),

@@ -31,7 +31,7 @@ def replace_refused(
     sent, perhaps to another model, and must not end the conversation.
     """
     facts, model_name = target.facts, f"{target.provider.name}:{target.model}"
-    found = {_find_refused(part, facts) for message in messages for part in _list_media(message)}
+    found: set[MediaKind | None] = {_find_refused(part, facts) for message in messages for part in _list_media(message)}
     refused: list[MediaKind] = [kind for kind in found if kind is not None]
     if not refused:
         return messages
