@@ -93,6 +93,8 @@ def test_content_becomes_the_parts_that_it_says(made: Any, parts: tuple[Part, ..
         (lambda: Text(None), "not None"),  # type: ignore[arg-type]
         (lambda: ToolResult(5, "x"), "the id of its call as text"),  # type: ignore[arg-type]
         (lambda: ToolResult(ToolCall("c", "f"), "x"), r"write ToolResult\(call.id"),  # type: ignore[arg-type]
+        (lambda: ToolCall("c", "f", None), "not None"),  # type: ignore[arg-type]
+        (lambda: ToolCall("c", "f", "no JSON"), "as a dict, not a str"),  # type: ignore[arg-type]
         (lambda: ToolResult("c", None), "got None"),
         (lambda: ToolResult("c", b"x"), "got a bytes"),
         (lambda: ToolResult("c", object()), "JSON cannot hold"),
@@ -103,6 +105,10 @@ def test_what_cannot_be_sent_raises_with_the_right_spelling(make: Any, words: st
     with pytest.raises(ConfigError, match=words) as caught:
         make()
     assert "To do: " in str(caught.value)
+
+
+def test_the_arguments_of_a_call_may_be_their_json() -> None:
+    assert ToolCall("c", "f", '{"a": 1}') == ToolCall("c", "f", {"a": 1})  # type: ignore[arg-type]
 
 
 def test_content_without_end_is_refused() -> None:

@@ -172,6 +172,12 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
     custom: bool = False
     """True: the tool takes free text instead of JSON; the text is in `raw_arguments`."""
 
+    def __post_init__(self) -> None:
+        if type(self.arguments) is not dict:
+            from asides.values.content import read_call_arguments
+
+            msgspec.structs.force_setattr(self, "arguments", read_call_arguments(self.arguments))
+
     def __repr__(self) -> str:
         return f"ToolCall(id={self.id!r}, name={self.name!r}, arguments={sorted(self.arguments)})"
 
