@@ -6,7 +6,6 @@ where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin
 
@@ -17,7 +16,7 @@ from asides.providers.credentials import KeyLike
 from asides.providers.quirks import TagPosition, Tags, trim_names
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
-from asides.values.parts import ContentLike, File, Image, MediaSource, Part, Text
+from asides.values.parts import ContentItem, File, Image, MediaSource, Text
 from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
 from asides.wire.inline_tags.grammars import find_rules
@@ -64,17 +63,9 @@ class HasMessages(Protocol):
         ...
 
 
-PromptLike: TypeAlias = (
-    str
-    | Message
-    | Prompt
-    | HasMessages
-    | Mapping[str, Any]
-    | Part
-    | bytes
-    | os.PathLike[str]
-    | Sequence[Message | Reply | Mapping[str, Any] | ContentLike]
-)
+# Only one kind of list: type checkers guess the type of a literal from it.
+PromptItem: TypeAlias = Message | Reply | Mapping[str, Any] | ContentItem
+PromptLike: TypeAlias = PromptItem | Prompt | HasMessages | Sequence[PromptItem | Sequence[ContentItem]]
 """Text; a message; a dict; a picture or a path; a list of texts, pictures and files, which is one message; a history of
 messages, replies and dicts (of chat completions, Responses, Anthropic or Gemini); or an object with `messages`."""
 

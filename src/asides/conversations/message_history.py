@@ -10,7 +10,6 @@ import copy
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from os import PathLike
 from typing import Any, Self, TypeAlias
 
 import msgspec
@@ -24,21 +23,20 @@ from asides.conversations.store import (
 )
 from asides.flows.build_call import CallBuilder, read_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals, redact
+from asides.options import PromptItem
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
-from asides.values.parts import ContentLike, Part, Text, ToolResult
+from asides.values.parts import ContentItem, Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage
 
 Messages = tuple[Message, ...]
 
-MessageLike: TypeAlias = Message | Reply | Mapping[str, Any] | ContentLike
+MessageLike: TypeAlias = Message | Reply | Mapping[str, Any] | ContentItem | Sequence[ContentItem]
 """A message: text or other content of a user, a `Message`, a reply, or a dict in a format that `ask` reads."""
 
-Question: TypeAlias = (
-    str | Message | Reply | Mapping[str, Any] | Part | bytes | PathLike[str] | Sequence[MessageLike] | None
-)
+Question: TypeAlias = PromptItem | Sequence[PromptItem | Sequence[ContentItem]] | None
 """A question: a message, several messages such as tool results, or None for no new message."""
 
 

@@ -104,7 +104,7 @@ def _split_runs(items: tuple[object, ...], *, each: bool) -> Iterator[tuple[int,
     run: list[object] = []
     kind = ""
     for place, item in enumerate(items):
-        found = "content" if _is_content(item) else "dict" if isinstance(item, Mapping) else ""
+        found = "content" if _is_content(item) else _find_dict_kind(item) if isinstance(item, Mapping) else ""
         if run and (found != kind or not found or (each and found == "content")):
             yield place - len(run), run
             run = []
@@ -112,6 +112,11 @@ def _split_runs(items: tuple[object, ...], *, each: bool) -> Iterator[tuple[int,
         kind = found
     if run:
         yield len(items) - len(run), run
+
+
+def _find_dict_kind(item: Mapping[Any, Any]) -> str:
+    """The formats of dicts that are not read together: contents have `parts` where all others have `content`."""
+    return "contents" if isinstance(item.get("parts"), (list, tuple)) else "messages"
 
 
 def _read_value(item: object, place: int) -> Message | None:
@@ -160,6 +165,8 @@ def _read_dicts(run: list[Mapping[str, Any]], start: int, before: Sequence[Messa
                 f"messages[{place}]: a dict with the type {item['type']!r} has no role. To do: write "
                 f'{{"role": "{role}", "content": "…"}}.'
             )
+        if item.get("content") and item.get("parts"):
+            raise ConfigError(f"messages[{place}]: there are both content and parts. To do: keep one of them.")
         if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
             raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
     form = detect_prompt_format(run)

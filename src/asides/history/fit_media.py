@@ -31,8 +31,8 @@ def replace_refused(
     sent, perhaps to another model, and must not end the conversation.
     """
     facts, model_name = target.facts, f"{target.provider.name}:{target.model}"
-    found = {_find_refused(part, facts) for message in messages for part in _list_media(message)}
-    refused = [kind for kind in _WORDS if kind in found]
+    found: set[MediaKind | None] = {_find_refused(part, facts) for message in messages for part in _list_media(message)}
+    refused: list[MediaKind] = [kind for kind in found if kind is not None]
     if not refused:
         return messages
     last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
@@ -43,9 +43,9 @@ def replace_refused(
                 f"{model_name} takes no {_WORDS[kind]}, and the question has one. To do: leave it out, ask one that "
                 f"{'sees' if kind == 'picture' else 'takes it'}, or pass on_conflict='adjust'."
             )
-    for kind in refused:
-        code = "pictures_dropped" if kind == "picture" else "files_dropped"
-        notices.append(Notice(code, f"{model_name} takes no {_WORDS[kind]}; a note replaces them", "messages"))
+    for each in sorted(refused, key=list(_WORDS).index):
+        code = "pictures_dropped" if each == "picture" else "files_dropped"
+        notices.append(Notice(code, f"{model_name} takes no {_WORDS[each]}; a note replaces them", "messages"))
     return tuple(replace_media(message, lambda part: _find_refused(part, facts) is not None) for message in messages)
 
 

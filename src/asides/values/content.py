@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, get_args
 import msgspec
 
 from asides.values.errors import ConfigError
-from asides.values.parts import File, Image, Part, Text
+from asides.values.parts import File, Image, Part, Text, read_arguments
 
 _PARTS = get_args(Part)
 _TEXT_TYPES = ("text", "input_text", "output_text")
@@ -149,7 +149,19 @@ def _advise(value: object, maker: str) -> str:
     return f'write text, Image(…), File(…), a path, or a list of them: {maker}("What is this?", Image("a.png"))'
 
 
-# --- results of tools -------------------------------------------------------------------------------------------------
+# --- calls and results of tools ---------------------------------------------------------------------------------------
+
+
+def read_call_arguments(arguments: object) -> dict[str, Any]:
+    """The arguments of a call as a dict, also from their JSON text."""
+    read = dict(arguments) if isinstance(arguments, Mapping) else None
+    read = read_arguments(arguments) if isinstance(arguments, str) else read
+    if read is None:
+        raise ConfigError(
+            f"ToolCall(…) takes its arguments as a dict, not {_describe(arguments)}. To do: write "
+            'ToolCall("call_1", "add", {"a": 1}); text that is no JSON object goes into raw_arguments=.'
+        )
+    return read
 
 
 def check_call_id(call_id: object) -> None:

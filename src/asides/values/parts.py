@@ -173,6 +173,12 @@ class ToolCall(msgspec.Struct, JsonForm, frozen=True, tag="tool_call"):
     custom: bool = False
     """True: the tool takes free text instead of JSON; the text is in `raw_arguments`."""
 
+    def __post_init__(self) -> None:
+        if type(self.arguments) is not dict:
+            from asides.values.content import read_call_arguments
+
+            msgspec.structs.force_setattr(self, "arguments", read_call_arguments(self.arguments))
+
     def __repr__(self) -> str:
         name, value = (
             ("arguments", self.arguments) if self.raw_arguments is None else ("raw_arguments", self.raw_arguments)
@@ -339,5 +345,6 @@ def _are_result_parts(content: tuple[object, ...]) -> bool:
 
 Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
 
-ContentLike: TypeAlias = str | Part | bytes | os.PathLike[str] | Iterable["ContentLike"]
+ContentItem: TypeAlias = str | Part | bytes | os.PathLike[str]
+ContentLike: TypeAlias = ContentItem | Iterable["ContentLike"]
 """Content of a message as people write it: texts, parts, bytes and paths, and lists of them."""

@@ -338,7 +338,6 @@ MINIMAX_MODELS = (
 )
 
 MISTRAL_MODELS = (
-    # It sees from 2509 on. Other models hear: docs.mistral.ai capabilities/audio.
     *(
         ModelRule(
             models=models,
@@ -348,7 +347,7 @@ MISTRAL_MODELS = (
             pictures=pictures,
             refuses_files=("audio", "video"),
             since="2026-11-16",
-            source=f"{MISTRAL}; huggingface.co/mistralai/Magistral-Small-2506 and -2509",
+            source=f"{MISTRAL}; huggingface.co/mistralai/Magistral-Small-2509: it sees from then on",
         )
         for models, pictures in (("magistral*250[67]*", False), ("magistral*", None))
     ),
