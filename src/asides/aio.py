@@ -6,21 +6,20 @@ Not here: what a call means (flows) and how bytes travel (transports). aiohttp i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, Options, PromptLike
+from asides.options import ListOptions, Options, PromptLike, SharedOptions
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.async_ import AsyncStream, run_flow
 from asides.transports.protocols import AsyncTransport
 from asides.values.model_info import ModelInfo
-from asides.values.reply import Reply
+from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
     from asides.transports.run_stream import AsyncRunStream, RunState
-    from asides.values.result import Output
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "run", "stream"]
 
@@ -43,12 +42,24 @@ class AsyncClient:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
-    async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+    @overload
+    async def ask(
+        self, model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+    ) -> Reply[Output]: ...
+    @overload
+    async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]: ...
+    async def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]:
         """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
         call = self._call_builder.build(model, prompt, options, stream=False)
         return await AsyncStream(call, self._transport).drain()
 
-    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
+    @overload
+    def stream(
+        self, model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+    ) -> AsyncStream[Output]: ...
+    @overload
+    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream[Any]: ...
+    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
@@ -76,13 +87,25 @@ class AsyncClient:
         await self.close()
 
 
-async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+@overload
+async def ask(
+    model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+) -> Reply[Output]: ...
+@overload
+async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]: ...
+async def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]:
     """Ask a model through a client that is closed afterwards; returns the whole reply."""
     async with AsyncClient() as client:
         return await client.ask(model, prompt, **options)
 
 
-def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream:
+@overload
+def stream(
+    model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+) -> AsyncStream[Output]: ...
+@overload
+def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream[Any]: ...
+def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> AsyncStream[Any]:
     """The events of a reply, through a client that is closed with them. Use it in an `async with`."""
     call = CallBuilder().build(model, prompt, options, stream=True)
     return AsyncStream(call, AiohttpTransport(), ends_transport=True)

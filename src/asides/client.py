@@ -6,21 +6,20 @@ Not here: what a call means (flows) and how bytes travel (transports). urllib3 i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, Options, PromptLike
+from asides.options import ListOptions, Options, PromptLike, SharedOptions
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.protocols import Transport
 from asides.transports.sync import Stream, run_flow
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.model_info import ModelInfo
-from asides.values.reply import Reply
+from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
     from asides.transports.run_stream import RunState, RunStream
-    from asides.values.result import Output
 
 __all__ = ["Client", "Stream", "ask", "get_shared_client", "stream"]
 
@@ -43,12 +42,24 @@ class Client:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
-    def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+    @overload
+    def ask(
+        self, model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+    ) -> Reply[Output]: ...
+    @overload
+    def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]: ...
+    def ask(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]:
         """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`."""
         call = self._call_builder.build(model, prompt, options, stream=False)
         return Stream(call, self._transport).reply
 
-    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
+    @overload
+    def stream(
+        self, model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+    ) -> Stream[Output]: ...
+    @overload
+    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream[Any]: ...
+    def stream(self, model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
@@ -84,11 +95,21 @@ def get_shared_client() -> Client:
     return _shared
 
 
-def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply:
+@overload
+def ask(model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]) -> Reply[Output]: ...
+@overload
+def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]: ...
+def ask(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Reply[Any]:
     """Ask a model; returns the whole reply. This is `Client.ask` of the shared client."""
     return _shared.ask(model, prompt, **options)
 
 
-def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream:
+@overload
+def stream(
+    model: str, prompt: PromptLike, *, output: type[Output], **options: Unpack[SharedOptions]
+) -> Stream[Output]: ...
+@overload
+def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream[Any]: ...
+def stream(model: str, prompt: PromptLike, **options: Unpack[Options]) -> Stream[Any]:
     """The events of a reply as they arrive. This is `Client.stream` of the shared client."""
     return _shared.stream(model, prompt, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, assert_type
 
 import msgspec
 import pytest
@@ -313,3 +313,18 @@ def test_only_what_is_open_is_copied() -> None:
     assert document.snapshot() == {"a": {"n": [1]}, "b": [{"c": 1}, {"d": "xy"}]}
     assert first["a"] is document.snapshot()["a"]
     assert document.is_closed
+
+
+if TYPE_CHECKING:
+    # The type checkers of the house read this: the output of a reply has the type that was asked for.
+    assert_type(asides.ask(MODEL, "?", output=Weather), asides.Reply[Weather])
+    assert_type(asides.ask(MODEL, "?", output=list[int], seed=1).output, list[int])
+    assert_type(asides.ask(MODEL, "?", output=SCHEMA).output, Any)
+    assert_type(asides.ask(MODEL, "?").output, Any)
+    assert_type(asides.stream(MODEL, "?", output=Weather).reply.output, Weather)
+    assert_type(asides.aio.stream(MODEL, "?", output=Weather).reply.output, Weather)
+    assert_type(asides.Client().ask(MODEL, "?", output=Weather).output, Weather)
+    assert_type(asides.AsyncClient().stream(MODEL, "?", output=Weather).reply.output, Weather)
+    assert_type(asides.Conversation().ask("?", output=Weather).output, Weather)
+    assert_type(asides.Conversation().stream("?", output=Weather).reply.output, Weather)
+    assert_type(asides.AsyncConversation().stream("?", output=Weather).reply.output, Weather)
