@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from asides.compat import create_chat_completion
 from asides.testing.stage import OpenStage, Say
 from tests.shells import KEY, MODEL
@@ -22,3 +24,11 @@ def test_what_is_not_given_is_not_sent_and_no_answer_is_none(stage: OpenStage) -
     opened = stage(Say(thinking="plan", stop="length"))
     assert create_chat_completion(MODEL, MESSAGES, base_url=opened.url, api_key=KEY)["content"] is None
     assert not {"temperature", "max_tokens", "top_p"} & opened.requests[0].json.keys()
+
+
+def test_the_dict_is_plain_json(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="plan", text="42"))
+    answer = create_chat_completion(MODEL, MESSAGES, base_url=opened.url, api_key=KEY, thinking_encrypted=True)
+    assert json.loads(json.dumps(answer)) == answer
+    assert answer["metadata"]["usage"]["origin"] == "reported"
+    assert answer["metadata"]["raw"]["choices"][0]["message"]["content"] == "42"

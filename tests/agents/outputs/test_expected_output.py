@@ -120,7 +120,7 @@ def test_an_answer_that_does_not_fit_raises_when_it_is_read_and_is_not_lost(
             _ = reply.output
         assert raised.value.partial is reply
         assert raised.value.feedback
-    assert "canary" not in str(raised.value)
+        assert "canary" not in str(raised.value)
     assert reply.text == text
     assert reply.to_dict()["output"] is None
 
