@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from asides.compat import create_chat_completion
 from asides.testing.stage import OpenStage, Say
 from tests.shells import KEY, MODEL
@@ -29,3 +31,11 @@ def test_a_setting_that_the_model_refuses_is_left_out(stage: OpenStage) -> None:
     answer = create_chat_completion("deepseek:deepseek-reasoner", MESSAGES, 0.5, base_url=opened.url, api_key=KEY)
     assert answer["content"] == "42"
     assert "temperature" not in opened.requests[0].json
+
+
+def test_the_dict_is_plain_json(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="plan", text="42"))
+    answer = create_chat_completion(MODEL, MESSAGES, base_url=opened.url, api_key=KEY, thinking_encrypted=True)
+    assert json.loads(json.dumps(answer)) == answer
+    assert answer["metadata"]["usage"]["origin"] == "reported"
+    assert answer["metadata"]["raw"]["choices"][0]["message"]["content"] == "42"

@@ -6,23 +6,22 @@ Not here: what a call means (flows) and how bytes travel (transports). aiohttp i
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike
+from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.async_ import AsyncStream, run_flow
 from asides.transports.protocols import AsyncTransport
 from asides.values.model_info import ModelInfo
-from asides.values.reply import Reply
+from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
     from asides.flows.many import OnProgress
     from asides.transports.answers import AsyncAnswers
     from asides.transports.run_stream import AsyncRunStream, RunState
-    from asides.values.result import Output
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "run", "stream"]
 
@@ -45,9 +44,22 @@ class AsyncClient:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
+    @overload
+    async def ask(
+        self,
+        model: ModelLike | None = None,
+        prompt: PromptLike | None = None,
+        *,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> Reply[Output]: ...
+    @overload
     async def ask(
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
-    ) -> Reply:
+    ) -> Reply[Any]: ...
+    async def ask(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Reply[Any]:
         """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`.
 
         Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
@@ -55,9 +67,22 @@ class AsyncClient:
         call = self._call_builder.build(model, prompt, options, stream=False)
         return await AsyncStream(call, self._transport).drain()
 
+    @overload
+    def stream(
+        self,
+        model: ModelLike | None = None,
+        prompt: PromptLike | None = None,
+        *,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> AsyncStream[Output]: ...
+    @overload
     def stream(
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
-    ) -> AsyncStream:
+    ) -> AsyncStream[Any]: ...
+    def stream(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> AsyncStream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
@@ -119,7 +144,21 @@ def _open_client() -> AsyncClient:
     return client
 
 
-async def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply:
+@overload
+async def ask(
+    model: ModelLike | None = None,
+    prompt: PromptLike | None = None,
+    *,
+    output: type[Output],
+    **options: Unpack[SharedOptions],
+) -> Reply[Output]: ...
+@overload
+async def ask(
+    model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+) -> Reply[Any]: ...
+async def ask(
+    model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+) -> Reply[Any]:
     """Ask a model through a client that is closed afterwards; returns the whole reply."""
     async with _open_client() as client:
         return await client.ask(model, prompt, **options)
@@ -161,7 +200,21 @@ def _answer(
     return AsyncAnswers(calls, transport, batch, ends_transport=ends_transport)
 
 
-def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> AsyncStream:
+@overload
+def stream(
+    model: ModelLike | None = None,
+    prompt: PromptLike | None = None,
+    *,
+    output: type[Output],
+    **options: Unpack[SharedOptions],
+) -> AsyncStream[Output]: ...
+@overload
+def stream(
+    model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+) -> AsyncStream[Any]: ...
+def stream(
+    model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+) -> AsyncStream[Any]:
     """The events of a reply, through a client that is closed with them. Use it in an `async with`."""
     call = _create_builder().build(model, prompt, options, stream=True)
     return AsyncStream(call, AiohttpTransport(), ends_transport=True)

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike
+from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.protocols import Transport
 from asides.transports.sync import Stream, run_flow
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.model_info import ModelInfo
-from asides.values.reply import Reply
+from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
     from asides.flows.many import Batch, BuildCall, OnProgress
     from asides.transports.answers import Answers
     from asides.transports.run_stream import RunState, RunStream
-    from asides.values.result import Output
 
 __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "stream"]
 
@@ -46,9 +45,22 @@ class Client:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
+    @overload
+    def ask(
+        self,
+        model: ModelLike | None = None,
+        prompt: PromptLike | None = None,
+        *,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> Reply[Output]: ...
+    @overload
     def ask(
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
-    ) -> Reply:
+    ) -> Reply[Any]: ...
+    def ask(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Reply[Any]:
         """Ask a model; returns the whole reply. The provider sends it in one piece, unless `stream=True`.
 
         Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
@@ -56,9 +68,22 @@ class Client:
         call = self._call_builder.build(model, prompt, options, stream=False)
         return Stream(call, self._transport).reply
 
+    @overload
+    def stream(
+        self,
+        model: ModelLike | None = None,
+        prompt: PromptLike | None = None,
+        *,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> Stream[Output]: ...
+    @overload
     def stream(
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
-    ) -> Stream:
+    ) -> Stream[Any]: ...
+    def stream(
+        self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+    ) -> Stream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
         return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
 
@@ -120,7 +145,17 @@ def get_shared_client() -> Client:
     return _shared
 
 
-def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply:
+@overload
+def ask(
+    model: ModelLike | None = None,
+    prompt: PromptLike | None = None,
+    *,
+    output: type[Output],
+    **options: Unpack[SharedOptions],
+) -> Reply[Output]: ...
+@overload
+def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply[Any]: ...
+def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply[Any]:
     """Ask a model; returns the whole reply. This is `Client.ask` of the shared client."""
     return _shared.ask(model, prompt, **options)
 
@@ -137,6 +172,18 @@ def ask_many(
     return _shared.ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
 
 
-def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream:
+@overload
+def stream(
+    model: ModelLike | None = None,
+    prompt: PromptLike | None = None,
+    *,
+    output: type[Output],
+    **options: Unpack[SharedOptions],
+) -> Stream[Output]: ...
+@overload
+def stream(
+    model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
+) -> Stream[Any]: ...
+def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream[Any]:
     """The events of a reply as they arrive. This is `Client.stream` of the shared client."""
     return _shared.stream(model, prompt, **options)

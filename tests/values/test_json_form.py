@@ -105,6 +105,8 @@ def test_messages_parts_and_runs_are_json() -> None:
     assert message is not None
     assert "canary" not in json.dumps(message.to_dict())
     assert [part["type"] for part in message.to_dict()["parts"]] == ["reasoning", "text", "tool_call"]
+    assert not any("seals" in part for part in message.to_dict()["parts"])
+    assert all(part["seals"][0]["value"] == "seal-canary" for part in message.to_dict(seals=True)["parts"])
     run = asides.Result(asides.user("x"), (message,), (asides.Step(1, REPLY, (RESULT,)),), "answered")
     assert "canary" not in run.to_json()
     fields = run.to_dict(thinking=True)

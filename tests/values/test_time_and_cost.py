@@ -93,7 +93,8 @@ def test_the_timings_of_a_run_follow_each_other() -> None:
 
 @both_shells
 def test_a_stream_is_measured_from_the_start_of_the_call_with_its_retries(shell: Shell, stage: OpenStage) -> None:
-    slow = Say(thinking="a thought of some length", text="the answer", piece=8, pause=0.05)
+    # The pauses are long, so that no busy machine reads two pieces at once.
+    slow = Say(thinking="a thought of some length", text="the answer", piece=12, pause=0.2)
     outcome = shell(stage(Fail(503, retry_after=0.2), slow).url)
     assert outcome.reply is not None
     timing, thought = outcome.reply.timing, outcome.reply.thinking
@@ -153,7 +154,7 @@ def test_a_run_has_the_time_of_its_model_and_the_cost_of_its_steps(stage: OpenSt
 
 
 def test_react_is_measured_as_it_is_read(stage: OpenStage) -> None:
-    opened = stage(Say(text="Thought: I know it well.\nFinal Answer: noon", piece=4, pause=0.03))
+    opened = stage(Say(text="Thought: I know it well.\nFinal Answer: noon", piece=12, pause=0.2))
     result = asides.Agent(MODEL, mode="react", base_url=opened.url, api_key=KEY, stream=True).send("?")
     assert result.timing is not None
     assert result.timing.first_thought is not None

@@ -12,7 +12,8 @@ from asides.aio import AsyncClient
 from asides.options import ModelLike, PromptLike
 from asides.transports.run_stream import AsyncRunStream
 from asides.values.messages import OutputSchema
-from asides.values.result import Output, Result
+from asides.values.reply import Output
+from asides.values.result import Result
 
 Requested = TypeVar("Requested")
 

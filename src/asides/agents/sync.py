@@ -11,7 +11,8 @@ from asides.client import Client, get_shared_client
 from asides.options import ModelLike, PromptLike
 from asides.transports.run_stream import RunStream
 from asides.values.messages import OutputSchema
-from asides.values.result import Output, Result
+from asides.values.reply import Output
+from asides.values.result import Result
 
 Requested = TypeVar("Requested")
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any, Self, Unpack
+from typing import Any, Generic, Self, Unpack, overload
 
 from asides import aio
 from asides.aio import AsyncClient, AsyncStream
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
-from asides.options import ModelLike, Options
+from asides.options import ModelLike, Options, SharedOptions
 from asides.values.events import Event
-from asides.values.reply import Reply
+from asides.values.reply import Output, Output_co, Reply
 
 
 class AsyncConversation(ConversationCore[AsyncClient]):
@@ -30,9 +30,22 @@ class AsyncConversation(ConversationCore[AsyncClient]):
     store in another thread, before their answer is returned.
     """
 
+    @overload
+    async def ask(
+        self,
+        prompt: Question = None,
+        *,
+        model: ModelLike | None = None,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> Reply[Output]: ...
+    @overload
     async def ask(
         self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
-    ) -> Reply:
+    ) -> Reply[Any]: ...
+    async def ask(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> Reply[Any]:
         """Ask a question; returns the reply. Both are added to the conversation. Without a question the model continues
         from the last message, such as a tool result. Of several models, each is asked when those before it fail.
 
@@ -48,9 +61,22 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         await _end_turn(turn, reply)
         return reply
 
+    @overload
+    def stream(
+        self,
+        prompt: Question = None,
+        *,
+        model: ModelLike | None = None,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> AsyncConversationStream[Output]: ...
+    @overload
     def stream(
         self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
-    ) -> AsyncConversationStream:
+    ) -> AsyncConversationStream[Any]: ...
+    def stream(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> AsyncConversationStream[Any]:
         """Ask a question; returns the events of the reply. However the stream ends, the question and the answer so far
         are added to the conversation.
         """
@@ -76,7 +102,7 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         return reply
 
 
-class AsyncConversationStream:
+class AsyncConversationStream(Generic[Output_co]):
     """The events of one answer: those of `AsyncClient.stream`. Iterate over it in an `async with`; leaving it ends the
     turn.
 
@@ -84,7 +110,7 @@ class AsyncConversationStream:
     the answer so far are added to the conversation and its store, once. If no answer has begun, nothing is added.
     """
 
-    def __init__(self, turn: Turn, stream: AsyncStream) -> None:
+    def __init__(self, turn: Turn, stream: AsyncStream[Output_co]) -> None:
         self._stream = stream
         self._batches = _read_turn(turn, stream)
         self._events = _flatten(self._batches)
@@ -99,19 +125,19 @@ class AsyncConversationStream:
         """The events in lists, one for each read of the connection."""
         return self._batches
 
-    async def drain(self) -> Reply:
+    async def drain(self) -> Reply[Output_co]:
         """Read the rest of the events; returns the whole reply."""
         async for _ in self._batches:
             pass
         return self._stream.reply
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> Reply[Output_co]:
         """The whole reply, once all events were read; `await drain()` reads them."""
         return self._stream.reply
 
     @property
-    def partial(self) -> Reply | None:
+    def partial(self) -> Reply[Output_co] | None:
         """The reply so far; None when nothing has arrived."""
         return self._stream.partial
 
@@ -138,7 +164,7 @@ class AsyncConversationStream:
         return f"AsyncConversationStream({self._stream!r})"
 
 
-async def _read_turn(turn: Turn, stream: AsyncStream) -> AsyncGenerator[list[Event], None]:
+async def _read_turn(turn: Turn, stream: AsyncStream[Any]) -> AsyncGenerator[list[Event], None]:
     turn.begin()
     try:
         async for batch in stream.batches():

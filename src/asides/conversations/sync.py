@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from typing import Any, Self, Unpack
+from typing import Any, Generic, Self, Unpack, overload
 
 from asides.client import Client, Stream, get_shared_client
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
-from asides.options import ModelLike, Options
+from asides.options import ModelLike, Options, SharedOptions
 from asides.values.events import Event
-from asides.values.reply import Reply
+from asides.values.reply import Output, Output_co, Reply
 
 
 class Conversation(ConversationCore[Client]):
@@ -31,7 +31,20 @@ class Conversation(ConversationCore[Client]):
     returned. `keep_thinking` saves readable thinking too (default: the setting keep_thinking, which is false).
     """
 
-    def ask(self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]) -> Reply:
+    @overload
+    def ask(
+        self,
+        prompt: Question = None,
+        *,
+        model: ModelLike | None = None,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> Reply[Output]: ...
+    @overload
+    def ask(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> Reply[Any]: ...
+    def ask(self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]) -> Reply[Any]:
         """Ask a question; returns the reply. Both are added to the conversation. Without a question the model continues
         from the last message, such as a tool result. Of several models, each is asked when those before it fail.
 
@@ -46,9 +59,22 @@ class Conversation(ConversationCore[Client]):
             turn.drop()
         return reply
 
+    @overload
+    def stream(
+        self,
+        prompt: Question = None,
+        *,
+        model: ModelLike | None = None,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> ConversationStream[Output]: ...
+    @overload
     def stream(
         self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
-    ) -> ConversationStream:
+    ) -> ConversationStream[Any]: ...
+    def stream(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> ConversationStream[Any]:
         """Ask a question; returns the events of the reply. However the stream ends, the question and the answer so far
         are added to the conversation.
         """
@@ -81,14 +107,14 @@ class Conversation(ConversationCore[Client]):
         return self._asking_client._call_builder
 
 
-class ConversationStream:
+class ConversationStream(Generic[Output_co]):
     """The events of one answer: those of `Client.stream`. Iterate over it in a `with`; leaving it ends the turn.
 
     However it ends (at the last event, on an error, when it is closed, on Ctrl-C), the question and the
     answer so far are added to the conversation and its store, once. If no answer has begun, nothing is added.
     """
 
-    def __init__(self, turn: Turn, stream: Stream) -> None:
+    def __init__(self, turn: Turn, stream: Stream[Output_co]) -> None:
         self._stream = stream
         self._batches = _read_turn(turn, stream)
         self._events = _flatten(self._batches)
@@ -104,14 +130,14 @@ class ConversationStream:
         return self._batches
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> Reply[Output_co]:
         """The whole reply; reads the rest of the events first."""
         for _ in self._batches:
             pass
         return self._stream.reply
 
     @property
-    def partial(self) -> Reply | None:
+    def partial(self) -> Reply[Output_co] | None:
         """The reply so far; None when nothing has arrived."""
         return self._stream.partial
 
@@ -138,7 +164,7 @@ class ConversationStream:
         return f"ConversationStream({self._stream!r})"
 
 
-def _read_turn(turn: Turn, stream: Stream) -> Generator[list[Event], None, None]:
+def _read_turn(turn: Turn, stream: Stream[Any]) -> Generator[list[Event], None, None]:
     turn.begin()
     try:
         yield from stream.batches()

@@ -21,8 +21,8 @@ from asides.history.redact import invalidate_seals
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message
 from asides.values.parts import ToolCall, ToolResult
-from asides.values.reply import Reply
-from asides.values.result import Output, Result, RunEnded, RunOutcome, Step, StepEnded, StepStarted, sum_usage
+from asides.values.reply import Output, Reply
+from asides.values.result import Result, RunEnded, RunOutcome, Step, StepEnded, StepStarted, sum_usage
 from asides.values.usage import Usage
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ from asides.values.fold import Fold
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult
-from asides.values.reply import Reply
-from asides.values.result import Output
+from asides.values.reply import Output, Reply
 from asides.values.usage import ReplyTimer
 
 

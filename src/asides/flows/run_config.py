@@ -9,7 +9,7 @@ import msgspec
 
 from asides.agents.tools.executor import Approval, Runnable
 from asides.values.parts import ToolCall
-from asides.values.result import Output
+from asides.values.reply import Output
 
 if TYPE_CHECKING:
     # A run whose answer is text does not load it.

@@ -19,7 +19,7 @@ from asides.transports.flow_state import ExchangeState, FlowState, add_credentia
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, TransportError
 from asides.values.events import Event
-from asides.values.reply import Reply
+from asides.values.reply import Output_co, Reply
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import PartialOutput
@@ -85,7 +85,7 @@ class AsyncEvents(Generic[Item]):
         return f"{type(self).__name__}({self._driver.state})"
 
 
-class AsyncStream(AsyncEvents[Event]):
+class AsyncStream(AsyncEvents[Event], Generic[Output_co]):
     """The events of one reply. Iterate over it; leaving the `async with` (or `close`) closes the connection at once.
 
     `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
@@ -98,19 +98,19 @@ class AsyncStream(AsyncEvents[Event]):
         batches = close_after(driver.batches(), transport) if ends_transport else driver.batches()
         super().__init__(driver, batches, transport, ends_transport)
 
-    async def drain(self) -> Reply:
+    async def drain(self) -> Reply[Output_co]:
         """Read the rest of the stream. Returns the whole reply."""
         async for _ in self._batches:
             pass
         return self._state.reply(closed=True)
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> Reply[Output_co]:
         """The whole reply, once all events are read. `await drain()` reads them."""
         return self._state.reply(closed=self._driver.is_closed)
 
     @property
-    def partial(self) -> Reply | None:
+    def partial(self) -> Reply[Output_co] | None:
         """The reply so far; None when nothing has arrived."""
         return self._state.partial
 

@@ -14,7 +14,8 @@ from asides.transports.flow_state import FlowState
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Events, SyncDriver
 from asides.values.errors import AgentError
-from asides.values.result import Output, Result, RunEvent
+from asides.values.reply import Output
+from asides.values.result import Result, RunEvent
 
 
 class RunState(FlowState[Result[Output]]):

@@ -19,7 +19,7 @@ from asides.transports.flow_state import ExchangeState, FlowState, add_credentia
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, TransportError
 from asides.values.events import Event
-from asides.values.reply import Reply
+from asides.values.reply import Output_co, Reply
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import PartialOutput
@@ -70,7 +70,7 @@ class Events(Generic[Item]):
         return f"{type(self).__name__}({self._driver.state})"
 
 
-class Stream(Events[Event]):
+class Stream(Events[Event], Generic[Output_co]):
     """The events of one reply. Iterate over it; leaving the `with` (or `close`) closes the connection at once.
 
     `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
@@ -82,14 +82,14 @@ class Stream(Events[Event]):
         super().__init__(driver, driver.batches())
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> Reply[Output_co]:
         """The whole reply. Reads the rest of the stream first."""
         for _ in self._batches:
             pass
         return self._state.reply(closed=True)
 
     @property
-    def partial(self) -> Reply | None:
+    def partial(self) -> Reply[Output_co] | None:
         """The reply so far; None when nothing has arrived."""
         return self._state.partial
 

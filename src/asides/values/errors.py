@@ -12,7 +12,7 @@
     ├─ NoAnswer                    only when you required one → AnswerInThinking
     └─ AgentError                  an agent's run could not continue   .result
        ├─ LimitReached .limit → TooManyTurns
-       └─ InvalidOutput · ToolFailed .call
+       └─ InvalidOutput .feedback · ToolFailed .call
 
 Every message says what happened, with which provider, and what to do. Messages hold no content, no thinking, no seal
 and no key, and are one line without control characters. Attributes may hold content, and say so, but no key.

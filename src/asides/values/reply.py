@@ -28,6 +28,7 @@ else:
     from typing import TypeVar
 
     Output_co = TypeVar("Output_co", covariant=True)
+Output = TypeVar("Output")
 
 Revealed: TypeAlias = Literal["thinking_raw", "thinking_encrypted"]
 Outcome: TypeAlias = Literal["answered", "tool_calls", "starved", "unterminated", "refused", "filtered"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias
 
 import msgspec
 
@@ -21,11 +21,9 @@ from asides.values.json_form import JsonForm, to_json_value, write_json
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult
-from asides.values.reply import Outcome, Reply
+from asides.values.reply import Outcome, Output, Reply
 from asides.values.thinking import Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
-
-Output = TypeVar("Output")
 
 RunOutcome: TypeAlias = Outcome | Literal["limit", "failed", "cancelled"]
 """The outcome of the last reply; "limit", "failed" and "cancelled" are for runs that did not reach their end."""

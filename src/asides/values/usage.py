@@ -129,13 +129,13 @@ _TICKS = 10**10
 
 def read_cost(reported: Any, *, ticks: Any = None, upstream: Any = None) -> Decimal | None:
     """Read a cost in US dollars in the forms that hosts use; None for anything else. Those that report one do it in
-    dollars: a number (OpenRouter, whose credits are dollars; DeepInfra), text (Vercel), an object with `total_cost`
-    (Perplexity) or `usd` (Venice), or `ticks` (xAI). Their documents and recordings, 2026-11.
+    dollars: a number or its text (OpenRouter, whose credits are dollars; Vercel, Avian, DeepInfra), an object with
+    `total_cost` (Perplexity), or `ticks` (xAI). From their documents and recordings, 2026-11.
 
     `upstream`: what the user's own account at the upstream provider pays besides (OpenRouter with the user's key).
     """
     if isinstance(reported, Mapping):
-        reported = reported.get("total_cost", reported.get("usd"))
+        reported = reported.get("total_cost")
     cost = _read_amount(reported)
     if cost is None and (count := _read_amount(ticks)) is not None:
         return count / _TICKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, assert_type
 
 import msgspec
 import pytest
@@ -120,7 +120,7 @@ def test_an_answer_that_does_not_fit_raises_when_it_is_read_and_is_not_lost(
             _ = reply.output
         assert raised.value.partial is reply
         assert raised.value.feedback
-    assert "canary" not in str(raised.value)
+        assert "canary" not in str(raised.value)
     assert reply.text == text
     assert reply.to_dict()["output"] is None
 
@@ -225,7 +225,7 @@ def test_the_output_so_far_grows_with_the_events_and_is_of_the_type_at_last(stag
 
 
 def test_the_output_so_far_awaited_in_batches_and_after_a_drain(stage: OpenStage) -> None:
-    opened = stage(Say(text=TEXT, piece=6, pause=0.01))
+    opened = stage(Say(text=TEXT, piece=12, pause=0.15))
 
     async def run() -> tuple[list[Any], Any]:
         async with asides.AsyncClient(base_url=opened.url, api_key=KEY, output=SCHEMA) as client:
@@ -236,7 +236,7 @@ def test_the_output_so_far_awaited_in_batches_and_after_a_drain(stage: OpenStage
                 return seen, drained.partial_output
 
     seen, drained = asyncio.run(run())
-    assert {"city": "Oslo"} in seen
+    assert {"city": "Os"} in seen or {"city": "Oslo"} in seen
     assert seen[-1] == drained == OSLO
 
 
@@ -313,3 +313,18 @@ def test_only_what_is_open_is_copied() -> None:
     assert document.snapshot() == {"a": {"n": [1]}, "b": [{"c": 1}, {"d": "xy"}]}
     assert first["a"] is document.snapshot()["a"]
     assert document.is_closed
+
+
+if TYPE_CHECKING:
+    # The type checkers of the house read this: the output of a reply has the type that was asked for.
+    assert_type(asides.ask(MODEL, "?", output=Weather), asides.Reply[Weather])
+    assert_type(asides.ask(MODEL, "?", output=list[int], seed=1).output, list[int])
+    assert_type(asides.ask(MODEL, "?", output=SCHEMA).output, Any)
+    assert_type(asides.ask(MODEL, "?").output, Any)
+    assert_type(asides.stream(MODEL, "?", output=Weather).reply.output, Weather)
+    assert_type(asides.aio.stream(MODEL, "?", output=Weather).reply.output, Weather)
+    assert_type(asides.Client().ask(MODEL, "?", output=Weather).output, Weather)
+    assert_type(asides.AsyncClient().stream(MODEL, "?", output=Weather).reply.output, Weather)
+    assert_type(asides.Conversation().ask("?", output=Weather).output, Weather)
+    assert_type(asides.Conversation().stream("?", output=Weather).reply.output, Weather)
+    assert_type(asides.AsyncConversation().stream("?", output=Weather).reply.output, Weather)
