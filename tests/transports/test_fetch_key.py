@@ -302,7 +302,7 @@ def test_explain_calls_no_function_and_shows_where_the_key_goes() -> None:
 
 def test_what_is_neither_text_nor_a_function_is_refused() -> None:
     with pytest.raises(ConfigError, match="api_key is text, or a function that returns it, not int"):
-        asides.ask("groq:m", "?", api_key=42)  # type: ignore[arg-type]
+        asides.ask("groq:m", "?", api_key=42)  # type: ignore[call-overload]
 
 
 def test_a_source_shows_nothing() -> None:
