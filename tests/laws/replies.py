@@ -35,9 +35,7 @@ def deltas(text: str, sizes: list[int]) -> list[str]:
 
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=4)
 USAGES = st.none() | st.builds(
-    lambda inputs, answer, thought: Usage(
-        inputs, answer + thought, thought, 0, inputs + answer + thought, cache_written=0
-    ),
+    lambda inputs, answer, thought: Usage(inputs, answer + thought, thought, 0, inputs + answer + thought),
     st.integers(0, 999),
     st.integers(0, 999),
     st.integers(0, 999),

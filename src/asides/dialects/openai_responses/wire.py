@@ -230,7 +230,8 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
         cached=None if inputs is None else inputs.cached_tokens,
         total=usage.total_tokens,
         excludes_thinking=excludes_thinking,
-        cache_written=None if inputs is None else inputs.cache_write_tokens,
+        # The types require the field, so a server that knows of no writes sends 0 too.
+        cache_written=None if inputs is None else inputs.cache_write_tokens or None,
         cost=read_reported_cost(usage),
     )
 
