@@ -17,6 +17,8 @@ from asides.conversations.message_history import (
     MessageLike,
     Question,
     StoredConversation,
+    check_model,
+    check_system,
     find_message,
     read_question,
     replace_text,
@@ -70,8 +72,8 @@ class ConversationCore(Generic[AnyClient]):
         self._history = MessageHistory(
             self._call_builder,
             _open_stored(store, name),
-            model=_check_model(model),
-            system=_check_system(system),
+            model=check_model(model),
+            system=check_system(system),
             keep_thinking=keep_thinking,
         )
         if messages:
@@ -96,7 +98,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @model.setter
     def model(self, name: str | None) -> None:
-        self._history.model = _check_model(name)
+        self._history.model = check_model(name)
 
     @property
     def system(self) -> str | None:
@@ -105,7 +107,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @system.setter
     def system(self, text: str | None) -> None:
-        if _check_system(text) != self.system:
+        if check_system(text) != self.system:
             with self._history.exclusive():
                 self._history.set_system(text)
 
@@ -386,20 +388,3 @@ def _make_name() -> str:
     from datetime import UTC, datetime
 
     return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"
-
-
-def _check_model(model: object) -> str | None:
-    """Return the model. Raises if it is not text: a store and a document hold one name."""
-    if model is None or isinstance(model, str):
-        return model
-    raise ConfigError(
-        f"the model of a conversation is text, not {type(model).__name__}. To do: pass several models to a question "
-        "(model=[…]), or name them in [fallbacks] of the settings."
-    )
-
-
-def _check_system(text: object) -> str | None:
-    """Return the system prompt. Raises if it is not text, since requests would silently leave it out."""
-    if text is None or isinstance(text, str):
-        return text
-    raise ConfigError(f"system is text, not {type(text).__name__}. To do: join its parts into one.")

@@ -306,3 +306,20 @@ def find_message(message: Message, messages: tuple[Message, ...]) -> int:
             if same(messages[place]):
                 return place
     raise ConfigError("this message is not in the conversation. To do: pass one of its .messages.")
+
+
+def check_model(model: object) -> str | None:
+    """Return the model. Raises if it is not text: a store and a document hold one name."""
+    if model is None or isinstance(model, str):
+        return model
+    raise ConfigError(
+        f"the model of a conversation is text, not {type(model).__name__}. To do: pass several models to a question "
+        "(model=[…]), or name them in [fallbacks] of the settings."
+    )
+
+
+def check_system(text: object) -> str | None:
+    """Return the system prompt. Raises if it is not text, since requests would silently leave it out."""
+    if text is None or isinstance(text, str):
+        return text
+    raise ConfigError(f"system is text, not {type(text).__name__}. To do: join its parts into one.")

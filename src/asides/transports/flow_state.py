@@ -33,15 +33,20 @@ class FlowState(Generic[Whole]):
 
     __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "whole")
 
-    def __init__(self, call: CallLike, flow: Callable[[], Flow[Whole]], expected: ExpectedOutput | None = None) -> None:
+    def __init__(
+        self,
+        call: CallLike,
+        flow: Callable[[], Flow[Whole]],
+        find_expected: Callable[[], ExpectedOutput | None] | None = None,
+    ) -> None:
         self.call = call
         """The call under way. A flow with fallbacks replaces it, and with it the target and the key of requests."""
         self.output: PartialOutput | None = None
         """The output in progress, where the caller asked for one. It gets the events that the caller gets."""
-        if expected is not None:
+        if find_expected is not None and (expected := find_expected()) is not None:
             from asides.agents.outputs.expected_output import PartialOutput
 
-            self.output = PartialOutput(expected)
+            self.output = PartialOutput(expected, find_expected)
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None
@@ -109,7 +114,7 @@ class ExchangeState(FlowState[Reply]):
 
     def __init__(self, call: Call) -> None:
         self.exchange: Exchange | ExchangeInOrder = Exchange(call) if not call.fallbacks else _begin_in_order(call)
-        super().__init__(call, self.exchange.steps, call.expected)
+        super().__init__(call, self.exchange.steps, None if call.expected is None else lambda: call.expected)
 
     @property
     def partial(self) -> Reply | None:

@@ -25,7 +25,7 @@ class RunState(FlowState[Result[Output]]):
 
     def __init__(self, run: Run[Output]) -> None:
         self.run = run
-        super().__init__(run.call, run.steps, run.expected)
+        super().__init__(run.call, run.steps, None if run.expected is None else lambda: run.expected)
 
     def show_output(self) -> Any:
         """The output of the current step so far; without an output type, its text."""

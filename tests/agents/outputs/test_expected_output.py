@@ -275,6 +275,14 @@ def test_the_call_of_the_final_tool_is_shown_and_no_other() -> None:
     assert partial.show() == Weather("Oslo", -3.5)
 
 
+def test_the_model_that_took_over_decides_where_the_answer_is() -> None:
+    expected = ExpectedOutput(Weather)
+    partial = PartialOutput(expected, lambda: expected)
+    expected = ExpectedOutput(Weather, Strategy("tool"))
+    partial.add([ToolCallDelta(0, "a", "final_answer"), ToolCallDelta(0, arguments='{"city": "Oslo"')])
+    assert partial.show() == {"city": "Oslo"}
+
+
 def test_words_around_the_json_do_not_matter_and_shown_values_do_not_change() -> None:
     partial = PartialOutput(ExpectedOutput(list[dict[str, int]]))
     partial.add([TextDelta('Here it is:\n```json\n{"value": [{"a": 1}, {"b"')])

@@ -5,7 +5,7 @@ Not here: the type itself (output_type), and the loop of an agent that asks agai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -107,8 +107,12 @@ class PartialOutput:
     linear in the text. Thinking is not looked at.
     """
 
-    def __init__(self, expected: ExpectedOutput) -> None:
+    def __init__(
+        self, expected: ExpectedOutput, find_expected: Callable[[], ExpectedOutput | None] | None = None
+    ) -> None:
+        """`find_expected` says how the model under way answers: in a run, another model may have taken over."""
         self._expected = expected
+        self._find_expected = find_expected
         self._is_wrapped = build_schema(expected.source).wrapped
         self._pieces: list[str] = []
         self._is_whole = False
@@ -133,7 +137,7 @@ class PartialOutput:
                 self._begin()
 
     def _add_call(self, event: ToolCallDelta) -> None:
-        strategy = self._expected.strategy
+        strategy = ((self._find_expected and self._find_expected()) or self._expected).strategy
         if self._call is None and strategy.kind == "tool" and event.name == strategy.tool:
             self._begin()
             self._call = event.block
