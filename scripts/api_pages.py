@@ -37,7 +37,14 @@ THEMES = {
         "Calling",
         "Ask a model, stream its reply, see a request before it is sent. [Options](../options.md) lists what a call "
         "takes, [settings](../settings.md) where defaults come from.",
-        ("asides.client", "asides.aio", "asides.flows.", "asides.options", "asides.settings"),
+        (
+            "asides.client",
+            "asides.aio",
+            "asides.flows.",
+            "asides.options",
+            "asides.settings",
+            "asides.transports.answers",
+        ),
     ),
     "messages": Theme(
         "Messages",
