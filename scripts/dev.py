@@ -41,9 +41,20 @@ def types(python: Path, _: Sequence[str]) -> int:
 
 
 def test(python: Path, words: Sequence[str]) -> int:
-    """Run the tests on all cores; files that are named run on one core, where a debugger works."""
+    """Run the tests on all cores; files that are named run on one core, where a debugger works.
+
+    One process more than there are cores, since many tests wait for something.
+    """
     named = any(word.startswith(("tests", "-n")) for word in words)
-    return run([python, "-m", "pytest", *([] if named else ["-n", "auto", "--dist", "worksteal"]), *words])
+    return run(
+        [
+            python,
+            "-m",
+            "pytest",
+            *([] if named else ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]),
+            *words,
+        ]
+    )
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:

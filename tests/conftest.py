@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
 
 # A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
@@ -31,14 +33,30 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `thorough` unless somebody asks for it."""
+    """Leave out what is marked `thorough`, unless somebody asks for it; run fewer examples."""
     if not _asks_for("thorough", config):
         left_out = [item for item in items if item.get_closest_marker("thorough")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+    if config.getoption("--hypothesis-profile", None) != "thorough":
+        for item in items:
+            _run_fewer_examples(item)
     for item in items:
         if "clients" in item.path.parent.name:
             item.add_marker("clients")
+
+
+def _run_fewer_examples(item: pytest.Item) -> None:
+    """Try a third of a test's examples. Each run tries others, and --hypothesis-profile=thorough tries all."""
+    function: Any = getattr(item, "obj", None)
+    chosen = getattr(function, "_hypothesis_internal_use_settings", None)
+    if isinstance(chosen, hypothesis.settings) and chosen.max_examples > _FEW_EXAMPLES:
+        fewer = hypothesis.settings(chosen, max_examples=max(chosen.max_examples // 3, _FEW_EXAMPLES))
+        function._hypothesis_internal_use_settings = fewer
+
+
+_FEW_EXAMPLES = 20
+hypothesis.settings.register_profile("thorough")
 
 
 def _asks_for(marker: str, config: pytest.Config) -> bool:
