@@ -243,11 +243,11 @@ def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) ->
 
 
 def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:
-    key = given.api_key
+    key: Any = given.api_key
     if not (key is None or isinstance(key, (str, Secret)) or callable(key)):
         raise ConfigError(f"api_key is text, or a function that returns it, not {type(key).__name__}.")
     try:
-        return find_key(target.provider, key, base_url=target.base_url)
+        return find_key(target.provider, given.api_key, base_url=target.base_url)
     except MissingKey:
         if needed:
             raise
