@@ -64,12 +64,15 @@ def find_one(folder: Path, pattern: str) -> Path:
 # --- contents ---------------------------------------------------------------------------------------------------------
 
 
-def check_wheel(wheel: Path, sources: Path, *, allow: str = "") -> None:
-    """Fail unless the wheel has exactly the files of the sources and its own metadata, and no junk."""
+def check_wheel(wheel: Path, sources: Path, *, allow: str = "", more: Iterable[str] = ()) -> None:
+    """Fail unless the wheel has exactly the files of the sources, those in `more` for other folders of an environment,
+    its own metadata, and no junk.
+    """
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     expected = {path.relative_to(sources.parent).as_posix() for path in list_sources(sources)}
-    found = {name for name in names if ".dist-info/" not in name}
+    expected |= set(more)
+    found = {name.partition(".data/data/")[2] or name for name in names if ".dist-info/" not in name}
     if found != expected:
         raise Failed(f"{wheel.name}: missing {sorted(expected - found)}, unexpected {sorted(found - expected)}")
     needed = ("py.typed", ".dist-info/METADATA", ".dist-info/licenses/LICENSE")
@@ -169,7 +172,7 @@ def build_and_check(folder: Path) -> tuple[Path, Path]:
     build(MODEL, folder, _WITH_OUR_TOOLS)
     wheel, sdist = find_one(folder, "asides-*.whl"), find_one(folder, "asides-*.tar.gz")
     model = find_one(folder, "asides_tiny_model-*.whl")
-    check_wheel(wheel, _SOURCES / "asides")
+    check_wheel(wheel, _SOURCES / "asides", more=["share/man/man1/asides.1"])
     check_wheel(model, MODEL / "src" / "asides_tiny_model", allow=".gguf")
     check_sdist(sdist)
     for one in (wheel, model):
