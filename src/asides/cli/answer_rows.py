@@ -63,7 +63,7 @@ class AnswerFile:
             self._file = None
 
     @property
-    def how_to_go_on(self) -> str:
+    def advice(self) -> str:
         """A sentence for a run that was stopped or had failures; "" where nothing is kept."""
         return "" if self._path is None else " To do: run the same command again to ask the rest."
 

@@ -57,10 +57,10 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
         except KeyboardInterrupt:
             pairs.close()
             live.stop()
-            terminal.print_error(f"stopped; {each.summary()}{answers.how_to_go_on}")
+            terminal.print_error(f"stopped; {each.summary()}{answers.advice}")
             return Exit.INTERRUPTED
         live.stop()
-    terminal.print_note(f"{each.summary()}{answers.how_to_go_on if each.failed else ''}")
+    terminal.print_note(f"{each.summary()}{answers.advice if each.failed else ''}")
     if arguments.usage:
         terminal.print_info(each.describe_usage())
     return Exit.SOME_FAILED if each.failed else Exit.DONE
@@ -126,7 +126,7 @@ class _Each:
             if not config.visibility.is_shown:
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
-            self._tell(outcome)
+            self._report_warnings(outcome)
         else:
             fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
             self._first_error = self._first_error or outcome
@@ -138,7 +138,7 @@ class _Each:
         if isinstance(outcome, _OF_ALL) and not self._answered and not self._skipped:
             raise outcome
 
-    def _tell(self, reply: Reply) -> None:
+    def _report_warnings(self, reply: Reply) -> None:
         for notice in reply.warnings:
             if notice not in self._reported and notice.code not in (*PRINTED_WITH_SETTINGS, "max_tokens_chosen"):
                 self._reported.add(notice)

@@ -21,6 +21,7 @@ from asides.cli.parse_arguments import (
     name_value,
 )
 from asides.cli.terminal import Terminal
+from asides.values.error_words import suggest_name
 
 _ROFF = {
     "\\": "\\e",
@@ -72,12 +73,8 @@ def _find_parser(words: list[str]) -> argparse.ArgumentParser:
 
 
 def _explain_unknown(word: str, known: list[str], owner: str = "") -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, known, n=1)
-    if close:
-        return f"no command{owner} is called {word!r}; did you mean {close[0]}?"
-    return f"no command{owner} is called {word!r}" + (f"; the commands are {', '.join(known)}." if known else ".")
+    hint = suggest_name(word, known, f"the commands are {', '.join(known)}." if known else "it has no commands.")
+    return f"no command{owner} is called {word!r}; {hint}"
 
 
 # --- the manual page --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from asides.cli.exit_codes import Exit
+from asides.values.error_words import find_near_name
 
 
 class Command(NamedTuple):
@@ -79,8 +80,6 @@ class Parser(argparse.ArgumentParser):
 
 def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None:
     """The option that was probably meant; None where nothing is near."""
-    from difflib import get_close_matches
-
     shown = [name for name, action in known.items() if action.help != argparse.SUPPRESS and name.startswith("--")]
     written = f"--{option.lstrip('-').replace('_', '-').lower()}"
     for candidate in (written, _SYNONYMS.get(written, "")):
@@ -89,8 +88,8 @@ def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None
     beginning = [name for name in shown if name.startswith(written)]
     if len(beginning) == 1:
         return beginning[0]
-    close = get_close_matches(written[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
-    return f"--{close[0]}" if close else None
+    near = find_near_name(written[2:], (name[2:] for name in shown), cutoff=0.7)
+    return None if near is None else f"--{near}"
 
 
 def _find_owners(option: str) -> list[str]:

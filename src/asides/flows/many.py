@@ -59,7 +59,7 @@ class Batch:
         self._problem: BaseException | None = None
 
     @property
-    def wants_more(self) -> bool:
+    def has_room_for_more(self) -> bool:
         """Whether to take the next question now. No more are taken than are asked at once."""
         is_over = self._is_exhausted or self._problem is not None
         return not is_over and self._taken - self._done < self._concurrency
