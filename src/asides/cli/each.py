@@ -18,7 +18,7 @@ from asides.cli.exit_codes import Exit
 from asides.cli.question_rows import Question, count_questions, open_questions
 from asides.cli.render import PRINTED_WITH_SETTINGS, describe_error, describe_notice, encode_error, encode_reply
 from asides.cli.request import CallConfig, read_call_config
-from asides.cli.terminal import LiveLine, Terminal
+from asides.cli.terminal import LiveLine, Terminal, describe_figures
 from asides.client import Client
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
@@ -27,7 +27,7 @@ from asides.options import Options
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
 _USUAL_CONCURRENCY = 8
 # Wrong for every question: a key that is not accepted, a model that does not exist.
@@ -88,6 +88,8 @@ class _Each:
         self._asked: dict[int, tuple[Question, CallConfig]] = {}
         self._reported: set[Notice] = set()
         self._usage: Usage | None = None
+        self._timings: list[Timing | None] = []
+        self._costs: list[Cost | None] = []
         self._skipped = 0
         self._taken = 0
         self._answered = 0
@@ -123,9 +125,12 @@ class _Each:
         question, config = self._asked.pop(index)
         if isinstance(outcome, Reply):
             fields = encode_reply(outcome, config.visibility)
+            fields["response_id"] = fields.pop("id")  # The row has the id of its question.
             if not config.visibility.is_shown:
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
+            self._timings.append(outcome.timing)
+            self._costs.append(outcome.cost)
             self._report_warnings(outcome)
         else:
             fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
@@ -166,9 +171,5 @@ class _Each:
         return ", ".join(parts) + ("." if first is None else f". The first error: {describe_error(first)}")
 
     def describe_usage(self) -> str:
-        """The line of `--usage`: the tokens of all replies of this run."""
-        usage = self._usage
-        if usage is None or (usage.input is None and usage.output is None):
-            return "tokens: not reported"
-        counts = {"in": usage.input, "out": usage.output, "thinking": usage.thinking}
-        return f"tokens: {', '.join(f'{count} {name}' for name, count in counts.items() if count is not None)}"
+        """The line of `--usage`: the figures of all replies of this run together."""
+        return describe_figures(self._usage or Usage(), join_timings(self._timings), sum_costs(self._costs))

@@ -122,7 +122,7 @@ def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) 
     reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
     builder.reported.clear()
-    builder.reported.update(reported)  # The first question tells of a default model.
+    builder.reported.update(reported)  # The first question reports a default model.
     check_request(call.prompt, call.target, call.policy.on_conflict, [])
 
 
