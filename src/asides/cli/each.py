@@ -10,6 +10,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
+from decimal import Decimal
 from functools import partial
 from typing import cast
 
@@ -88,8 +89,8 @@ class _Each:
         self._asked: dict[int, tuple[Question, CallConfig]] = {}
         self._reported: set[Notice] = set()
         self._usage: Usage | None = None
-        self._timings: list[Timing | None] = []
-        self._costs: list[Cost | None] = []
+        self._timing: Timing | None = None
+        self._cost: Cost | None = Cost(Decimal(), thinking=Decimal())
         self._skipped = 0
         self._taken = 0
         self._answered = 0
@@ -129,8 +130,8 @@ class _Each:
             if not config.visibility.is_shown:
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
-            self._timings.append(outcome.timing)
-            self._costs.append(outcome.cost)
+            self._timing = join_timings((self._timing, outcome.timing))
+            self._cost = sum_costs((self._cost, outcome.cost))
             self._report_warnings(outcome)
         else:
             fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
@@ -172,4 +173,6 @@ class _Each:
 
     def describe_usage(self) -> str:
         """The line of `--usage`: the figures of all replies of this run together."""
-        return describe_figures(self._usage or Usage(), join_timings(self._timings), sum_costs(self._costs))
+        if self._usage is None:
+            return describe_figures(Usage(), None, None)
+        return describe_figures(self._usage, self._timing, self._cost)
