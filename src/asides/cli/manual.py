@@ -38,7 +38,10 @@ _ROFF = {
 _FILES = (
     ("asides.toml", "the settings of the current folder, as far as it is trusted"),
     ("~/.config/asides/asides.toml", "your settings (in XDG_CONFIG_HOME, if that is set)"),
+    ("~/.config/asides/keys.json", "the API keys that `asides keys` stores, for you alone"),
+    ("~/.config/asides/trusted.json", "the settings files of other folders that you trust"),
     ("~/.local/state/asides/conversations.db", "saved conversations (in XDG_STATE_HOME, or ASIDES_STATE)"),
+    ("~/.local/state/asides/input-history.jsonl", "what you typed into `asides chat`"),
 )
 
 

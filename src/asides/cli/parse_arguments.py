@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from asides.cli.exit_codes import Exit
-from asides.values.error_words import find_near_name
 
 
 class Command(NamedTuple):
@@ -80,6 +79,8 @@ class Parser(argparse.ArgumentParser):
 
 def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None:
     """The option that was probably meant; None where nothing is near."""
+    from asides.values.error_words import find_near_name  # Parsing needs nothing else of the library.
+
     shown = [name for name, action in known.items() if action.help != argparse.SUPPRESS and name.startswith("--")]
     written = f"--{option.lstrip('-').replace('_', '-').lower()}"
     for candidate in (written, _SYNONYMS.get(written, "")):
@@ -188,6 +189,9 @@ def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action)
 
 ENVIRONMENT = (
     ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
+    ("ASIDES_CONFIG", "the settings file to read instead of those that are found"),
+    ("ASIDES_STATE", "the folder of saved conversations and of the input history"),
+    ("ASIDES_STAGE=1", "send every request to an offline server; needs no key"),
     ("ASIDES_DEBUG=1", "show tracebacks"),
     ("NO_COLOR", "no colours"),
 )
