@@ -303,21 +303,21 @@ def write_fish(entries: list[Entry]) -> str:
     """The script for fish."""
     lines = [_HEAD.format("fish"), _FISH]
     lines += [
-        f"complete -c asides -n __asides_at -a {_quote_fish(entry.path)} -d {_quote_fish(entry.summary)}"
+        f"complete -c asides -n __asides_at -a {_fish(entry.path)} -d {_fish(entry.summary)}"
         for entry in _list_tops(entries)
     ]
     summaries = {entry.path: entry.summary for entry in entries}
     for entry in entries:
-        condition = _quote_fish(f"__asides_at {entry.path}")
+        condition = _fish(f"__asides_at {entry.path}")
         for name in entry.subcommands:
-            about = _quote_fish(summaries.get(f"{entry.path} {name}", ""))
-            lines.append(f"complete -c asides -n {condition} -a {_quote_fish(name)} -d {about}")
+            about = _fish(summaries.get(f"{entry.path} {name}", ""))
+            lines.append(f"complete -c asides -n {condition} -a {_fish(name)} -d {about}")
         for argument in entry.options:
             written = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in argument.options
             )
             value = _complete_fish(argument.kind, argument.choices)
-            lines.append(f"complete -c asides -n {condition} {written}{value} -d {_quote_fish(argument.help)}")
+            lines.append(f"complete -c asides -n {condition} {written}{value} -d {_fish(argument.help)}")
         for word in entry.words:
             if (word.kind or word.choices) and not entry.subcommands:
                 value = _complete_fish(word.kind, word.choices).replace(" -r", "").replace(" -x", "")
@@ -331,12 +331,12 @@ def _complete_fish(kind: str | None, choices: tuple[str, ...]) -> str:
         return ""
     if kind in ("file", "folder"):
         return " -r -F"
-    values = f" -a {_quote_fish(' '.join(choices))}" if choices else ""
+    values = f" -a {_fish(' '.join(choices))}" if choices else ""
     if kind in _DYNAMIC:
-        values += f" -a {_quote_fish(f'(__asides_candidates {kind})')}"
+        values += f" -a {_fish(f'(__asides_candidates {kind})')}"
     return f" -r -F{values}" if kind == "mcp" else f" -x{values}"
 
 
-def _quote_fish(text: str) -> str:
+def _fish(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -106,7 +106,7 @@ class MarkdownWriter:
         if not line.strip() and self._fence is None and not self._is_list:
             self._finish_block()
             return
-        if self._is_block_start(line):
+        if self._begins_block(line):
             self._finish_block(waiting=line)
         self._lines.append(line)
         self._show("\n")
@@ -130,15 +130,15 @@ class MarkdownWriter:
     def _is_list(self) -> bool:
         return bool(self._lines) and _ITEM.match(self._lines[0].lstrip(" ")) is not None
 
-    def _is_block_start(self, line: str) -> bool:
+    def _begins_block(self, line: str) -> bool:
         """Whether this line begins another block, though no blank line came before it."""
         if not self._lines or self._fence is not None or not line.strip():
             return False
         if self._is_list:
             # A list ends at a line that is neither an item nor indented, behind a blank line.
             is_inside = line.startswith((" ", "\t")) or _ITEM.match(line) is not None
-            return not is_inside and (not self._lines[-1].strip() or _is_own_block(line))
-        return _is_own_block(line)
+            return not is_inside and (not self._lines[-1].strip() or _starts_alone(line))
+        return _starts_alone(line)
 
     def _make_room(self) -> None:
         """Commit a part of a block that would leave the screen. What cannot be divided stays as it is."""
@@ -193,7 +193,7 @@ class MarkdownWriter:
             self._terminal.write_rendered(written)
 
 
-def _is_own_block(line: str) -> bool:
+def _starts_alone(line: str) -> bool:
     return _FENCE.match(line) is not None or _HEADING.match(line) is not None
 
 
